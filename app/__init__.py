@@ -1,0 +1,1 @@
+"""The dashboard. Its pages come with their own issue; the folder holds the place."""

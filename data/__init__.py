@@ -1,0 +1,5 @@
+"""Problems: what is asked, and what is right."""
+
+from data.problem import Problem
+
+__all__ = ["Problem"]

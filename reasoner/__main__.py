@@ -1,0 +1,7 @@
+"""`python -m reasoner`."""
+
+import sys
+
+from reasoner.cli import main
+
+sys.exit(main())

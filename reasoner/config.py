@@ -1,0 +1,147 @@
+"""The settings of a run: one tree of frozen dataclasses. The comment above a field is its help text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    # name of the run folder; empty makes one from the model, the algorithm and the time
+    name: str = ""
+    # folder that holds the run folders
+    dir: str = "runs"
+    # steps between checkpoints (the last step always saves)
+    save_every: int = 20
+    # checkpoints kept, the newest ones
+    keep: int = 2
+    # steps between two parity probes of engine and learner (one follows the first weight sync anyway); 0 = only the first
+    probe_every: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class DataConfig:
+    # problems to train on: a name from `reasoner data list`, or a local .jsonl or .parquet file
+    train: str = "generated"
+    # questions asked at each step
+    prompts_per_step: int = 32
+    # prompts longer than this are left out, with a count; 0 = only those that leave no room in the model's context
+    max_prompt_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PromptConfig:
+    # template: r1-zero | chat | none
+    style: str = "r1-zero"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingConfig:
+    temperature: float = 1.0
+    # kept at 1 in training: truncated sampling biases the importance ratio
+    top_p: float = 1.0
+    # most tokens of a completion
+    max_tokens: int = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RewardConfig:
+    # weight of a right answer (0 or 1) in the reward
+    correct: float = 1.0
+    # weight of the strict <think>/<answer> form (0 or 1) in the reward
+    format: float = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class AlgoConfig:
+    # a row of reasoner.rl.algorithms.ALGORITHMS
+    name: str = "grpo"
+    # completions of each question (G)
+    group: int = 8
+    # coefficient of the KL term to the frozen reference; 0 loads no reference
+    beta: float = 0.001
+    # KL estimator in the loss: k1 | k2 | k3
+    kl: str = "k3"
+    # clip range of the importance ratio: [1 - clip_low, 1 + clip_high]; empty clip_high takes the algorithm's own
+    clip_low: float = 0.2
+    clip_high: float | None = None
+    # how per-token losses are weighed: token | sequence | constant; empty takes the algorithm's own
+    weights: str | None = None
+    # passes over each step's completions (mu)
+    epochs: int = 1
+    # optimiser steps that each pass is split into
+    minibatches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig:
+    lr: float = 1e-6
+    # steps of linear warm-up
+    warmup_steps: int = 5
+    beta1: float = 0.9
+    beta2: float = 0.95
+    weight_decay: float = 0.0
+    # largest L2 norm of the gradient
+    max_grad_norm: float = 1.0
+    # most tokens (rows x length) in a micro-batch; cannot change the gradient
+    micro_batch_tokens: int = 16384
+    # compute precision of the learner: float32 | bfloat16 (weights and optimiser stay float32)
+    dtype: str = "float32"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConfig:
+    # vllm | transformers; auto takes vllm where it imports
+    name: str = "auto"
+    # precision of the sampler's weights: float32 | bfloat16
+    dtype: str = "float32"
+    # share of the GPU's memory given to vLLM
+    gpu_memory: float = 0.4
+    # GiB of key-value cache on a CPU
+    cpu_cache_gib: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyConfig:
+    # grading processes
+    workers: int = 1
+    # a response that takes longer is "timed_out" and its worker replaced
+    seconds: float = 2.0
+    # address space of a worker
+    memory_mib: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EvalConfig:
+    # problems looked at during training, to follow it and to choose by; never the reported ones
+    selection: str = "generated:selection"
+    # problems of the table before against after
+    heldout: str = "generated:heldout"
+    # steps between evaluations on the selection problems; 0 = never
+    every: int = 10
+    # number of selection problems (the first ones)
+    selection_problems: int = 60
+    # number of held-out problems (the first ones); 0 skips the table before against after
+    heldout_problems: int = 150
+    # completions of each held-out problem
+    samples: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    # base (the embedded model), a run folder, a local model folder, or a hub name
+    model: str = "base"
+    steps: int = 60
+    seed: int = 0
+    # torch threads; 0 = all cores
+    threads: int = 0
+    run: RunConfig = field(default_factory=RunConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    prompt: PromptConfig = field(default_factory=PromptConfig)
+    sampling: SamplingConfig = field(default_factory=SamplingConfig)
+    reward: RewardConfig = field(default_factory=RewardConfig)
+    algo: AlgoConfig = field(default_factory=AlgoConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
+    verify: VerifyConfig = field(default_factory=VerifyConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)

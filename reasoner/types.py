@@ -1,0 +1,59 @@
+"""The values that pass between the rooms. Text, ints and floats only: no torch here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from data import Problem
+from verifiers import Score
+
+Finish = Literal["stop", "length", "abort"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A problem as the model sees it."""
+
+    problem: Problem
+    text: str  # prefill included
+    prefill: str  # e.g. "<think>": belongs to the response when it is graded and shown
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How completions are drawn. `num` completions of each prompt; temperature 0 is greedy."""
+
+    num: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0  # 0 = off
+    max_tokens: int = 256
+    stop: tuple[str, ...] = ()  # texts that end a completion; kept in it
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What the engine returned for one prompt: the very tokens it drew, the end token included where it was drawn."""
+
+    text: str  # without prefill and without the end token
+    token_ids: tuple[int, ...]  # [T]
+    logprobs: tuple[float, ...]  # [T] under the policy that sampled, at the sampling temperature
+    finish: Finish
+    policy_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One prompt and its G graded completions."""
+
+    prompt: Prompt
+    completions: tuple[Completion, ...]  # [G]
+    scores: tuple[Score, ...]  # [G]
+
+    @property
+    def is_flat(self) -> bool:
+        """All rewards equal: the group says nothing about which completion is better."""
+        totals = [score.total for score in self.scores]
+        return max(totals) == min(totals)

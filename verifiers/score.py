@@ -1,0 +1,48 @@
+"""What the grader says about one response: a verdict with its evidence, and the rewards made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """Why a response earned what it earned. Only CORRECT earns the correctness reward."""
+
+    CORRECT = "correct"
+    WRONG = "wrong"
+    NO_ANSWER = "no_answer"  # nothing to extract
+    MALFORMED = "malformed"  # an answer may be there, but not in the strict form
+    UNPARSABLE = "unparsable"  # extracted, but not an expression we can read
+    REFUSED = "refused"  # over a size limit, before any parser saw it
+    TIMED_OUT = "timed_out"
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Equivalence of one answer text with one gold text."""
+
+    verdict: Verdict
+    layer: str  # which layer decided: "identical", "rational", "numeric", "structure", "math-verify", ...
+    gold_form: str = ""  # normal forms, as compared
+    answer_form: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One graded response. `total` is made in verifiers.rewards and nowhere else."""
+
+    total: float
+    parts: Mapping[str, float]  # reward by name, before weights: {"correct": 1.0, "format": 0.0}
+    verdict: Verdict
+    extracted: str | None = None
+    layer: str = ""
+    well_formed: bool = False
+    lenient: bool = False  # right under the last-answer-anywhere extraction, whatever the format
+    seconds: float = 0.0
+
+    @property
+    def correct(self) -> bool:
+        return self.verdict is Verdict.CORRECT
