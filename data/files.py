@@ -1,0 +1,71 @@
+"""Problems from a local .jsonl or .parquet file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from data.problem import Problem
+from data.rows import Columns, problems
+
+Row = tuple[str, dict[str, Any]]  # "FILE, line 3" and what stands there
+
+
+def load_file(path: Path, columns: Columns | None = None, limit: int | None = None) -> list[Problem]:
+    """The first `limit` problems of a file. ValueError naming the file, and the line where one is at fault."""
+    if path.suffix not in READERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    found: list[Problem] = []
+    for problem in problems(READERS[path.suffix](path), source=path.stem, split="file", columns=columns):
+        found.append(problem)
+        if len(found) == limit:
+            break
+    if not found:
+        raise ValueError(f"{path}: the file holds no problems")
+    return found
+
+
+def _jsonl(path: Path) -> Iterator[Row]:
+    with path.open(encoding="utf-8") as file:
+        lines = enumerate(file, start=1)
+        while True:
+            try:
+                number, line = next(lines)
+            except StopIteration:
+                return
+            except UnicodeDecodeError as error:
+                raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+            if not line.strip():
+                continue
+            where = f"{path}, line {number}"
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
+            except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+                raise ValueError(f"{where}: not JSON that can be read ({error})") from None
+            if not isinstance(row, dict):
+                raise ValueError(f"{where}: a JSON object is wanted, this is {type(row).__name__}")
+            yield where, row
+
+
+def _parquet(path: Path) -> Iterator[Row]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches(batch_size=1024):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield f"{path}, row {number}", row
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(f"{path}: not a parquet file ({error})") from None
+
+
+READERS: dict[str, Callable[[Path], Iterator[Row]]] = {".jsonl": _jsonl, ".parquet": _parquet}

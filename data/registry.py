@@ -1,0 +1,108 @@
+"""Every place problems come from, by name, and the one function that loads them.
+
+What `load` understands (the split in brackets is the default):
+
+    generated[:train]   generated:selection   generated:heldout      made here, no download
+    gsm8k[:train]       math[:train]          math500[:test]         from the hub
+    PATH.jsonl          PATH.parquet          PATH.jsonl?question=problem&answer=solution
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+from data.files import READERS, load_file
+from data.hub import HUB, load_hub
+from data.problem import Problem
+
+Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A named place. The first split is the one taken when none is named."""
+
+    splits: tuple[str, ...]
+    load: Loader
+    about: str
+
+
+def _generated(split: str, limit: int | None) -> list[Problem]:
+    from data.generated import problems
+
+    return problems(split, limit)
+
+
+SOURCES: dict[str, Source] = {
+    "generated": Source(("train", "selection", "heldout"), _generated, "made here: five families, three levels"),
+    "gsm8k": Source(HUB["gsm8k"].splits, partial(load_hub, "gsm8k"), "grade-school word problems, from the hub"),
+    "math": Source(HUB["math"].splits, partial(load_hub, "math"), "competition problems, levels 1 to 5, from the hub"),
+    "math500": Source(HUB["math500"].splits, partial(load_hub, "math500"), "500 of the MATH test split, from the hub"),
+}
+
+
+def load(spec: str, *, limit: int | None = None) -> list[Problem]:
+    """The problems that `spec` names (see the top of this file), the first `limit` of them, always in the same order.
+
+    ValueError for a name, split, file or row that cannot be used; DownloadError (an OSError) for a failed download.
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit is {limit}; it must be at least 1")
+    path, _, mapping = spec.partition("?")
+    if Path(path).suffix:
+        return load_file(Path(path).expanduser(), _columns(spec, mapping), limit)
+    name, _, split = spec.partition(":")
+    if name not in SOURCES:
+        raise ValueError(
+            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, or a local file"
+        )
+    source = SOURCES[name]
+    split = split or source.splits[0]
+    if split not in source.splits:
+        raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(source.splits)}")
+    return source.load(split, limit)
+
+
+def names() -> list[str]:
+    """Every name with its split, as `load` takes them."""
+    return [f"{name}:{split}" for name, source in SOURCES.items() for split in source.splits]
+
+
+def describe() -> list[tuple[str, str]]:
+    """(spec, what it is) of everything that can be loaded, for `reasoner data list`."""
+    named = [(f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits]
+    return [
+        *named,
+        *(
+            (f"PATH{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
+            for suffix in READERS
+        ),
+    ]
+
+
+def fingerprint(problems: Iterable[Problem]) -> str:
+    """SHA-256 (hex) of the problems in their order: of what is asked, what is right and who judges it."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
+        digest.update(line.encode() + b"\n")
+    return digest.hexdigest()
+
+
+def _columns(spec: str, mapping: str) -> dict[str, str]:
+    pairs = parse_qsl(mapping, keep_blank_values=True)
+    if mapping and (not pairs or not all(column for _, column in pairs)):
+        raise ValueError(f"cannot read the columns of {spec!r}; write FILE?question=COLUMN&answer=COLUMN")
+    return dict(pairs)
+
+
+def _suggestion(name: str) -> str:
+    close = get_close_matches(name, SOURCES, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

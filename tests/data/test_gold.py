@@ -1,0 +1,45 @@
+import pytest
+
+from data.gold import final_answer, last_boxed
+
+BOXES = [
+    (r"so \boxed{5}.", "5"),
+    (r"\boxed{3} or rather \boxed{5}", "5"),
+    (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"),
+    (r"\boxed {7}", "7"),
+    (r"\fbox{7}", "7"),
+    (r"\boxed{\{1, 2\}}", r"\{1, 2\}"),
+    (r"\boxed{a \boxed{b}}", "b"),
+    (r"\boxed{1} then \boxed{2", "1"),
+    (r"\boxed{}", ""),
+    (r"}}} \boxed{4} }}}", "4"),
+    (r"{{{ \boxed{4}", "4"),
+    (r"\left\{ \boxed{4}", "4"),
+    (r"a \\boxed{4}", None),
+    ("no box", None),
+    (r"\boxed{open", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("text", "content"), BOXES)
+def test_last_boxed(text: str, content: str | None) -> None:
+    assert last_boxed(text) == content
+
+
+def test_a_megabyte_of_open_boxes_takes_one_pass() -> None:
+    assert last_boxed(r"\boxed{" * 150_000) is None
+    assert last_boxed(r"\boxed{" * 150_000 + "5}") == "5"
+
+
+@pytest.mark.parametrize(
+    ("solution", "answer"),
+    [
+        ("48/2 = <<48/2=24>>24\n#### 1,024 ", "1,024"),
+        (r"We get $\boxed{\frac12}$.", r"\frac12"),
+        ("  \\left( 3, \\frac{\\pi}{2} \\right)\n", r"\left( 3, \frac{\pi}{2} \right)"),
+        ("####", ""),
+    ],
+)
+def test_final_answer(solution: str, answer: str) -> None:
+    assert final_answer(solution) == answer

@@ -1,0 +1,175 @@
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data.hub import HUB, DownloadError
+from data.problem import Problem
+from data.registry import SOURCES, describe, fingerprint, load, names
+from data.rows import problems
+
+BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
+
+
+def written(folder: Path, name: str, *lines: Any) -> Path:
+    path = folder / name
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def test_generated_is_generated_train() -> None:
+    assert load("generated", limit=20) == load("generated:train", limit=20)
+    assert {problem.split for problem in load("generated:heldout", limit=20)} == {"heldout"}
+
+
+def test_limit_takes_the_first_ones() -> None:
+    assert load("generated", limit=7) == load("generated", limit=20)[:7]
+    with pytest.raises(ValueError, match="limit is 0"):
+        load("generated", limit=0)
+
+
+def test_a_jsonl_file_with_the_usual_columns(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "mine.jsonl",
+        {"question": "1+1?", "answer": 2},
+        "",
+        {"id": "b", "question": " 2*2? ", "answer": "#### 4", "level": "Level 5", "subject": "Algebra"},
+        {"question": "Make 6 from 2 and 3.", "answer": "2*3", "verifier": "countdown"},
+    )
+    assert load(str(path)) == [
+        Problem("mine/file/0", "1+1?", "2", "mine", "file"),
+        Problem("b", "2*2?", "4", "mine", "file", level=5, subject="Algebra"),
+        Problem("mine/file/2", "Make 6 from 2 and 3.", "2*3", "mine", "file", verifier="countdown"),
+    ]
+
+
+def test_columns_can_be_mapped_and_the_answer_is_cut_from_a_solution(tmp_path: Path) -> None:
+    path = written(tmp_path, "math.jsonl", {"q": "Half?", "worked": r"It is $\boxed{\frac12}$.", "answer": "no"})
+    (problem,) = load(f"{path}?question=q&answer=worked")
+    assert (problem.question, problem.answer) == ("Half?", r"\frac12")
+
+
+def test_parquet_and_jsonl_give_the_same_problems(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows = [{"id": f"p/{n}", "question": f"{n}+1?", "answer": str(n + 1), "level": n} for n in range(5)]
+    parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "same.parquet")
+    jsonl = written(tmp_path, "same.jsonl", *rows)
+    assert load(str(tmp_path / "same.parquet")) == load(str(jsonl))
+    assert len(load(str(tmp_path / "same.parquet"), limit=2)) == 2
+
+
+GOOD = {"question": "1+1?", "answer": "2"}
+FAULTS = [
+    ((), "the file holds no problems"),
+    (("\n",), "the file holds no problems"),
+    ((GOOD, "{'question': 1}"), "line 2: not valid JSON"),
+    ((GOOD, '{"question": "?", "answer": ' + "9" * 5000 + "}"), "line 2: not JSON that can be read"),
+    ((GOOD, "[1, 2]"), "line 2: a JSON object is wanted, this is list"),
+    ((GOOD, {"question": "1+1?"}), "line 2: no column 'answer' or 'final_answer' or 'solution'"),
+    (({"prompt": "1+1?", "answer": "2"},), "line 1: no column 'question' or 'problem'"),
+    ((GOOD, {"question": "1+1?", "answer": "  "}), "line 2: the answer is blank"),
+    ((GOOD, {"question": "", "answer": "2"}), "line 2: the question is blank"),
+    ((GOOD, {"question": "1+1?", "answer": None}), "line 2: the answer is None"),
+    ((GOOD, {"question": "1+1?", "answer": [2]}), r"line 2: the answer is \[2\]"),
+    ((GOOD, {"question": "1+1?", "answer": "####  "}), "line 2: no final answer"),
+    (({**GOOD, "id": "a"}, {**GOOD, "id": "a"}), "line 2: id 'a' was used before"),
+]
+
+
+@pytest.mark.parametrize(("lines", "message"), FAULTS)
+def test_a_faulty_file_is_one_error_that_names_file_and_line(tmp_path: Path, lines: tuple, message: str) -> None:
+    path = written(tmp_path, "faulty.jsonl", *lines)  # trap 39: a gold that cannot be used is refused at load
+    with pytest.raises(ValueError, match=message) as caught:
+        load(str(path))
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"\xff\xfe\x00", "x.jsonl", "not a UTF-8 text"),
+        (b"PAR0", "x.parquet", "not a parquet file"),
+        (b"", "x.csv", ".csv"),
+    ],
+)
+def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name: str, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load(str(tmp_path / name))
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("gsm8", "did you mean 'gsm8k'"),
+        ("generatd:train", "did you mean 'generated'"),
+        ("", "known are generated:train"),
+        ("generated:corpus", "no split 'corpus'; it has train, selection, heldout"),
+        ("math500:train", "no split 'train'; it has test"),
+        ("no/such/file.jsonl", "there is no such file"),
+    ],
+)
+def test_unknown_names_are_refused_with_what_is_known(spec: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        load(spec)
+
+
+@pytest.mark.parametrize("mapping", ["question", "question=", "colour=x"])
+def test_a_mapping_that_maps_nothing_is_refused(tmp_path: Path, mapping: str) -> None:
+    path = written(tmp_path, "x.jsonl", GOOD)
+    with pytest.raises(ValueError, match=r"FILE\?question=COLUMN|no field 'colour'"):
+        load(f"{path}?{mapping}")
+
+
+def test_the_fingerprint_changes_with_what_is_asked_and_with_the_order() -> None:
+    first, second = load("generated", limit=2)
+    same = fingerprint([first, second])
+    assert same == fingerprint(iter([first, second])) and len(same) == 64
+    others = [[second, first], [first], [replace(first, answer="0"), second], [replace(first, verifier="x"), second]]
+    assert same not in map(fingerprint, others)
+
+
+def test_every_source_is_described() -> None:
+    assert {spec for spec, _ in describe()} >= set(names())
+    assert set(HUB) < set(SOURCES)
+
+
+def test_a_failed_download_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(DownloadError, match=r"cannot get 'gsm8k'.*PATH\.jsonl or PATH\.parquet") as caught:
+        load("gsm8k")
+    assert "\n" not in str(caught.value)
+
+
+def test_hub_rows_of_each_set_become_problems() -> None:
+    rows = {
+        "gsm8k": {"question": "How many?", "answer": "2+2=<<2+2=4>>4\n#### 4"},
+        "math": {"problem": "Half?", "level": "Level 2", "type": "Algebra", "solution": r"So $\boxed{\frac12}$."},
+        "math500": {
+            "problem": "Half?",
+            "solution": "...",
+            "answer": r"\frac12",
+            "level": 2,
+            "unique_id": "test/a/1.json",
+        },
+    }
+    golds = {
+        name: next(problems([("row 0", row)], source=name, split="test", columns=HUB[name].columns)).answer
+        for name, row in rows.items()
+    }
+    assert golds == {"gsm8k": "4", "math": r"\frac12", "math500": r"\frac12"}
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the benchmark files")
+@pytest.mark.parametrize(("name", "rows"), [("gsm8k_test", 1319), ("math500", 500), ("olympiadbench_maths_en", 675)])
+def test_benchmark_files_load_as_any_users_file(name: str, rows: int) -> None:
+    assert len(load(str(BENCHMARKS / f"{name}.jsonl"))) == rows
