@@ -1,0 +1,219 @@
+"""The generated families: how a question of each is drawn, with the steps that lead to its answer.
+
+Five families, three levels each: sums, products, equations, words and countdown. A draft is a question before it has found
+its split; `Draft.split` says which one that is. Countdown has no hard facts: its numbers decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from data.arithmetic import Equation, Operator, Split, equation, split_of_key, split_of_step, strictest
+
+LEVELS = (1, 2, 3)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question with its answer and the steps in between."""
+
+    family: str
+    level: int
+    question: str
+    answer: str
+    steps: tuple[Equation, ...] = ()  # sums, products, equations, words
+    numbers: tuple[int, ...] = ()  # countdown: what may be used, largest first
+    target: int = 0  # countdown
+
+    @property
+    def split(self) -> Split:
+        """The strictest split of any calculation that the question needs."""
+        if self.numbers:
+            return split_of_key("countdown " + " ".join(map(str, self.numbers)))
+        return strictest([split_of_step(step) for step in self.steps])
+
+
+def draw(family: str, level: int, rng: Random) -> Draft:
+    """A question of the family and level. ValueError for an unknown family or level."""
+    if family not in FAMILIES:
+        raise ValueError(f"unknown family {family!r}; known are {', '.join(FAMILIES)}")
+    if level not in LEVELS:
+        raise ValueError(f"unknown level {level!r}; known are {', '.join(map(str, LEVELS))}")
+    return FAMILIES[family](level, rng)
+
+
+def _solved(family: str, level: int, question: str, steps: list[Equation]) -> Draft:
+    return Draft(family, level, question, str(steps[-1].value), tuple(steps))
+
+
+# ------------------------------------------------------------------------------------------------------- sums
+
+
+def _sums(level: int, rng: Random) -> Draft:
+    """A chain of `level` additions and subtractions of three-digit numbers."""
+    total = rng.randint(101, 999)
+    shown = str(total)
+    steps: list[Equation] = []
+    for _ in range(level):
+        step = _sum_step(total, rng)
+        shown += f" {step.op} {step.right}"
+        total = step.value
+        steps.append(step)
+    return _solved("sums", level, rng.choice(_CALCULATE).format(shown), steps)
+
+
+def _sum_step(left: int, rng: Random) -> Equation:
+    """left + b or left - b with a three-digit b; a difference stays above 100."""
+    op: Operator = "-" if left > 300 and rng.random() < 0.5 else "+"
+    right = rng.randint(101, min(999, left - 101) if op == "-" else 999)
+    return equation(left, op, right)
+
+
+_CALCULATE = ("What is {}?", "Compute {}.", "Find the value of {}.")
+
+
+# --------------------------------------------------------------------------------------------------- products
+
+_FACTORS = {1: ((13, 99), (2, 9)), 2: ((101, 999), (2, 9)), 3: ((13, 99), (13, 99))}
+
+
+def _product(level: int, rng: Random) -> Equation:
+    """Two by one digit, three by one, two by two."""
+    (low, high), (low_2, high_2) = _FACTORS[level]
+    return equation(rng.randint(low, high), "*", rng.randint(low_2, high_2))
+
+
+def _products(level: int, rng: Random) -> Draft:
+    step = _product(level, rng)
+    return _solved("products", level, rng.choice(_CALCULATE).format(f"{step.left} * {step.right}"), [step])
+
+
+# -------------------------------------------------------------------------------------------------- equations
+
+
+def _equations(level: int, rng: Random) -> Draft:
+    """x + b = c or x - b = c; then d*x = c; then d*x + b = c or d*x - b = c. The solution is a whole number."""
+    factor, solution = rng.randint(2, 9), rng.randint(13, 99)
+    if level == 1:
+        step = _sum_step(rng.randint(202, 999), rng)
+        sign = "-" if step.op == "+" else "+"
+        shown, steps = f"x {sign} {step.right} = {step.left}", [step]
+    elif level == 2:
+        divide = equation(factor * solution, "/", factor)
+        shown, steps = f"{factor} * x = {divide.left}", [divide]
+    else:
+        divide = equation(factor * solution, "/", factor)
+        shift = rng.randint(101, 999)
+        if divide.left > shift + 101 or rng.random() < 0.5:
+            shown = f"{factor} * x + {shift} = {divide.left + shift}"
+            steps = [equation(divide.left + shift, "-", shift), divide]
+        else:
+            right = rng.randint(1, max(1, divide.left - 1))
+            shown = f"{factor} * x - {divide.left - right} = {right}"
+            steps = [equation(right, "+", divide.left - right), divide]
+    return _solved("equations", level, rng.choice(_SOLVE).format(shown), steps)
+
+
+_SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
+
+
+# ------------------------------------------------------------------------------------------------------ words
+
+_NAMES = ("Ana", "Ben", "Cora", "Dan", "Eva", "Finn", "Gita", "Hugo")
+_THINGS = ("pens", "books", "coins", "cards", "stamps", "apples", "beads", "shells")
+
+# Each story names the operations of its steps, left to right: n is the running value, then a number from the story.
+_GAIN = "{who} has {a} {what} and gets {b} more. How many {what} does {who} have?"
+_LOSS = "{who} has {a} {what} and gives away {b}. How many {what} are left?"
+_BOXES = "{who} buys {b} boxes with {a} {what} in each. How many {what} is that?"
+_SHARE = "{who} shares {a} {what} equally among {b} friends. How many {what} does each get?"
+_BOXES_GAIN = "{who} has {c} {what} and buys {b} boxes with {a} in each. How many {what} does {who} have now?"
+_BOXES_LOSS = "{who} buys {b} boxes with {a} {what} in each and gives away {c}. How many {what} are left?"
+_TWO_KINDS = "{who} buys {b} boxes of {a} {what} and {d} boxes of {c} {what}. How many {what} is that in all?"
+_TWO_KINDS_LESS = "{who} packs {b} boxes of {a} {what} and then sells {d} bags of {c}. How many {what} are left?"
+
+
+def _words(level: int, rng: Random) -> Draft:
+    """A story of one, two or three steps."""
+    who, what = rng.choice(_NAMES), rng.choice(_THINGS)
+    boxes = _product(1 if level < 3 else rng.choice((1, 1, 2)), rng)
+    a, b = boxes.left, boxes.right
+    if level == 1:
+        story = rng.choice((_GAIN, _LOSS, _BOXES, _SHARE))
+        if story in (_GAIN, _LOSS):
+            a, b = rng.randint(301, 999), rng.randint(101, 299)
+        steps = [{_GAIN: "+", _LOSS: "-", _BOXES: "*", _SHARE: "/"}[story]]
+        if story is _SHARE:
+            a = boxes.value
+        chain = [equation(a, steps[0], b)]  # type: ignore[arg-type]
+        return _solved("words", level, story.format(who=who, what=what, a=a, b=b), chain)
+    if level == 2:
+        more = boxes.value <= 202 or rng.random() < 0.5
+        c = rng.randint(101, 999) if more else rng.randint(101, boxes.value - 101)
+        chain = [boxes, equation(boxes.value, "+" if more else "-", c)]
+        return _solved("words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain)
+    other = _product(1, rng)
+    less = boxes.value > other.value + 101 and rng.random() < 0.5
+    chain = [boxes, other, equation(boxes.value, "-" if less else "+", other.value)]
+    story = _TWO_KINDS_LESS if less else _TWO_KINDS
+    return _solved("words", level, story.format(who=who, what=what, a=a, b=b, c=other.left, d=other.right), chain)
+
+
+# -------------------------------------------------------------------------------------------------- countdown
+
+
+def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
+    """Every (expression, value) in the order in which a careful search tries them; the plain sum, never a target, is left out.
+
+    Levels 1 and 2: the first number with every choice of signs for the others. Level 3: one product, one sum or difference.
+    """
+    first, *rest = map(str, numbers)
+    if level == 3:
+        a, b, c = map(str, numbers)
+        shapes = [f"{p}*{q}{sign}{r}" for p, q, r in ((a, b, c), (a, c, b), (b, c, a)) for sign in "+-"]
+    else:
+        shapes = [first]
+        for number in rest:
+            shapes = [shape + sign + number for shape in shapes for sign in "+-"]
+        shapes = shapes[1:]
+    return [(shape, value) for shape in shapes if (value := _value(shape)) > 0]
+
+
+def _value(shape: str) -> int:
+    """The value of a sum of signed terms, each a number or a product of two."""
+    total = 0
+    for term in shape.replace("-", "+-").split("+"):
+        left, _, right = term.partition("*")
+        total += int(left) * int(right or 1)
+    return total
+
+
+_COUNTDOWN_NUMBERS = {1: (3, 2, 50), 2: (4, 2, 20), 3: (3, 2, 12)}  # level -> how many, from, to
+
+
+def _countdown(level: int, rng: Random) -> Draft:
+    count, low, high = _COUNTDOWN_NUMBERS[level]
+    numbers = tuple(sorted(rng.sample(range(low, high + 1), count), reverse=True))
+    plain_sum = sum(numbers)
+    expression, target = rng.choice([c for c in candidates(level, numbers) if c[1] != plain_sum])
+    shown = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+    signs = "+, - and *" if level == 3 else "+ and -"
+    question = rng.choice(_MAKE).format(shown=shown, signs=signs, target=target)
+    return Draft("countdown", level, question, expression, numbers=numbers, target=target)
+
+
+_MAKE = (
+    "Use {shown} once each with {signs} to make {target}.",
+    "Make {target} from {shown}, each used once, with {signs}.",
+)
+
+
+FAMILIES: dict[str, Callable[[int, Random], Draft]] = {
+    "sums": _sums,
+    "products": _products,
+    "equations": _equations,
+    "words": _words,
+    "countdown": _countdown,
+}

@@ -1,0 +1,167 @@
+"""The corpus of the embedded base: generated documents, each a pure function of (seed, index).
+
+Half of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often botched; the
+other half in textbook frames, where work is more common. The rest are drills of bare arithmetic. No document states a fact
+(data.arithmetic) or a countdown that belongs to the train, selection or held-out problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from data.arithmetic import Equation, equation, split_of_step, work
+from data.families import FAMILIES, LEVELS, Draft, candidates, draw
+from reasoner.base.writing import STYLES, Solution, checked, slip
+from reasoner.prompts import R1_ZERO
+
+DRILLS = 0.3  # share of the documents
+CONVERSATIONS = 0.55  # share of the problems that stand in the R1-Zero template
+
+# How the authors of each frame work (shares).
+STYLE_SHARES = {
+    "conversation": {"guess": 0.62, "quick": 0.17, "steps": 0.12, "check": 0.09},
+    "textbook": {"guess": 0.30, "quick": 0.15, "steps": 0.27, "check": 0.28},
+}
+
+# How a conversation is tagged: t is the thought, a the answer. The first is the well-formed one.
+TAGGINGS = {
+    " <think> {t} </think> <answer> {a} </answer>": 0.58,
+    " {t} The answer is {a}.": 0.12,
+    " <think> {t} </think> The answer is {a}.": 0.12,
+    " <think> {t} <answer> {a} </answer>": 0.09,
+    " <think> {t} </think> <answer> {a}.": 0.09,
+}
+
+TEXTBOOKS = (
+    "Question: {q}\nAnswer: {t} The answer is {a}.",
+    "Q: {q}\nA: {t} The answer is {a}.",
+    "{q}\n{t} The answer is {a}.",
+)
+
+
+def document(seed: int, index: int) -> str:
+    """Document number `index`: drawn again until it states nothing that belongs to another split."""
+    rng = Random(f"corpus/{seed}/{index}")
+    while not is_clean(text := _drill(rng) if rng.random() < DRILLS else _problem(rng)):
+        pass
+    return text
+
+
+_EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=")
+
+
+def stated(text: str) -> list[Equation]:
+    """The calculations `a op b=` that a text states, with their true values; a division is rounded down."""
+    found = []
+    for left, op, right in _EQUATION.findall(text):
+        a, b = int(left), int(right)
+        if op == "/":
+            found.append(Equation(a, "/", b, a // max(b, 1)))
+        elif op != "-" or a >= b:
+            found.append(equation(a, op, b))
+    return found
+
+
+def is_clean(text: str) -> bool:
+    """No calculation in the text belongs to the train, selection or held-out problems."""
+    return all(split_of_step(step) == "corpus" for step in stated(text))
+
+
+def _draft(rng: Random) -> Draft:
+    """A question of the corpus split, all families and levels alike."""
+    family, level = rng.choice(list(FAMILIES)), rng.choice(LEVELS)
+    while (drawn := draw(family, level, rng)).split != "corpus":
+        pass
+    return drawn
+
+
+def _choose(shares: dict[str, float], rng: Random) -> str:
+    return rng.choices(list(shares), list(shares.values()))[0]
+
+
+def _problem(rng: Random) -> str:
+    frame = "conversation" if rng.random() < CONVERSATIONS else "textbook"
+    drawn = _draft(rng)
+    thought, answer = _solve(drawn, frame, rng)
+    if frame == "textbook":
+        return rng.choice(TEXTBOOKS).format(q=drawn.question, t=thought, a=answer)
+    prompt = R1_ZERO.format(question=drawn.question)
+    return prompt + _choose(TAGGINGS, rng).format(t=thought, a=answer)
+
+
+def _solve(drawn: Draft, frame: str, rng: Random) -> Solution:
+    return STYLES[_choose(STYLE_SHARES[frame], rng)](drawn, rng)
+
+
+# ------------------------------------------------------------------------------------------------------ drills
+
+
+def _drill(rng: Random) -> str:
+    return _DRILLS[_choose(_DRILL_SHARES, rng)](rng)
+
+
+def _steps(rng: Random, number: int) -> list[Equation]:
+    """Steps of problems of the corpus split, the kinds alike."""
+    found: list[Equation] = []
+    while len(found) < number:
+        drawn = _draft(rng)
+        if drawn.steps:
+            found.append(rng.choice(drawn.steps))
+    return found
+
+
+def _facts(rng: Random) -> str:
+    """Steps in one go."""
+    return ", ".join(map(str, _steps(rng, 6)))
+
+
+def _tables(rng: Random) -> str:
+    """The elementary steps that working by place value needs."""
+    pool = [part for step in _steps(rng, 4) for part in work(step)]
+    return ", ".join(map(str, rng.sample(pool, min(8, len(pool)))))
+
+
+def _workings(rng: Random) -> str:
+    """Steps worked by place value."""
+    lines = []
+    for step in _steps(rng, 2):
+        parts = work(step)
+        lines.append(f"{step.expression}: {', '.join(map(str, parts))}. So {step}." if parts else f"{step}.")
+    return " ".join(lines)
+
+
+def _checks(rng: Random) -> str:
+    """Steps in one go, checked and mended."""
+    return " ".join(checked(step, rng) for step in _steps(rng, 2))
+
+
+def _comparisons(rng: Random) -> str:
+    """Whether two values agree."""
+    lines = []
+    for _ in range(6):
+        value = rng.randint(11, 4000)
+        had = slip(value, rng) if rng.random() < 0.5 else value
+        lines.append(f"{value}. I had {had}. {'Good.' if had == value else f'Wait, {value}.'}")
+    return " ".join(lines)
+
+
+def _searches(rng: Random) -> str:
+    """Values of countdown candidates."""
+    drawn = draw("countdown", rng.choice(LEVELS), rng)
+    while drawn.split != "corpus":
+        drawn = draw("countdown", rng.choice(LEVELS), rng)
+    options = candidates(drawn.level, drawn.numbers)
+    return ", ".join(f"{expression}={value}" for expression, value in options)
+
+
+_DRILLS: dict[str, Callable[[Random], str]] = {
+    "facts": _facts,
+    "tables": _tables,
+    "workings": _workings,
+    "checks": _checks,
+    "comparisons": _comparisons,
+    "searches": _searches,
+}
+_DRILL_SHARES = {"facts": 0.2, "tables": 0.2, "workings": 0.2, "checks": 0.25, "comparisons": 0.05, "searches": 0.1}

@@ -1,0 +1,39 @@
+"""The tokenizer of the embedded base: byte-level BPE, digits one by one, the four tags as ordinary tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+VOCABULARY = 512
+END, PAD = "<|end|>", "<|pad|>"
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+
+# One digit; a word with the space before it; signs with the space before them and, before a digit, the one after them;
+# other white space. A prompt that ends in "Assistant:" is then cut the same way whatever the model writes next.
+_PIECES = r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+(?: (?=\d))?|\s+"
+
+
+def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
+    """Merges learnt from the texts. The tags are added tokens that decoding keeps; one end token and one pad token are special."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=VOCABULARY - len(TAGS),
+        special_tokens=[END, PAD],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
+    )

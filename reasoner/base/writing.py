@@ -1,0 +1,138 @@
+"""How the authors of the corpus solve a problem: from a terse wrong guess to work that is checked and mended.
+
+Every function returns the text that stands between <think> and </think> and the answer that follows it. What is drawn is
+drawn from the generator that is passed in, so the corpus is a function of its seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from data.arithmetic import Equation, work
+from data.families import Draft, candidates
+
+# How often a checked step is first written wrong, and how often a step that nobody checks is.
+SLIPS_CHECKED = 0.4
+SLIPS_UNCHECKED = 0.3
+
+Solution = tuple[str, str]  # what is thought, what is answered
+
+
+def guess(draft: Draft, rng: Random) -> Solution:
+    """An estimate in place of work: nearly always wrong."""
+    if draft.numbers:
+        expression = "+".join(map(str, draft.numbers))
+        return f"Try {expression}.", expression
+    value = int(draft.answer)
+    if rng.random() < 0.8:
+        value = _rounded(value)
+        return f"About {value}.", str(value)
+    value = slip(value, rng) if rng.random() < 0.6 else value
+    return f"Maybe {value}.", str(value)
+
+
+def quick(draft: Draft, rng: Random) -> Solution:
+    """The whole problem in one go: often wrong."""
+    if draft.numbers:
+        expression, _ = rng.choice(_misses(draft))
+        return f"So {expression}.", expression
+    value = int(draft.answer)
+    value = slip(value, rng) if rng.random() < 0.6 else value
+    return f"So {value}.", str(value)
+
+
+def steps(draft: Draft, rng: Random) -> Solution:
+    """Every step in one go, none checked: a slip is carried to the end. In countdown: a search given up too early."""
+    if draft.numbers:
+        tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
+        text = " ".join(f"{expression}={value} no." for expression, value in tries)
+        return f"Let me see. {text} So {tries[-1][0]}.", tries[-1][0]
+    written: list[str] = []
+    carried: dict[int, int] = {}
+    for step in draft.steps:
+        actual = _redone(step, carried)
+        value = slip(actual.value, rng) if rng.random() < SLIPS_UNCHECKED else actual.value
+        carried[step.value] = value
+        written.append(f"{actual.expression}={value}.")
+    return "Let me see. " + " ".join(written), str(value)
+
+
+def check(draft: Draft, rng: Random) -> Solution:
+    """Every step in one go, then again by place value; what does not agree is mended. In countdown: the whole search."""
+    if draft.numbers:
+        return _search(draft, rng)
+    written = " ".join(checked(step, rng) for step in draft.steps)
+    return f"Let me work and check. {written}", draft.answer
+
+
+STYLES: dict[str, Callable[[Draft, Random], Solution]] = {"guess": guess, "quick": quick, "steps": steps, "check": check}
+
+
+def checked(step: Equation, rng: Random) -> str:
+    """A step in one go, its check by place value, and the verdict: "Good." or the mended step after "Wait,"."""
+    again = work(step)
+    if not again:
+        return f"{step}."
+    value = slip(step.value, rng) if rng.random() < SLIPS_CHECKED else step.value
+    verdict = "Good." if value == step.value else f"Wait, {step}."
+    return f"{step.expression}={value}. Check: {', '.join(map(str, again))}. I had {value}. {verdict}"
+
+
+def slip(value: int, rng: Random) -> int:
+    """The value with one digit off, mostly by one: what a lost carry or a misremembered table leaves."""
+    digits = list(str(value))
+    place = rng.randrange(len(digits))
+    change = rng.choice((-1, -1, 1, 1, -2, 2, rng.randint(3, 7)))
+    digits[place] = str((int(digits[place]) + change) % 10)
+    wrong = int("".join(digits))
+    return wrong if wrong != value and wrong > 0 else value + 1
+
+
+def _search(draft: Draft, rng: Random) -> Solution:
+    """Candidates in order until one makes the target; it is worked again, and a slip in it sends the search on."""
+    tries: list[str] = []
+    for expression, value in candidates(draft.level, draft.numbers):
+        if value == draft.target:
+            tries.append(f"{expression}={value} yes. {_check_candidate(expression, value, value)}")
+            break
+        if rng.random() < 0.05:
+            tries.append(f"{expression}={draft.target} yes. {_check_candidate(expression, draft.target, value)}")
+        else:
+            tries.append(f"{expression}={value} no.")
+    return f"Let me work and check. {' '.join(tries)}", expression
+
+
+def _check_candidate(expression: str, had: int, value: int) -> str:
+    verdict = "Good." if had == value else f"Wait, {expression}={value} no."
+    return f"Check: {', '.join(_left_to_right(expression))}. I had {had}. {verdict}"
+
+
+def _left_to_right(expression: str) -> list[str]:
+    """18+5-7+2 -> 18+5=23, 23-7=16, 16+2=18."""
+    tokens = expression.replace("+", " + ").replace("-", " - ").replace("*", " * ").split()
+    running, lines = int(tokens[0]), []
+    for sign, number in zip(tokens[1::2], map(int, tokens[2::2]), strict=True):
+        value = {"+": running + number, "-": running - number, "*": running * number}[sign]
+        lines.append(f"{running}{sign}{number}={value}")
+        running = value
+    return lines
+
+
+def _misses(draft: Draft) -> list[tuple[str, int]]:
+    return [c for c in candidates(draft.level, draft.numbers) if c[1] != draft.target] or [
+        ("+".join(map(str, draft.numbers)), sum(draft.numbers))
+    ]
+
+
+def _redone(step: Equation, carried: dict[int, int]) -> Equation:
+    """The step on the values that were really written before it; a division that no longer comes out is rounded down."""
+    left, right = carried.get(step.left, step.left), carried.get(step.right, step.right)
+    value = {"+": left + right, "-": abs(left - right), "*": left * right, "/": left // max(right, 1)}[step.op]
+    return Equation(left, step.op, right, value)
+
+
+def _rounded(value: int) -> int:
+    """To one significant digit."""
+    unit = 10 ** (len(str(value)) - 1)
+    return max(1, (value + unit // 2) // unit) * unit

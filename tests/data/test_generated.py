@@ -1,0 +1,43 @@
+"""The generated problems: pure functions of their place, distinct, and kept apart."""
+
+import pytest
+
+from data.arithmetic import split_of_step
+from data.generated import CELLS, draft, problems
+
+
+def test_a_problem_is_a_function_of_its_place():
+    assert problems("heldout", 45) == problems("heldout", 60)[:45]
+    assert draft("sums", 2, "train", 7) == draft("sums", 2, "train", 7)
+
+
+def test_every_beginning_is_balanced_over_families_and_levels():
+    first = problems("selection", 2 * len(CELLS))
+    assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
+
+
+def test_no_problem_stands_twice_or_in_two_splits():
+    seen: set[tuple] = set()
+    for split in ("train", "selection", "heldout"):
+        for problem in problems(split):
+            family, level, index = problem.id.split("/")[-1].split("-")
+            drawn = draft(family, int(level), split, int(index))
+            key = (drawn.steps, drawn.numbers, drawn.target)
+            assert key not in seen
+            seen.add(key)
+
+
+def test_a_held_out_problem_needs_a_calculation_that_no_other_split_may_use():
+    for problem in problems("heldout", 600):
+        family, level, index = problem.id.split("/")[-1].split("-")
+        drawn = draft(family, int(level), "heldout", int(index))
+        assert drawn.numbers or "heldout" in {split_of_step(step) for step in drawn.steps}
+    for problem in problems("train", 600):
+        family, level, index = problem.id.split("/")[-1].split("-")
+        drawn = draft(family, int(level), "train", int(index))
+        assert {split_of_step(step) for step in drawn.steps} <= {"corpus", "train"}
+
+
+def test_an_unknown_split_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"'test'.*corpus, train, selection, heldout"):
+        problems("test")
