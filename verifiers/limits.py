@@ -1,0 +1,48 @@
+"""Sizes beyond which no parser sees a text. What is over is refused, which is not the same as wrong."""
+
+from __future__ import annotations
+
+import re
+from math import log10
+
+MAX_CHARACTERS = 2_000
+MAX_DIGITS = 500  # of one number
+MAX_DEPTH = 40  # of brackets in brackets
+MAX_EXPONENT_DIGITS = 4  # of a literal exponent, of the number under a factorial and of an entry of a binomial
+
+_LONG_NUMBER = re.compile(rf"\d{{{MAX_DIGITS + 1}}}")
+_BIG_EXPONENT = re.compile(rf"\^[{{(]*[-+]?\d{{{MAX_EXPONENT_DIGITS + 1}}}")
+_BIG_FACTORIAL = re.compile(rf"\d{{{MAX_EXPONENT_DIGITS}}}[)}}]*!|![)}}\s]*!")
+_BIG_BINOMIAL = re.compile(rf"binom[^a-z]{{0,20}}\d{{{MAX_EXPONENT_DIGITS + 1}}}")
+_TOWER = re.compile(r"\^[{(]*(\d+)[)}]*\^[{(]*(\d+)(?![)}]*\^)")
+_LONG_TOWER = re.compile(r"\^[{(]*[^{}()^]{1,20}[)}]*\^[{(]*[^{}()^]{1,20}[)}]*\^")
+
+
+def too_big(text: str) -> str:
+    """Which limit a text breaks, in words; empty for none. Cheap: asked of every answer before anything else."""
+    if len(text) > MAX_CHARACTERS:
+        return f"over {MAX_CHARACTERS} characters"
+    if _LONG_NUMBER.search(text):
+        return f"a number of over {MAX_DIGITS} digits"
+    depth = deepest = 0
+    for character in text:
+        if character in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in ")]}":
+            depth -= 1
+    return f"brackets over {MAX_DEPTH} deep" if deepest > MAX_DEPTH else ""
+
+
+def too_costly(text: str) -> str:
+    """Which limit an expression breaks that would have to be evaluated: towers of powers, large factorials."""
+    if _BIG_EXPONENT.search(text) or _LONG_TOWER.search(text) or any(map(_is_big_tower, _TOWER.finditer(text))):
+        return "a power too large"
+    if _BIG_FACTORIAL.search(text) or _BIG_BINOMIAL.search(text):
+        return "a factorial too large"
+    return ""
+
+
+def _is_big_tower(match: re.Match[str]) -> bool:
+    base, exponent = int(match[1]), int(match[2])
+    return base > 1 and exponent * log10(base) > MAX_EXPONENT_DIGITS

@@ -1,0 +1,169 @@
+"""Rule "maths": is an answer the same mathematical object as the gold?
+
+Layers, cheapest first; the first that knows decides. Most answers never reach the symbolic one. What counts as right:
+values that are equal in any exact form; formatting, units, the name of a variable before `=` and the case of words do not
+matter; a rounded value, an unfinished calculation, a hedge, an extra or a missing solution are wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from data.gold import last_boxed
+from verifiers import prose, structure
+from verifiers.limits import too_big, too_costly
+from verifiers.normalise import canonical, key
+from verifiers.numerals import equal as equal_numerals
+from verifiers.numerals import numeral, without_unit
+from verifiers.score import Judgement, Verdict
+from verifiers.symbolic import compare
+
+Finding = tuple[Verdict, str]  # the verdict and the layer that gave it
+_MAX_NESTING = 4  # of lists in lists
+
+
+def equivalent(gold: str, answer: str) -> Judgement:
+    """Whether `answer` says what `gold` says. Not symmetric: the gold decides what was asked for."""
+    if reason := too_big(answer):
+        return Judgement(Verdict.REFUSED, reason)
+    gold, answer = (canonical(boxed if (boxed := last_boxed(text)) is not None else text) for text in (gold, answer))
+    if not answer:
+        return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
+    verdict, layer = _find(gold, answer, 0)
+    return Judgement(verdict, layer, gold, answer)
+
+
+def _find(gold: str, answer: str, depth: int) -> Finding:
+    if key(gold) == key(answer):
+        return Verdict.CORRECT, "identical"
+    if prose.hedges(answer, gold):
+        return Verdict.WRONG, "hedge"
+    gold, answer = _right_sides(gold, prose.plain(answer))
+    if key(gold) == key(answer):
+        return Verdict.CORRECT, "identical"
+    for layer in LAYERS:
+        if (finding := layer(gold, answer, depth)) is not None:
+            return finding
+    raise AssertionError("the last layer always decides")
+
+
+def _right_sides(gold: str, answer: str) -> tuple[str, str]:
+    """Both without a name or a calculation before `=`, unless the gold is an equation."""
+    gold_name, gold_value = _last_equation(gold)
+    answer_name, answer_value = _last_equation(answer)
+    if r"\begin" in gold + answer or structure.shape(gold) or structure.shape(answer):
+        return gold, answer
+    if not gold_name and answer_name:
+        return gold, answer_name if re.fullmatch(r"[a-zA-Z]", answer_value) and "=" not in answer_name else answer_value
+    if gold_name and (_is_name(gold_name) and not answer_name or key(gold_name) == key(answer_name)):
+        return gold_value, answer_value
+    return gold, answer
+
+
+def _last_equation(text: str) -> tuple[str, str]:
+    """What stands before and after the last `=` outside brackets; nothing before it where there is none."""
+    *names, value = structure.split(text, "=")
+    return "=".join(names), value
+
+
+def _is_name(text: str) -> bool:
+    r"""x, AB, f(x), x_{1}, \theta: something that only names the value."""
+    return bool(re.fullmatch(r"(?:[a-zA-Z]{1,3}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\w+\})?(?:\([a-z, ]*\))?", text))
+
+
+def _rational(gold: str, answer: str, _depth: int) -> Finding | None:
+    """Both are plain numbers: compared exactly."""
+    gold_numeral, answer_numeral = numeral(gold), numeral(answer)
+    if gold_numeral is None or answer_numeral is None:
+        return None
+    return _verdict(equal_numerals(gold_numeral, answer_numeral)), "rational"
+
+
+_BASED = re.compile(r"([0-9A-Z]+(?:\.\d+)?)_\{(?:\\text\{)?(\w+)\}?\}")
+
+
+def _based(gold: str, answer: str, _depth: int) -> Finding | None:
+    """Numerals with a base: digit by digit. The base may be left out, as a unit may, but it must not differ."""
+    gold_match, answer_match = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
+    if not gold_match and not answer_match:
+        return None
+    return _verdict(bool(gold_match) and gold_match is not None and gold_match[1] == answer), "base"
+
+
+_EVALUATED = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
+_OPERATOR = re.compile(r"(?<=[\d)}!.])\s?(?:[-+/]|\\cdot ?)\s?(?=[\d({.\\])")
+
+
+def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
+    """A number was asked for and the answer is a calculation that still has to be done."""
+    if numeral(gold) is None:
+        return None
+    has_letters = re.search(r"[a-zA-Z]", re.sub(r"\\(?:frac|sqrt|cdot|pi)(?![a-z])", "", without_unit(answer)[0]))
+    if _EVALUATED.search(answer) or (not has_letters and _OPERATOR.search(answer)):
+        return Verdict.WRONG, "undone"
+    return None
+
+
+def _structured(gold: str, answer: str, depth: int) -> Finding | None:
+    """Lists, sets, tuples, intervals, matrices: part by part."""
+    try:
+        shapes = [structure.shape(gold), structure.shape(answer)]
+    except ValueError:
+        return Verdict.REFUSED, "structure"
+    single = [found.parts[0] if found and len(found.parts) == 1 else None for found in shapes]
+    if single != [None, None] and depth < _MAX_NESTING:
+        return _find(single[0] or gold, single[1] or answer, depth + 1)
+    gold_shape, answer_shape = shapes
+    if gold_shape is None and answer_shape is None:
+        return None
+    if gold_shape is None or answer_shape is None or depth == _MAX_NESTING:
+        return Verdict.WRONG, "structure"
+
+    def same(gold_part: str, answer_part: str) -> bool:
+        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
+
+    return _verdict(structure.equal(gold_shape, answer_shape, same)), "structure"
+
+
+_FUNCTIONS = {
+    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln", "lg",
+    "exp", "min", "max", "gcd", "lcm", "mod", "det", "begin", "end", "pmatrix", "bmatrix", "matrix", "array",
+}  # fmt: skip
+
+
+def _worded(gold: str, answer: str, _depth: int) -> Finding | None:
+    """Words and single letters are the same or they are not: no algebra on them."""
+    for text in (gold, answer):
+        if re.fullmatch(r"[A-Za-z]", key(text)):
+            other = answer if text is gold else gold
+            if re.fullmatch(r"[A-Za-z]", key(other)) or numeral(other):
+                return Verdict.WRONG, "text"
+        body = without_unit(text)[0]
+        if any(len(word) > 2 and word.casefold() not in _FUNCTIONS for word in prose.words(body)):
+            return Verdict.WRONG, "text"
+    return None
+
+
+def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
+    """Everything else, by algebra. A difference in units decides before it."""
+    (gold, gold_unit), (answer, answer_unit) = without_unit(gold), without_unit(answer)
+    if gold_unit and answer_unit and gold_unit != answer_unit:
+        return Verdict.WRONG, "unit"
+    if reason := too_costly(answer):
+        return Verdict.REFUSED, reason
+    return compare(gold, answer)
+
+
+def _verdict(is_equal: bool) -> Verdict:
+    return Verdict.CORRECT if is_equal else Verdict.WRONG
+
+
+LAYERS: tuple[Callable[[str, str, int], Finding | None], ...] = (
+    _rational,
+    _based,
+    _structured,
+    _undone,
+    _worded,
+    _symbolic,
+)

@@ -1,0 +1,133 @@
+"""One spelling for what LaTeX, unicode and plain text can write in many ways. Tables of rewrites; nothing is evaluated.
+
+The canonical text is still LaTeX, for the layers after it: `\\frac{a}{b}` (braced), `\\cdot` for every product sign, `^`,
+`\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign. Spaces survive
+between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers and "1,234" is one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ", "0123456789+-()n")
+_SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
+_VULGAR = {
+    "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
+    "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅐": "1/7", "⅑": "1/9", "⅒": "1/10",
+}  # fmt: skip
+_VULGAR_LATEX = {sign: r"\frac{%s}{%s}" % tuple(text.split("/")) for sign, text in _VULGAR.items()}
+_SIGNS = str.maketrans(
+    {
+        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ",
+        "∗": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ",
+        "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
+        "°": r"\degree ", "∈": r"\in ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "φ": r"\phi ", "√": r"\sqrt ",
+        "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "≈": r"\approx ", "→": r"\to ", "⟨": "<", "⟩": ">", "“": '"', "”": '"',
+        "’": "'", "‘": "'", "′": "'", "€": r"\text{euro}", "£": r"\text{pound}", "，": ", ", "（": "(", "）": ")",
+        "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", **_VULGAR_LATEX,
+    }
+)  # fmt: skip
+
+# (pattern, replacement), in this order. Every pattern is linear: no repeated group that can match in two ways.
+_LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\\\$", r"\\dollar "),
+        (r"(?<!\\)\\[()\[\]]|\$", " "),  # maths delimiters; `\\[` in a matrix is a line end
+        (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
+        (r"\\!|\{,\}(?=\d)|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", lambda m: "," if m[0][0] == "{" else ""),
+        (r"(?<!\\)\\[,;: ]|~|\\(?:quad|qquad|thinspace)(?![a-zA-Z])", " "),
+        (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
+        (r"\\(?:mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textsf|mbox|operatorname|rm|bf)\s*\{", r"\\text{"),
+        (r"\\leqs?(?:lant)?(?![a-zA-Z])|<=", r"\\le "),
+        (r"\\geqs?(?:lant)?(?![a-zA-Z])|>=", r"\\ge "),
+        (r"\\neq(?![a-zA-Z])|!=", r"\\ne "),
+        (r"\\lt(?![a-zA-Z])|&lt;", "<"),
+        (r"\\gt(?![a-zA-Z])|&gt;", ">"),
+        (r"\\langle(?![a-zA-Z])", "<"),
+        (r"\\rangle(?![a-zA-Z])", ">"),
+        (r"\\(?:lbrace|lbrack)(?![a-zA-Z])", lambda m: r"\{" if "brace" in m[0] else "["),
+        (r"\\(?:rbrace|rbrack)(?![a-zA-Z])", lambda m: r"\}" if "brace" in m[0] else "]"),
+        (r"\\(?:varnothing|empty)(?![a-zA-Z])", r"\\emptyset "),
+        (r"\^\s*\\circ(?![a-zA-Z])|\^\s*\{\s*\\circ\s*\}|\\circ(?![a-zA-Z])|\\degrees?(?![a-zA-Z])", r"\\degree "),
+        (r"\\div(?![a-zA-Z])", "/"),
+        (r"\*\*", "^"),
+        (r"\\(?:times|ast|cdot)(?![a-zA-Z])|\*", r"\\cdot "),
+        (r"\+/?-", r"\\pm "),
+        (r"\\%", "%"),
+        (r"\\(sqrt|frac)\s+", r"\\\1"),
+        (r"\\frac\s*([0-9a-zA-Z])\s+([0-9a-zA-Z])", r"\\frac{\1}{\2}"),
+        (r"\\sqrt([0-9a-zA-Z])", r"\\sqrt{\1}"),
+        (r"\\frac([0-9a-zA-Z])([0-9a-zA-Z])", r"\\frac{\1}{\2}"),
+        (r"\\frac([0-9a-zA-Z])\{", r"\\frac{\1}{"),
+        (r"\\frac(\{[^{}]*\})([0-9a-zA-Z])", r"\\frac\1{\2}"),
+        (r"([\^_])\s*(-?\d+|[a-zA-Z])", r"\1{\2}"),
+    )
+)  # fmt: skip
+_PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"(?<![\\a-z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
+        (r"(?<![\\a-z])(pi|theta|alpha|beta)(?![a-z])", r"\\\1 "),
+        (r"(?<![\\a-z])(?:infinity|inf|oo)(?![a-z])", r"\\infty "),
+        (r"(?<![\\a-z])(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln)(?=\s*[(^\d\\]|\s+[a-z](?![a-z]))", r"\\\1 "),
+        (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
+    )
+)
+_FUNCTION_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+|\s+(?![0-9A-Za-z\\])")
+# Whole answers with many names.
+_WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
+    (
+        re.compile(
+            r"(?:there (?:is|are) )?(?:no|none|the empty set|empty set|null set|dne|does not exist|\\\{\\\}|\{\})"
+            r"(?: (?:real |integer |such )?(?:solutions?|values?|roots?|answers?|numbers?))?(?: exists?)?"
+        ),
+        r"\emptyset",
+    ),
+    (re.compile(r"(?:all |the |set of )*real(?: number)?s?(?: line)?|\\mathbb\{r\}"), r"(-\infty, \infty)"),
+)
+_ONE_IN_BRACKETS = re.compile(r"^\(([A-Za-z])\)$|^\{(.)\}$")
+_TEXT = re.compile(r"\\text\s*\{\s*([^{}]*?)\s*\}")
+
+
+@lru_cache(maxsize=4096)
+def canonical(text: str) -> str:
+    """The one spelling of an answer. Never raises; a text that is no mathematics comes out as readable as it went in."""
+    text = text.strip()
+    if _PLAIN_NUMBER.fullmatch(text):
+        return text
+    for fence in ("**", "__", "``", "`", "*"):
+        if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
+            text = text[len(fence) : -len(fence)].strip()
+    text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ]+", lambda run: "^{" + run[0].translate(_SUPERSCRIPTS) + "}", text)
+    text = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: "_{" + run[0].translate(_SUBSCRIPTS) + "}", text)
+    text = unicodedata.normalize("NFKC", text.translate(_SIGNS))
+    for pattern, replacement in _LATEX:
+        text = pattern.sub(replacement, text)
+    for pattern, replacement in _PLAIN:
+        text = pattern.sub(replacement, text)
+    text = _TEXT.sub(lambda match: rf"\text{{{match[1]}}}" if match[1] else "", text)
+    text = _tidy(text)
+    plain = _tidy(_TEXT.sub(r" \1 ", text)).casefold()
+    return next((name for pattern, name in _WHOLE if pattern.fullmatch(plain)), text)
+
+
+def _tidy(text: str) -> str:
+    """Without the spaces that mean nothing and without the sentence's final stop."""
+    text = text.strip().rstrip(".,;:!").strip() if not text.rstrip().endswith(("!", "..")) else text.strip()
+    text = re.sub(r"\s*,\s+", ", ", re.sub(r"\s+", " ", text))
+    return _FUNCTION_SPACE.sub("", text)
+
+
+@lru_cache(maxsize=4096)
+def key(text: str) -> str:
+    """What two canonical texts that say the same thing in the same way have in common: no quotes, words in small letters."""
+    text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
+    if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
+        text = text.casefold()
+    return _ONE_IN_BRACKETS.sub(lambda match: match[1] or match[2], text)

@@ -1,0 +1,150 @@
+"""Rational numbers as people write them, read exactly, with the unit or per cent sign they carry."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+_INTEGER = r"\d{1,3}(?:,\d{3})+(?!\d)|\d+"
+_DECIMAL = rf"(?:{_INTEGER})?\.\d+|(?:{_INTEGER})\.?"
+_SIGNED = rf"[-+]?\s?(?:{_DECIMAL})"
+
+# Tried in this order at the start of the text; groups by name, any of them may be missing.
+_NUMBER = re.compile(
+    r"(?P<sign>[-+]?)\s?(?:(?:\\dollar|\\text\{(?P<currency>euro|pound|dollar)s?\})\s?(?P<sign2>-?))?(?:"
+    rf"(?P<repeat>\d*\.\d*)\\(?:overline|bar)\{{(?P<cycle>\d+)\}}"
+    rf"|(?:(?P<whole>\d+)\s?)?\\frac\{{(?P<over>{_SIGNED})\}}\{{(?P<under>{_SIGNED})\}}"
+    rf"|(?P<whole2>\d+)\s(?P<over2>\d+)\s?/\s?(?P<under2>\d+)"
+    rf"|(?P<over3>{_DECIMAL})\s?/\s?(?P<under3>{_DECIMAL})"
+    rf"|(?P<decimal>{_DECIMAL})(?:\s?\\cdot\s?10\^\{{(?P<power>[-+]?\d+)\}}|[eE](?P<power2>[-+]?\d+))?"
+    r")"
+)
+_PERCENT = re.compile(r"\s?(?:%|\\text\{(?:percent|per cent|%)\}|percent|per cent)")
+# Words after a number: set as text, a known symbol, or after a space two letters and more.
+_UNIT = re.compile(
+    r"\s?\\text\{(?P<text>[^{}]*)\}(?P<more>(?:\^\{-?\d\}|\\cdot ?|/|\s|\\text\{[^{}]*\})*)"
+    r"|\s?(?P<sign>\\degree(?:\s?[CF]|\\text\{[CF]\})?|\\dollar|[a-z]{1,3}\^\{[23]\})"
+    r"|\s(?P<words>(?:[mgshlL](?![A-Za-z])|[A-Za-z]{2,})(?:[ /][A-Za-z]+){0,4}(?:\^\{\d\})?)"
+)
+_UNIT_AT_END = re.compile(rf"(?:{_UNIT.pattern})$")
+_MAX_POWER = 400
+
+_UNIT_NAMES: dict[str, tuple[str, ...]] = {
+    "m": ("meter", "metre"), "cm": ("centimeter", "centimetre"), "mm": ("millimeter", "millimetre"),
+    "km": ("kilometer", "kilometre"), "in": ("inch", "inche"), "ft": ("foot", "feet"), "yd": ("yard",), "mi": ("mile",),
+    "s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "g": ("gram",), "kg": ("kilogram",), "lb": ("pound",),
+    "l": ("liter", "litre"), "ml": ("milliliter", "millilitre"), "degree": ("deg", "\\degree"), "rad": ("radian",),
+    "dollar": ("usd", "buck", "\\dollar"), "cent": ("¢",), "mph": ("miles per hour", "mile per hour", "mi/h"),
+    "km/h": ("kmph", "kph", "kilometers per hour"), "m/s": ("meters per second",),
+}  # fmt: skip
+_UNIT_OF = {alias: unit for unit, aliases in _UNIT_NAMES.items() for alias in (unit, *aliases)}
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SCALE = re.compile(rf"\s?(?:\\text\{{)?({'|'.join(_SCALES)})\b\}}?", re.IGNORECASE)
+_NO_UNIT = re.compile(
+    r"\b(?:or|and|not|but|nor|maybe|perhaps|either|if|unless|except|mod|plus|minus|times|divided|over|is|are|than|to)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Numeral:
+    """An exact value; `percent` where the sign is there (25 with it stands for 25 %)."""
+
+    value: Fraction
+    unit: str = ""
+    percent: bool = False
+
+
+@lru_cache(maxsize=4096)
+def numeral(text: str) -> Numeral | None:
+    """The number that a canonical text is, unit included, or None where it is anything else (also undone arithmetic)."""
+    text = _bare(text)
+    match = _NUMBER.match(text)
+    value = _value(match) if match else None
+    if match is None or value is None:
+        return None
+    rest = text[match.end() :]
+    if scale := _SCALE.match(rest):
+        value *= 10 ** _SCALES[scale[1].lower()]
+        rest = rest[scale.end() :]
+    if not rest:
+        return Numeral(value, match["currency"] or ("dollar" if r"\dollar" in match[0] else ""))
+    if _PERCENT.fullmatch(rest):
+        return Numeral(value, percent=True)
+    unit = _UNIT.fullmatch(rest)
+    if unit is None or _NO_UNIT.search(rest):
+        return None
+    return Numeral(value, _unit_name(rest))
+
+
+def equal(gold: Numeral, answer: Numeral) -> bool:
+    """Exactly equal, in units that do not differ; 25 % is 25 and 0.25, but a plain 0.25 is not a plain 25."""
+    if gold.unit and answer.unit and gold.unit != answer.unit:
+        return False
+    if gold.value == answer.value:
+        return True
+    if gold.percent == answer.percent:
+        return False
+    per_cent, plain = (gold, answer) if gold.percent else (answer, gold)
+    return per_cent.value / 100 == plain.value
+
+
+def _value(match: re.Match[str]) -> Fraction | None:
+    part = match.groupdict()
+    if part["cycle"]:
+        head, _, tail = part["repeat"].partition(".")
+        shown = int(f"{head}{tail}" or 0)
+        cycle = Fraction(int(part["cycle"]), 10 ** len(part["cycle"]) - 1)
+        value = (shown + cycle) / 10 ** len(tail)
+    elif part["decimal"]:
+        power = int(part["power"] or part["power2"] or 0)
+        if abs(power) > _MAX_POWER:
+            return None
+        value = _fraction(part["decimal"]) * Fraction(10) ** power
+    else:
+        over, under = (part[f"{name}"] or part[f"{name}2"] or part[f"{name}3"] for name in ("over", "under"))
+        whole = part["whole"] or part["whole2"]
+        if (bottom := _fraction(under)) == 0:
+            return None
+        value = _fraction(over) / bottom
+        if whole:
+            value += int(whole)
+    return -value if (part["sign"] == "-") != (part["sign2"] == "-") else value
+
+
+def _fraction(text: str) -> Fraction:
+    return Fraction(text.replace(",", "").replace(" ", "").rstrip("."))
+
+
+def _bare(text: str) -> str:
+    """Without brackets around the whole: (5), {5}, -(5)."""
+    while len(text) > 2 and (text[0], text[-1]) in {("(", ")"), ("{", "}")} and not re.search(r"[(){},]", text[1:-1]):
+        text = text[1:-1].strip()
+    return re.sub(r"^-\(([^(){},+-]*)\)$|^\\text\{([^{}]*)\}$", lambda m: m[2] or f"-{m[1]}", text)
+
+
+def without_unit(text: str) -> tuple[str, str]:
+    """A canonical text without the unit at its end or the currency sign before it, and the unit's name ("" for none)."""
+    if text.startswith(r"\dollar"):
+        return text.removeprefix(r"\dollar").strip(), "dollar"
+    unit = _UNIT_AT_END.search(text)
+    if unit is None or unit.start() == 0 or _NO_UNIT.search(unit[0]):
+        return text, ""
+    return text[: unit.start()], _unit_name(unit[0])
+
+
+def _unit_name(text: str) -> str:
+    """One name for a unit: known aliases, singular, lower case; whatever else it is, spelt without spaces."""
+    text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
+    text = re.sub(r"\s+", " ", text).strip().casefold()
+    power = re.search(r"\^\{(\d)\}", text)
+    exponent = power[1] if power else ""
+    for word, value in (("square", "2"), ("sq", "2"), ("cubic", "3")):
+        if text.startswith(word + " "):
+            text, exponent = text.removeprefix(word + " "), value
+    text = re.sub(r"\^\{\d\}|[.]", "", text).strip()
+    singular = text[:-1] if text.endswith("s") and text not in _UNIT_OF else text
+    name = _UNIT_OF.get(text) or _UNIT_OF.get(singular) or singular.replace(" ", "")
+    return name + exponent

@@ -1,0 +1,35 @@
+"""The rules of equivalence by name. `Problem.verifier` is one of these names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from verifiers import countdown, maths
+from verifiers.score import Judgement, Verdict
+
+RULES: dict[str, Callable[[str, str], Judgement]] = {
+    "maths": maths.equivalent,
+    "countdown": countdown.equivalent,
+}
+
+
+def grade(gold: str, answer: str, rule: str = "maths") -> Judgement:
+    """Judge one answer text. In this process and without a time limit: what a model wrote goes through a VerifierPool.
+
+    ValueError for an unknown rule, and for a gold that the rule cannot use.
+    """
+    return RULES[known(rule)](gold, answer)
+
+
+def same(left: str, right: str, rule: str = "maths") -> bool:
+    """Two predictions are one answer in a vote: symmetric, where grading is not."""
+    if known(rule) == "countdown":
+        return countdown.same(left, right)
+    return all(maths.equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
+
+
+def known(rule: str) -> str:
+    """The rule's name. ValueError for a name that is none."""
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
+    return rule

@@ -1,0 +1,149 @@
+"""Answers made of several: lists, sets, tuples, intervals, inequalities, unions and matrices, cut at their own commas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from verifiers.numerals import numeral
+
+MAX_PARTS = 64
+_OPEN, _CLOSE = "([{<", ")]}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An answer's parts. `order` is False where it does not matter; `brackets` are those that do ("[)" of an interval)."""
+
+    parts: tuple[str, ...]
+    order: bool
+    brackets: str = ""
+
+
+def equal(gold: Shape, answer: Shape, same: Callable[[str, str], bool]) -> bool:
+    """Part by part, in order where that matters; otherwise each part of the gold finds one of its own in the answer."""
+    if (gold.order, gold.brackets, len(gold.parts)) != (answer.order, answer.brackets, len(answer.parts)):
+        return False
+    if gold.order:
+        return all(map(same, gold.parts, answer.parts))
+    left = list(answer.parts)
+    for part in gold.parts:
+        found = next((other for other in left if same(part, other)), None)
+        if found is None:
+            return False
+        left.remove(found)
+    return True
+
+
+@lru_cache(maxsize=4096)
+def shape(text: str) -> Shape | None:
+    """The shape of a canonical text, or None for a single value. ValueError for one of more than MAX_PARTS parts."""
+    text = re.sub(r"^[a-zA-Z]\s*\\in\s*(?=[\[({\\])", "", text)
+    if matrix := _matrix(text):
+        return matrix
+    braces = re.fullmatch(r"\\\{(.*)\\\}", text)
+    is_set = braces is not None and r"\}" not in braces[1]
+    pieces = split(braces[1]) if braces is not None and is_set else _pieces(text)
+    if len(pieces) > MAX_PARTS:
+        raise ValueError(f"{len(pieces)} parts; at most {MAX_PARTS} are compared")
+    parts = tuple(dict.fromkeys(part for piece in pieces for part in _both_signs(piece)))
+    if is_set or len(parts) > 1:
+        return Shape(parts, order=False)
+    return _inequality(text) or _bracketed(text)
+
+
+def split(text: str, separators: str = ",;") -> list[str]:
+    """The text cut at separators that stand in no bracket; a comma of a thousand (1,234) is none of them."""
+    pieces, start, depth = [], 0, 0
+    for index, character in enumerate(text):
+        if character in "([{":
+            depth += 1
+        elif character in ")]}":
+            depth -= 1
+        elif depth == 0 and character in separators:
+            pieces.append(text[start:index].strip())
+            start = index + 1
+    pieces.append(text[start:].strip())
+    return pieces
+
+
+def _pieces(text: str) -> list[str]:
+    """The members of a bare list, of `a or b` or of a union; the text itself where it is none."""
+    if numeral(text) or (text[:1] == "<" and text[-1:] == ">"):
+        return [text]
+    text = re.sub(r"(?<=[)\]}\w,])\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b|\\cup)\s*(?=\S)", "; ", text)
+    text = re.sub(r",\s*;", ";", text)
+    return [piece for piece in split(text, ";" if ";" in text and "," not in text else ",;") if piece]
+
+
+def _both_signs(text: str) -> list[str]:
+    r"""`a \pm b` is a+b and a-b."""
+    if text.count(r"\pm") != 1:
+        return [text]
+    left, _, right = text.partition(r"\pm")
+    name, equals, left = left.rpartition("=")
+    return [f"{name}{equals}{left.strip()}{sign}{right.strip()}".removeprefix("+") for sign in "+-"]
+
+
+def _matrix(text: str) -> Shape | None:
+    found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL)
+    if not found:
+        return None
+    rows = [row.split("&") for row in found[2].split(r"\\") if row.strip()]
+    cells = tuple(cell.strip() for row in rows for cell in row)
+    return Shape(cells, order=True, brackets="matrix " + " ".join(str(len(row)) for row in rows))
+
+
+def _bracketed(text: str) -> Shape | None:
+    """A tuple, an open interval or a closed one. Of two members the brackets count, of more they do not."""
+    if len(text) < 2 or text[0] not in "([<" or text[-1] not in ")]>" or not _is_one_group(text):
+        return None
+    parts = split(text[1:-1])
+    if len(parts) < 2:
+        return None
+    brackets = text[0] + text[-1]
+    return Shape(tuple(parts), order=True, brackets=brackets.replace("<>", "()") if len(parts) == 2 else "")
+
+
+def _is_one_group(text: str) -> bool:
+    """The first bracket closes at the very end, whichever kind closes it."""
+    depth = 0
+    for index, character in enumerate(text):
+        depth += (character in _OPEN) - (character in _CLOSE)
+        if depth == 0:
+            return index == len(text) - 1
+    return False
+
+
+_RELATION = re.compile(r"\s*(\\le|\\ge|<|>)\s*")
+_NUMBER_END = re.compile(r"(?:[-+\d.,/(){}^]|\\(?:frac|sqrt|pi|infty|cdot)(?![a-zA-Z])|\s)+")
+_SHUT = {r"\le": "]", "<": ")"}
+_MIRRORED = {r"\le": r"\ge", r"\ge": r"\le", "<": ">", ">": "<"}
+
+
+def _inequality(text: str) -> Shape | None:
+    r"""`a < x \le b`, `x < b` and `x \ge a` as the intervals they are, where the ends are numbers and x one letter."""
+    pieces = _RELATION.split(text)
+    terms, relations = pieces[::2], pieces[1::2]
+    if relations and relations[0] in (r"\ge", ">"):
+        terms, relations = terms[::-1], [_MIRRORED[relation] for relation in relations[::-1]]
+    if not relations or any(relation not in _SHUT for relation in relations):
+        return None
+    if len(terms) == 2:
+        below = _is_letter(terms[0])
+        terms = ["-\\infty", *terms] if below else [*terms, "\\infty"]
+        relations = ["<", *relations] if below else [*relations, "<"]
+    if len(terms) != 3 or not _is_letter(terms[1]) or not _are_numbers(terms[::2]):
+        return None
+    opening = "[" if relations[0] == r"\le" else "("
+    return Shape((terms[0], terms[2]), order=True, brackets=opening + _SHUT[relations[1]])
+
+
+def _is_letter(text: str) -> bool:
+    return bool(re.fullmatch(r"[a-zA-Z]|\\(?:theta|alpha|beta|lambda)\s?", text))
+
+
+def _are_numbers(texts: Sequence[str]) -> bool:
+    return all(map(_NUMBER_END.fullmatch, texts))
