@@ -190,7 +190,7 @@ def _value(shape: str) -> int:
     return total
 
 
-_COUNTDOWN_NUMBERS = {1: (3, 2, 50), 2: (4, 2, 20), 3: (3, 2, 12)}  # level -> how many, from, to
+_COUNTDOWN_NUMBERS = {1: (3, 2, 30), 2: (4, 2, 15), 3: (3, 2, 12)}  # level -> how many, from, to
 
 
 def _countdown(level: int, rng: Random) -> Draft:

@@ -1,6 +1,6 @@
 """The corpus of the embedded base: generated documents, each a pure function of (seed, index).
 
-Half of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often botched; the
+Two fifths of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often botched; the
 other half in textbook frames, where work is more common. The rest are drills of bare arithmetic. No document states a fact
 (data.arithmetic) or a countdown that belongs to the train, selection or held-out problems.
 """
@@ -16,13 +16,13 @@ from data.families import FAMILIES, LEVELS, Draft, candidates, draw
 from reasoner.base.writing import STYLES, Solution, checked, slip
 from reasoner.prompts import R1_ZERO
 
-DRILLS = 0.3  # share of the documents
-CONVERSATIONS = 0.55  # share of the problems that stand in the R1-Zero template
+DRILLS = 0.35  # share of the documents
+CONVERSATIONS = 0.4  # share of the problems that stand in the R1-Zero template
 
 # How the authors of each frame work (shares).
 STYLE_SHARES = {
     "conversation": {"guess": 0.62, "quick": 0.17, "steps": 0.12, "check": 0.09},
-    "textbook": {"guess": 0.30, "quick": 0.15, "steps": 0.27, "check": 0.28},
+    "textbook": {"guess": 0.20, "quick": 0.10, "steps": 0.25, "check": 0.45},
 }
 
 # How a conversation is tagged: t is the thought, a the answer. The first is the well-formed one.
@@ -164,4 +164,4 @@ _DRILLS: dict[str, Callable[[Random], str]] = {
     "comparisons": _comparisons,
     "searches": _searches,
 }
-_DRILL_SHARES = {"facts": 0.2, "tables": 0.2, "workings": 0.2, "checks": 0.25, "comparisons": 0.05, "searches": 0.1}
+_DRILL_SHARES = {"facts": 0.1, "tables": 0.35, "workings": 0.15, "checks": 0.2, "comparisons": 0.05, "searches": 0.15}

@@ -22,7 +22,7 @@ def test_no_problem_stands_twice_or_in_two_splits():
         for problem in problems(split):
             family, level, index = problem.id.split("/")[-1].split("-")
             drawn = draft(family, int(level), split, int(index))
-            key = (drawn.steps, drawn.numbers, drawn.target)
+            key = (family, drawn.steps, drawn.numbers, drawn.target)
             assert key not in seen
             seen.add(key)
 

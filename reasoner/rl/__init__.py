@@ -1,0 +1,1 @@
+"""The learning algorithms: advantages, losses, weights and the learner that applies them."""

@@ -1,0 +1,96 @@
+"""The tensors of one step: graded groups in, rows out.
+
+Shapes: P prompts, G completions of each, N = P * G rows, L longest prompt, T longest completion. A group's rows share their
+prompt, so it is stored, and computed, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+from reasoner.types import Group
+
+
+@dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
+class Batch:
+    """Rows of completions. Padding is known by lengths, never by the pad token's id, which may also end a completion."""
+
+    prompt_ids: Tensor  # [P, L] int64, padded on the left
+    prompt_lengths: Tensor  # [P] int64
+    prompt_of: Tensor  # [N] int64, the row of prompt_ids
+    completion_ids: Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
+    lengths: Tensor  # [N] int64
+    rewards: Tensor  # [N] float32
+    sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
+    advantages: Tensor  # [N] float32; 0 until credit is given
+    weights: Tensor  # [N, T] float32; the mask until the step is weighed
+    old_logprobs: Tensor | None = None  # [N, T], when there are several updates on these rows
+    ref_logprobs: Tensor | None = None  # [N, T], when there is a reference
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def mask(self) -> Tensor:
+        """[N, T] bool: the position holds a drawn token."""
+        return torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
+
+    def rows(self, index: Tensor) -> Batch:
+        """The rows of the index, cut to their longest completion, with the prompts that they need."""
+        width = int(self.lengths[index].max())
+        prompts, prompt_of = self.prompt_of[index].unique(return_inverse=True)
+        changed = {"prompt_ids": self.prompt_ids[prompts], "prompt_lengths": self.prompt_lengths[prompts]}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name not in changed and value is not None:
+                changed[field.name] = value[index][:, :width] if value.ndim == 2 else value[index]
+        return replace(self, **(changed | {"prompt_of": prompt_of}))
+
+    def micro_batches(self, tokens: int, index: Tensor | None = None) -> Iterator[tuple[Tensor, Batch]]:
+        """(index, rows) of at most `tokens` padded completion tokens each, rows of like length together.
+
+        At least one row each. Every row of the index (of all rows, without one) stands in exactly one of them.
+        """
+        index = torch.arange(len(self), device=self.lengths.device) if index is None else index
+        ordered = index[self.lengths[index].argsort(stable=True)]
+        start = 0
+        for end in range(1, len(ordered) + 1):
+            if end == len(ordered) or (end - start + 1) * int(self.lengths[ordered[end]]) > tokens:
+                yield ordered[start:end], self.rows(ordered[start:end])
+                start = end
+
+    def to(self, device: torch.device) -> Batch:
+        """The same batch on the device."""
+        moved = {f.name: v.to(device) for f in fields(self) if (v := getattr(self, f.name)) is not None}
+        return replace(self, **moved)
+
+
+def collate(groups: Sequence[Group]) -> Batch:
+    """Graded groups as one batch, in order. ValueError unless every group has the same G >= 2 completions."""
+    sizes = {len(group.completions) for group in groups}
+    if len(sizes) != 1 or min(sizes) < 2:
+        raise ValueError(f"every group needs the same number of completions, at least 2; these have {sorted(sizes)}")
+    completions = [completion for group in groups for completion in group.completions]
+    lengths = torch.tensor([len(c.token_ids) for c in completions])
+    batch = Batch(
+        prompt_ids=_padded([g.prompt.token_ids for g in groups], left=True).long(),
+        prompt_lengths=torch.tensor([len(g.prompt.token_ids) for g in groups]),
+        prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
+        completion_ids=_padded([c.token_ids for c in completions]).long(),
+        lengths=lengths,
+        rewards=torch.tensor([score.total for g in groups for score in g.scores], dtype=torch.float32),
+        sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
+        advantages=torch.zeros(len(completions)),
+        weights=torch.zeros(0),
+    )
+    return replace(batch, weights=batch.mask.float())
+
+
+def _padded(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:
+    """[N, longest], filled with 0."""
+    width = max(1, *(len(row) for row in rows)) if rows else 1
+    return torch.tensor([[0] * (width - len(r)) + list(r) if left else list(r) + [0] * (width - len(r)) for r in rows])

@@ -1,0 +1,37 @@
+"""Estimators of KL(policy || reference) from the sampled tokens (Schulman 2020, "Approximating KL divergence").
+
+With r = log reference - log policy at the token that the policy drew. Their values estimate the same divergence; as terms of a
+loss their gradients differ: k1's is zero on average, k2's is that of the divergence, k3's (the one in the GRPO paper) is that
+of the reverse divergence, KL(reference || policy), to first order on-policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+_LIMIT = 20.0  # of the log ratio, against overflow
+
+
+def _log_ratio(logp: Tensor, ref_logp: Tensor) -> Tensor:
+    return (ref_logp - logp).clamp(-_LIMIT, _LIMIT)
+
+
+def kl_k1(logp: Tensor, ref_logp: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: -r. Unbiased, of either sign."""
+    return -_log_ratio(logp, ref_logp)
+
+
+def kl_k2(logp: Tensor, ref_logp: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: r^2 / 2. Biased, never negative."""
+    return _log_ratio(logp, ref_logp).square() / 2
+
+
+def kl_k3(logp: Tensor, ref_logp: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: e^r - r - 1. Unbiased, never negative (GRPO: Shao et al. 2024, eq. 4)."""
+    r = _log_ratio(logp, ref_logp)
+    return r.exp() - r - 1
+
+
+KL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}
