@@ -1,0 +1,115 @@
+"""Estimators of an evaluation. Pure: counts in, exact or floating-point numbers out.
+
+N problems; problem i has n_i samples of which c_i are right; s_i = c_i / n_i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import comb, sqrt
+
+_Z = 1.959963984540054  # 95 %
+
+
+def pass_at_k(n: int, c: int, k: int) -> Fraction:
+    """Chance that k of n samples, drawn without replacement, hold a right one (Chen et al. 2021, unbiased). ValueError for k > n."""
+    if not 1 <= k <= n:
+        raise ValueError(f"pass@{k} needs at least {k} samples of each problem, and there are {n}")
+    return 1 - Fraction(comb(n - c, k), comb(n, k))
+
+
+def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Fraction:
+    """Chance that the right class wins the vote of k samples drawn without replacement, ties split evenly. Exact.
+
+    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, `abstained` gave none and do
+    not vote. ValueError when there are fewer than k samples. Polynomials in x (voters) and y (tied classes): the coefficient of
+    x^(k-v) y^t counts the draws in which the right class has v votes and t others have as many.
+    """
+    total = right + sum(others) + abstained
+    if not 1 <= k <= total:
+        raise ValueError(f"cons@{k} needs at least {k} samples of each problem, and there are {total}")
+    wins = Fraction(0)
+    for votes in range(1, min(right, k) + 1):
+        ways = _draws_not_above(others, abstained, votes, k - votes)
+        wins += comb(right, votes) * sum(Fraction(count, tied + 1) for tied, count in enumerate(ways))
+    return wins / comb(total, k)
+
+
+def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: int) -> list[int]:
+    """How many draws of `size` of the rest leave every other class at most `votes` votes, by the number of classes with just as many."""
+    table = [[comb(abstained, x)] for x in range(size + 1)]  # table[drawn][tied]
+    for members in others:
+        fresh = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
+        for drawn, by_tied in enumerate(table):
+            for tied, count in enumerate(by_tied):
+                for taken in range(min(members, votes, size - drawn) + 1):
+                    fresh[drawn + taken][tied + (taken == votes)] += count * comb(members, taken)
+        table = fresh
+    return table[size]
+
+
+def vote_classes(
+    answers: Sequence[str | None], correct: Sequence[bool], same: Callable[[str, str], bool]
+) -> tuple[int, list[int], int]:
+    """(right, others, abstained) class sizes for cons_at_k.
+
+    Samples that the verifier accepts are one class. The rest are grouped by text, then, largest first and by text, joined to the first
+    class whose representative is the `same`: the order of the samples does not matter, and no wrong class merges with the right one.
+    """
+    right = sum(correct)
+    abstained = sum(answer is None and not ok for answer, ok in zip(answers, correct, strict=True))
+    counts: dict[str, int] = {}
+    for answer, ok in zip(answers, correct, strict=True):
+        if answer is not None and not ok:
+            counts[answer] = counts.get(answer, 0) + 1
+    classes: dict[str, int] = {}
+    for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        leader = next((known for known in classes if same(known, text)), text)
+        classes[leader] = classes.get(leader, 0) + count
+    return right, sorted(classes.values(), reverse=True), abstained
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A mean over problems with its uncertainty."""
+
+    value: float
+    low: float  # 95 % Wilson interval with the effective number of problems
+    high: float
+    se: float  # other problems and other samples
+    problems: int
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:5.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
+
+def estimate(scores: Sequence[float]) -> Estimate:
+    """Mean of per-problem scores in [0, 1], with a Wilson interval that holds for few problems and near 0 and 1.
+
+    The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more when several samples
+    of each problem have made the scores less noisy.
+    """
+    if not scores:
+        raise ValueError("an estimate needs at least one problem")
+    size = len(scores)
+    p = sum(scores) / size
+    spread = sum((score - p) ** 2 for score in scores)
+    effective = p * (1 - p) * size**2 / spread if spread > 1e-12 else float(size)
+    low, high = wilson(p, effective)
+    se = sqrt(spread / (size - 1) / size) if size > 1 else 0.0
+    return Estimate(p, low, high, se, size)
+
+
+def wilson(p: float, n: float) -> tuple[float, float]:
+    """95 % interval of a proportion p seen on n problems."""
+    z2 = _Z * _Z
+    centre = (p + z2 / (2 * n)) / (1 + z2 / n)
+    half = _Z / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def se_run(n: Sequence[int], c: Sequence[int]) -> float:
+    """Standard error of pass@1 for the same problems and new samples: sqrt(sum s_i (1 - s_i) / (n_i - 1)) / N; needs every n_i > 1."""
+    return sqrt(sum((ci / ni) * (1 - ci / ni) / (ni - 1) for ni, ci in zip(n, c, strict=True))) / len(n)

@@ -1,0 +1,104 @@
+"""Estimators against exact values, brute force and laws."""
+
+from fractions import Fraction
+from itertools import combinations
+
+import pytest
+
+from reasoner.metrics import cons_at_k, estimate, pass_at_k, se_run, vote_classes, wilson
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "expected"),
+    [
+        (16, 3, 1, Fraction(3, 16)),
+        (16, 3, 4, Fraction(17, 28)),
+        (16, 3, 8, Fraction(9, 10)),
+        (16, 3, 13, Fraction(559, 560)),
+        (16, 3, 14, 1),
+        (16, 0, 4, 0),
+        (10, 1, 5, Fraction(1, 2)),
+        (4, 2, 2, Fraction(5, 6)),
+        (64, 1, 16, Fraction(1, 4)),
+    ],
+)
+def test_pass_at_k_is_unbiased(n, c, k, expected):  # trap 35
+    assert pass_at_k(n, c, k) == expected
+
+
+def test_more_than_there_are_is_refused():
+    with pytest.raises(ValueError, match="pass@5 needs at least 5 samples of each problem, and there are 4"):
+        pass_at_k(4, 1, 5)
+    with pytest.raises(ValueError, match="cons@5"):
+        cons_at_k(2, [1], 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("right", "others", "abstained", "k", "expected"),
+    [
+        (3, [2], 0, 5, 1),
+        (2, [2], 0, 4, Fraction(1, 2)),
+        (2, [2], 0, 3, Fraction(1, 2)),
+        (2, [2, 1], 0, 3, Fraction(13, 30)),
+        (2, [2, 1], 0, 5, Fraction(1, 2)),
+        (1, [1, 1, 1], 0, 4, Fraction(1, 4)),
+        (1, [1, 1, 1], 0, 2, Fraction(1, 4)),
+        (2, [1], 3, 2, Fraction(8, 15)),
+        (1, [], 3, 1, Fraction(1, 4)),
+        (1, [], 3, 4, 1),
+        (4, [3, 1], 0, 4, Fraction(22, 35)),
+        (3, [4, 1], 0, 4, Fraction(13, 35)),
+        (3, [4, 1], 0, 8, 0),
+        (6, [6, 3], 1, 16, Fraction(1, 2)),
+        (6, [6, 3], 1, 8, Fraction(815, 1716)),
+        (8, [5, 2], 1, 16, 1),
+        (8, [5, 2], 1, 4, Fraction(881, 1365)),
+        (0, [3, 1], 0, 4, 0),
+        (0, [], 4, 4, 0),
+    ],
+)
+def test_cons_at_k_is_the_exact_expectation(right, others, abstained, k, expected):  # trap 36
+    assert cons_at_k(right, others, abstained, k) == expected
+
+
+def test_cons_at_k_equals_brute_force():
+    for right, others, abstained in [(3, [2, 2], 1), (2, [3, 1, 1], 0), (1, [1, 1], 2), (4, [2], 2)]:
+        voters = ["r"] * right + [str(i) for i, size in enumerate(others) for _ in range(size)] + [None] * abstained
+        for k in range(1, len(voters) + 1):
+            total = Fraction(0)
+            draws = list(combinations(voters, k))
+            for draw in draws:
+                counts = {v: draw.count(v) for v in draw if v is not None}
+                if counts.get("r", 0) == max(counts.values(), default=0) > 0:
+                    total += Fraction(1, list(counts.values()).count(counts["r"]))
+            assert cons_at_k(right, others, abstained, k) == total / len(draws)
+
+
+def test_laws_of_the_vote():
+    for right, others in [(3, [2, 2]), (5, [5, 1]), (2, [7])]:
+        size = right + sum(others)
+        assert cons_at_k(right, others, 0, 1) == pass_at_k(size, right, 1)
+        assert cons_at_k(right, others, 0, 2) == pass_at_k(size, right, 1)  # without abstentions
+
+
+def test_votes_are_counted_on_classes_not_on_strings():
+    same = lambda a, b: {a, b} <= {"3", "3.0"}  # noqa: E731
+    answers = ["1/2", "0.5", "\\frac12", "3", "3", "3.0", "x", None]
+    correct = [True, True, True, False, False, False, False, False]
+    assert vote_classes(answers, correct, same) == (3, [3, 1], 1)
+    assert vote_classes(answers[::-1], correct[::-1], same) == (3, [3, 1], 1)
+
+
+def test_intervals_by_hand():
+    found = estimate([1.0, 0.75, 0.0, 0.25, 0.5])
+    assert found.value == 0.5
+    assert found.se == pytest.approx(0.1767766953)
+    assert (found.low, found.high) == pytest.approx((0.2365930905, 0.7634069095))
+    assert se_run([4] * 5, [4, 3, 0, 1, 2]) == pytest.approx(0.0912870929)
+    nine = estimate([1.0] * 9 + [0.0] * 21)
+    assert nine.se == pytest.approx(0.0850962943)
+    assert (nine.low, nine.high) == pytest.approx((0.1666474827, 0.4787578746))
+    assert wilson(0.0, 30) == pytest.approx((0, 0.1135133932))
+    mixed = estimate([1.0] * 6 + [0.5] * 6 + [0.0] * 18)
+    assert mixed.se == pytest.approx(0.0742781353)
+    assert (mixed.low, mixed.high) == pytest.approx((0.1800000569, 0.4555554599))
