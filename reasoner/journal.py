@@ -1,0 +1,168 @@
+"""metrics.jsonl and what the console shows of it while a run goes on."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+# Every metric of a step, with its meaning. A step's line holds some of them, never others.
+METRICS: dict[str, str] = {
+    "step": "steps done before this one",
+    "reward/mean": "mean reward of the step's completions",
+    "correct": "share of completions with the right answer in the strict form",
+    "format": "share of completions in the strict <think>/<answer> form",
+    "completions/mean_length": "mean tokens of a completion, the end token included",
+    "completions/clipped_ratio": "share of completions cut off at sampling.max_tokens",
+    "self_check": "share of completions that check their own working (rule: reasoner.aha)",
+    "caught": "of the wrong claims in completions that check themselves, the share found and mended",
+    "frac_reward_zero_std": "share of groups whose rewards are all equal",
+    "grading/failed": "share of completions whose grading timed out or crashed",
+    "loss": "the loss; on-policy its value says little, its gradient everything",
+    "kl": "mean estimate of KL(policy || reference) per token, in nats",
+    "entropy": "mean entropy of the policy per token, in nats",
+    "clip_ratio": "share of tokens whose gradient was clipped away (0 with one update a step)",
+    "grad_norm": "norm of the gradient before clipping",
+    "lr": "learning rate",
+    "skipped_updates": "updates left out because their gradient was not finite",
+    "sampler/logprob_gap_mean": "mean |log-probability of engine - of learner| over the tokens",
+    "sampler/logprob_gap_max": "largest of them",
+    "tokens_per_second": "sampled tokens a second of the whole step",
+    "time/sample": "seconds spent sampling and grading",
+    "time/learn": "seconds spent on log-probabilities and the update",
+    "time/sync": "seconds spent handing the weights to the engine",
+    "time/step": "seconds of the whole step",
+    "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
+    "eval/selection/greedy": "right greedy answers on the selection problems",
+    "eval/selection/format": "share in the strict form on the selection problems",
+    "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
+}
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, float]]:
+    """The lines of a run's metrics.jsonl; a last line that was torn in writing is left out."""
+    path = run_dir / "metrics.jsonl"
+    if not path.is_file():
+        return []
+    lines = path.read_text().splitlines()
+    found = []
+    for number, line in enumerate(lines):
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError as error:
+            if number < len(lines) - 1:
+                raise ValueError(f"{path}, line {number + 1} is damaged: {error.msg}") from error
+    return found
+
+
+class Journal:
+    """Appends a line a step and shows progress on standard error: a live panel on a terminal, else one plain line a step."""
+
+    def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
+        self.path = run_dir / "metrics.jsonl"
+        self.steps = steps
+        self.start = start
+        kept = [line for line in read_metrics(run_dir) if line["step"] < start]
+        beside = self.path.with_name(self.path.name + ".partial")
+        beside.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        beside.replace(self.path)
+        self.history = kept
+        self.console = Console(stderr=True)
+        self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
+        self.began = time.monotonic()
+
+    def __enter__(self) -> Journal:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def say(self, line: str) -> None:
+        """One plain line beside the progress."""
+        if self.live is not None:
+            self.live.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def write(self, metrics: Mapping[str, float], *, example: str = "") -> None:
+        """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours."""
+        assert metrics.keys() <= METRICS.keys(), f"metrics without a meaning: {metrics.keys() - METRICS.keys()}"
+        with self.path.open("a") as file:
+            file.write(json.dumps(metrics) + "\n")
+        self.history.append(dict(metrics))
+        if self.live is not None:
+            self.live.update(self._panel(example))
+        else:
+            print(self._line(), file=sys.stderr, flush=True)
+
+    def _seconds_left(self) -> float:
+        done = self.history[-1]["step"] + 1 - self.start
+        return (time.monotonic() - self.began) / done * (self.steps - self.start - done)
+
+    def _line(self) -> str:
+        m = self.history[-1]
+        line = (
+            f"step {m['step'] + 1:.0f}/{self.steps}  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
+            f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  self-check {m['self_check']:.1%}  "
+            f"KL {m['kl']:.4f}  {m['tokens_per_second']:,.0f} tok/s  {clock(self._seconds_left())} left"
+        )
+        if "eval/selection/pass@1" in m:
+            line += f"  | selection: pass@1 {m['eval/selection/pass@1']:.1%}, greedy {m['eval/selection/greedy']:.1%}"
+        return line
+
+    def _panel(self, example: str) -> Group:
+        m = self.history[-1]
+        table = Table(box=None, padding=(0, 2), show_header=True, header_style="bold")
+        cells = {
+            "step": f"{m['step'] + 1:.0f}/{self.steps}",
+            "reward": f"{m['reward/mean']:.3f}",
+            "correct": f"{m['correct']:.1%}",
+            "well-formed": f"{m['format']:.1%}",
+            "tokens": f"{m['completions/mean_length']:.0f}",
+            "self-check": f"{m['self_check']:.1%}",
+            "KL": f"{m['kl']:.4f}",
+            "tok/s": f"{m['tokens_per_second']:,.0f}",
+            "left": clock(self._seconds_left()),
+        }
+        for name in cells:
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_row(*cells.values())
+        evals = [line for line in self.history if "eval/selection/pass@1" in line]
+        selection = "  ".join(f"{line['step'] + 1:.0f}: {line['eval/selection/pass@1']:.1%}" for line in evals[-6:])
+        return Group(
+            ProgressBar(total=self.steps, completed=m["step"] + 1, width=60),
+            table,
+            Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
+            Text(f"pass@1 on selection problems after step  {selection}" if selection else ""),
+            Text(f"a completion: {escape(visible(example))}", overflow="ellipsis", no_wrap=True, style="dim"),
+        )
+
+
+def sparkline(values: list[float], width: int = 60) -> str:
+    """Values in [0, 1] as blocks, the last `width` of them."""
+    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values[-width:])
+
+
+def clock(seconds: float) -> str:
+    """90 -> 1:30"""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
+
+
+def visible(text: str) -> str:
+    """Model text with nothing in it that a terminal would obey."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

@@ -1,0 +1,41 @@
+"""Prompts in, graded groups out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reasoner.engines import Engine
+from reasoner.seeds import sample_seed
+from reasoner.types import Group, Prompt, Sampling
+from verifiers import RewardWeights, VerifierPool
+
+
+def rollout(
+    engine: Engine,
+    pool: VerifierPool,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    weights: RewardWeights,
+    *,
+    run_seed: int,
+    step: int | str,
+    first_sample: int = 0,
+) -> list[Group]:
+    """A group of `sampling.num` graded completions for each prompt, in order.
+
+    A completion's seed is a function of (run_seed, step, problem, sample), samples counted from `first_sample`: more samples of
+    the same step extend the earlier ones. What is graded is the prefill with the completion.
+    """
+    samples = range(first_sample, first_sample + sampling.num)
+    seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in samples] for prompt in prompts]
+    drawn = engine.sample(prompts, sampling, seeds)
+    responses = [
+        (prompt.prefill + completion.text, prompt.problem)
+        for prompt, completions in zip(prompts, drawn, strict=True)
+        for completion in completions
+    ]
+    scores = iter(pool.score(responses, weights))
+    return [
+        Group(prompt, completions, tuple(next(scores) for _ in completions))
+        for prompt, completions in zip(prompts, drawn, strict=True)
+    ]

