@@ -1,4 +1,4 @@
-"""Which problems are asked at a step: a pure function of (seed, step), so a resumed run neither repeats nor skips any."""
+"""Which problems a step asks: a pure function of (seed, step), so that a resumed run neither repeats nor skips any."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ def pick(num_problems: int, step: int, count: int, seed: int) -> list[int]:
     """The indices of the `count` problems of a step.
 
     The steps read one endless stream, epoch after epoch, each a seeded permutation of all problems: every problem comes
-    once an epoch. Where a step reaches over the end of an epoch, the next one begins with problems that the step has not
-    had yet, so that no step asks a problem twice unless it asks for more than there are.
+    once an epoch. Where a step reaches over the end of an epoch, the next one begins with problems that this step has
+    not had yet, so that no step asks a problem twice unless it asks for more than there are.
     """
     if num_problems < 1 or count < 1 or step < 0:
         raise ValueError(

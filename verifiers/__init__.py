@@ -1,5 +1,20 @@
 """Grading: what a response earns, and why."""
 
+from verifiers.extract import Extraction, extract
+from verifiers.pool import VerifierPool
+from verifiers.rewards import RewardWeights, score_response
+from verifiers.rules import grade, same
 from verifiers.score import Judgement, Score, Verdict
 
-__all__ = ["Judgement", "Score", "Verdict"]
+__all__ = [
+    "Extraction",
+    "Judgement",
+    "RewardWeights",
+    "Score",
+    "Verdict",
+    "VerifierPool",
+    "extract",
+    "grade",
+    "same",
+    "score_response",
+]

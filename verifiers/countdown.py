@@ -76,7 +76,7 @@ def _spelt(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent: sum = ["-"] product (("+"|"-") product)*, product = atom (("*"|"/") atom)*, atom = n | (sum)."""
+    """By descent: sum = ["-"] product (("+"|"-") product)*; product = atom (("*"|"/") atom)*; atom = n | (sum)."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _tokens(text)

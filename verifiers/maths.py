@@ -1,8 +1,8 @@
 """Rule "maths": is an answer the same mathematical object as the gold?
 
 Layers, cheapest first; the first that knows decides. Most answers never reach the symbolic one. What counts as right:
-values that are equal in any exact form; formatting, units, the name of a variable before `=` and the case of words do not
-matter; a rounded value, an unfinished calculation, a hedge, an extra or a missing solution are wrong.
+values that are equal in any exact form; formatting, units, the name of a variable before `=` and the case of words do
+not matter; a rounded value, an unfinished calculation, a hedge, an extra or a missing solution are wrong.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _right_sides(gold: str, answer: str) -> tuple[str, str]:
         return gold, answer
     if not gold_name and answer_name:
         return gold, answer_name if re.fullmatch(r"[a-zA-Z]", answer_value) and "=" not in answer_name else answer_value
-    if gold_name and (_is_name(gold_name) and not answer_name or key(gold_name) == key(answer_name)):
+    if gold_name and ((_is_name(gold_name) and not answer_name) or key(gold_name) == key(answer_name)):
         return gold_value, answer_value
     return gold, answer
 
@@ -69,7 +69,7 @@ def _last_equation(text: str) -> tuple[str, str]:
 
 def _is_name(text: str) -> bool:
     r"""x, AB, f(x), x_{1}, \theta: something that only names the value."""
-    return bool(re.fullmatch(r"(?:[a-zA-Z]{1,3}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\w+\})?(?:\([a-z, ]*\))?", text))
+    return bool(re.fullmatch(r"(?:[a-zA-Z]{1,3}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\\?\w+\})?(?:\([a-z, ]*\))?", text))
 
 
 def _rational(gold: str, answer: str, _depth: int) -> Finding | None:
@@ -152,6 +152,8 @@ def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
         return Verdict.WRONG, "unit"
     if reason := too_costly(answer):
         return Verdict.REFUSED, reason
+    if too_costly(gold):
+        return Verdict.WRONG, "text"
     return compare(gold, answer)
 
 

@@ -1,8 +1,8 @@
 """One spelling for what LaTeX, unicode and plain text can write in many ways. Tables of rewrites; nothing is evaluated.
 
-The canonical text is still LaTeX, for the layers after it: `\\frac{a}{b}` (braced), `\\cdot` for every product sign, `^`,
-`\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign. Spaces survive
-between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers and "1,234" is one.
+The canonical text is still LaTeX, for the layers after it: `\\frac{a}{b}` (braced), `\\cdot` for every product sign,
+`^{...}`, `\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign. Spaces
+survive between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _VULGAR = {
     "½": "1/2", "⅓": "1/3", "⅔": "2/3", "¼": "1/4", "¾": "3/4", "⅕": "1/5", "⅖": "2/5", "⅗": "3/5", "⅘": "4/5",
     "⅙": "1/6", "⅚": "5/6", "⅛": "1/8", "⅜": "3/8", "⅝": "5/8", "⅞": "7/8", "⅐": "1/7", "⅑": "1/9", "⅒": "1/10",
 }  # fmt: skip
-_VULGAR_LATEX = {sign: r"\frac{%s}{%s}" % tuple(text.split("/")) for sign, text in _VULGAR.items()}
+_VULGAR_LATEX = {sign: r"\frac{" + text.replace("/", "}{") + "}" for sign, text in _VULGAR.items()}
 _SIGNS = str.maketrans(
     {
-        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ",
-        "∗": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ",
+        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ",
+        "∙": r"\cdot ", "∗": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ",
         "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
         "°": r"\degree ", "∈": r"\in ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "φ": r"\phi ", "√": r"\sqrt ",
         "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "≈": r"\approx ", "→": r"\to ", "⟨": "<", "⟩": ">", "“": '"', "”": '"',
@@ -39,7 +39,8 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\\$", r"\\dollar "),
         (r"(?<!\\)\\[()\[\]]|\$", " "),  # maths delimiters; `\\[` in a matrix is a line end
         (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
-        (r"\\!|\{,\}(?=\d)|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", lambda m: "," if m[0][0] == "{" else ""),
+        (r"\{,\}(?=\d)", ","),
+        (r"\\!|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", ""),
         (r"(?<!\\)\\[,;: ]|~|\\(?:quad|qquad|thinspace)(?![a-zA-Z])", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
         (r"\\(?:mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textsf|mbox|operatorname|rm|bf)\s*\{", r"\\text{"),
@@ -50,8 +51,10 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\gt(?![a-zA-Z])|&gt;", ">"),
         (r"\\langle(?![a-zA-Z])", "<"),
         (r"\\rangle(?![a-zA-Z])", ">"),
-        (r"\\(?:lbrace|lbrack)(?![a-zA-Z])", lambda m: r"\{" if "brace" in m[0] else "["),
-        (r"\\(?:rbrace|rbrack)(?![a-zA-Z])", lambda m: r"\}" if "brace" in m[0] else "]"),
+        (r"\\lbrace(?![a-zA-Z])", r"\\{"),
+        (r"\\rbrace(?![a-zA-Z])", r"\\}"),
+        (r"\\lbrack(?![a-zA-Z])", "["),
+        (r"\\rbrack(?![a-zA-Z])", "]"),
         (r"\\(?:varnothing|empty)(?![a-zA-Z])", r"\\emptyset "),
         (r"\^\s*\\circ(?![a-zA-Z])|\^\s*\{\s*\\circ\s*\}|\\circ(?![a-zA-Z])|\\degrees?(?![a-zA-Z])", r"\\degree "),
         (r"\\div(?![a-zA-Z])", "/"),
@@ -75,7 +78,10 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}"),
         (r"(?<![\\a-z])(pi|theta|alpha|beta)(?![a-z])", r"\\\1 "),
         (r"(?<![\\a-z])(?:infinity|inf|oo)(?![a-z])", r"\\infty "),
-        (r"(?<![\\a-z])(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln)(?=\s*[(^\d\\]|\s+[a-z](?![a-z]))", r"\\\1 "),
+        (
+            r"(?<![\\a-z])(sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln)(?=\s*[(^\d\\]|\s+[a-z](?![a-z]))",
+            r"\\\1 ",
+        ),
         (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
     )
 )
@@ -97,7 +103,7 @@ _TEXT = re.compile(r"\\text\s*\{\s*([^{}]*?)\s*\}")
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The one spelling of an answer. Never raises; a text that is no mathematics comes out as readable as it went in."""
+    """The one spelling of an answer. Never raises; a text that is no mathematics stays readable."""
     text = text.strip()
     if _PLAIN_NUMBER.fullmatch(text):
         return text
@@ -126,7 +132,7 @@ def _tidy(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def key(text: str) -> str:
-    """What two canonical texts that say the same thing in the same way have in common: no quotes, words in small letters."""
+    """What canonical texts that say the same thing in the same way have in common: no quotes, words in small letters."""
     text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
     if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
         text = text.casefold()

@@ -22,20 +22,23 @@ _NUMBER = re.compile(
     r")"
 )
 _PERCENT = re.compile(r"\s?(?:%|\\text\{(?:percent|per cent|%)\}|percent|per cent)")
-# Words after a number: set as text, a known symbol, or after a space two letters and more.
-_UNIT = re.compile(
-    r"\s?\\text\{(?P<text>[^{}]*)\}(?P<more>(?:\^\{-?\d\}|\\cdot ?|/|\s|\\text\{[^{}]*\})*)"
-    r"|\s?(?P<sign>\\degree(?:\s?[CF]|\\text\{[CF]\})?|\\dollar|[a-z]{1,3}\^\{[23]\})"
-    r"|\s(?P<words>(?:[mgshlL](?![A-Za-z])|[A-Za-z]{2,})(?:[ /][A-Za-z]+){0,4}(?:\^\{\d\})?)"
+_MORE_WORDS = r"(?:[ /][A-Za-z]+){0,4}(?:\^\{\d\})?"
+_SET_UNIT = (
+    r"\s?\\text\{[^{}]*\}(?:\^\{-?\d\}|\\cdot ?|/|\s|\\text\{[^{}]*\})*"
+    r"|\s?(?:\\degree(?:\s?[CF]|\\text\{[CF]\})?|\\dollar|(?:[ckm]?m|in|ft|yd|mi)\^\{[23]\})"
 )
-_UNIT_AT_END = re.compile(rf"(?:{_UNIT.pattern})$")
+# After a number: words set as text, a known sign, or after a space a word or the letter of a unit.
+_UNIT = re.compile(rf"{_SET_UNIT}|\s(?:[mgshlL](?![A-Za-z])|[A-Za-z]{{2,}}){_MORE_WORDS}")
+# After an expression, where letters may be variables: only what is set as text, or a long or known word.
+_UNIT_AT_END = re.compile(rf"(?:{_SET_UNIT}|\s(?:[ckm]m|in|ft|yd|mi|kg|[A-Za-z]{{3,}}){_MORE_WORDS})$")
 _MAX_POWER = 400
 
 _UNIT_NAMES: dict[str, tuple[str, ...]] = {
     "m": ("meter", "metre"), "cm": ("centimeter", "centimetre"), "mm": ("millimeter", "millimetre"),
     "km": ("kilometer", "kilometre"), "in": ("inch", "inche"), "ft": ("foot", "feet"), "yd": ("yard",), "mi": ("mile",),
-    "s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "g": ("gram",), "kg": ("kilogram",), "lb": ("pound",),
-    "l": ("liter", "litre"), "ml": ("milliliter", "millilitre"), "degree": ("deg", "\\degree"), "rad": ("radian",),
+    "s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "g": ("gram",),
+    "kg": ("kilogram",), "lb": ("pound",), "l": ("liter", "litre"),
+    "ml": ("milliliter", "millilitre"), "degree": ("deg", "\\degree"), "rad": ("radian",),
     "dollar": ("usd", "buck", "\\dollar"), "cent": ("¢",), "mph": ("miles per hour", "mile per hour", "mi/h"),
     "km/h": ("kmph", "kph", "kilometers per hour"), "m/s": ("meters per second",),
 }  # fmt: skip
@@ -59,7 +62,7 @@ class Numeral:
 
 @lru_cache(maxsize=4096)
 def numeral(text: str) -> Numeral | None:
-    """The number that a canonical text is, unit included, or None where it is anything else (also undone arithmetic)."""
+    """The number that a canonical text is, unit included, or None where it is anything else (undone arithmetic too)."""
     text = _bare(text)
     match = _NUMBER.match(text)
     value = _value(match) if match else None
@@ -93,6 +96,7 @@ def equal(gold: Numeral, answer: Numeral) -> bool:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     part = match.groupdict()
+    value: Fraction
     if part["cycle"]:
         head, _, tail = part["repeat"].partition(".")
         shown = int(f"{head}{tail}" or 0)
@@ -102,7 +106,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
         power = int(part["power"] or part["power2"] or 0)
         if abs(power) > _MAX_POWER:
             return None
-        value = _fraction(part["decimal"]) * Fraction(10) ** power
+        value = _fraction(part["decimal"]) * (Fraction(10**power) if power >= 0 else Fraction(1, 10**-power))
     else:
         over, under = (part[f"{name}"] or part[f"{name}2"] or part[f"{name}3"] for name in ("over", "under"))
         whole = part["whole"] or part["whole2"]
@@ -126,7 +130,7 @@ def _bare(text: str) -> str:
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    """A canonical text without the unit at its end or the currency sign before it, and the unit's name ("" for none)."""
+    """A canonical text without the unit at its end or currency sign before it, and the unit's name ("" for none)."""
     if text.startswith(r"\dollar"):
         return text.removeprefix(r"\dollar").strip(), "dollar"
     unit = _UNIT_AT_END.search(text)

@@ -1,4 +1,4 @@
-"""Answers made of several: lists, sets, tuples, intervals, inequalities, unions and matrices, cut at their own commas."""
+"""Answers of several parts: lists, sets, tuples, intervals, inequalities, unions, matrices, cut at their own commas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN, _CLOSE = "([{<", ")]}>"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An answer's parts. `order` is False where it does not matter; `brackets` are those that do ("[)" of an interval)."""
+    """An answer's parts. `order` is False where it does not matter; `brackets` are those that do, "[)" for one."""
 
     parts: tuple[str, ...]
     order: bool

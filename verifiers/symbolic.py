@@ -1,7 +1,7 @@
 """The last layer: expressions that need algebra, parsed by math-verify's LaTeX grammar and compared exactly.
 
-sympy and math-verify are imported at the first comparison, not before. Nothing here has a time limit of its own: sympy can
-take for ever, so text from a model comes here in a worker of verifiers.pool only.
+sympy and math-verify are imported at the first comparison, not before. Nothing here has a time limit of its own: sympy
+can take for ever, so text from a model comes here in a worker of verifiers.pool only.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _on_loading: list[Callable[[bool], None]] = []
 
 
 def watch_loading(listener: Callable[[bool], None]) -> None:
-    """Calls `listener(True)` before the libraries are imported and `listener(False)` after, so that a clock can stop."""
+    """Have `listener(True)` called before the libraries are imported and `listener(False)` after, to stop a clock."""
     _on_loading.append(listener)
 
 
@@ -90,7 +90,7 @@ def _announced() -> Iterator[None]:
 
 
 def _equal_values(gold: Any, answer: Any) -> bool | None:
-    """Numbers and expressions by their values, equations by the ratio of their sides' differences; None for the rest."""
+    """Numbers and expressions by their values, equations by the ratio of their differences; None for the rest."""
     sympy = _libraries().sympy
     if isinstance(gold, sympy.Equality) and isinstance(answer, sympy.Equality):
         return _proportional(gold.lhs - gold.rhs, answer.lhs - answer.rhs)
@@ -124,7 +124,8 @@ def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
     for number in range(_POINTS if symbols else 1):
         sign = 1 if number % 2 == 0 else -1
         yield {
-            symbol: sympy.Rational(sign * (1 + crc32(f"{symbol.name}/{number}".encode()) % 997), 331) for symbol in symbols
+            symbol: sympy.Rational(sign * (1 + crc32(f"{symbol.name}/{number}".encode()) % 997), 331)
+            for symbol in symbols
         }
 
 

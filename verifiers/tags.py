@@ -1,4 +1,4 @@
-"""The strict R1-Zero form: exactly one think block, then exactly one answer block, and nothing but white space around."""
+"""The strict R1-Zero form: exactly one think block, then exactly one answer block, nothing but white space around."""
 
 from __future__ import annotations
 

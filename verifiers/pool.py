@@ -1,0 +1,185 @@
+"""Grading in processes of their own, under a clock and a memory limit: what a model writes is hostile input.
+
+The parent owns the clock. A worker that is late is killed and its item TIMED_OUT. When one dies, its item is tried once
+more in a fresh worker, and then it is CRASHED. Either way the other items of its batch go to another worker, so that
+verdicts do not depend on how many workers there are, nor on what else was in the batch.
+"""
+
+from __future__ import annotations
+
+import selectors
+import threading
+from collections import Counter, deque
+from collections.abc import Sequence
+from math import ceil
+from types import TracebackType
+from typing import Any
+
+from data.problem import Problem
+from verifiers.extract import extract
+from verifiers.process import WorkerProcess
+from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, rewarded
+from verifiers.rules import known
+from verifiers.score import Score, Verdict
+
+MAX_BATCH = 32  # items sent to a worker at once
+MAX_DEATHS = 2  # an item in whose hand so many workers died is CRASHED
+
+Item = tuple[str, str, str]
+
+
+class VerifierPool:
+    """A context manager; workers start when there is something to grade. For any thread; calls take turns."""
+
+    def __init__(self, workers: int = 1, seconds: float = 2.0, memory_mib: int = 1024) -> None:
+        for name, value, least in (("workers", workers, 1), ("seconds", seconds, 0.1), ("memory_mib", memory_mib, 256)):
+            if value < least:
+                raise ValueError(f"{name} is {value}; it must be at least {least}")
+        self.counts: Counter[Verdict] = Counter()  # of all scores given so far
+        self.restarts = 0  # workers killed late or found dead
+        self._limits = (seconds, memory_mib)
+        self._workers: list[WorkerProcess | None] = [None] * workers
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._is_open = True
+
+    def score(self, items: Sequence[tuple[str, Problem]], weights: RewardWeights = DEFAULT_WEIGHTS) -> list[Score]:
+        """One score for each (response, problem), in order. ValueError for a problem whose rule is unknown."""
+        jobs = [(response, problem.answer, known(problem.verifier)) for response, problem in items]
+        results = self._run("score", jobs)
+        scores = [rewarded(_score(job[0], result), weights) for job, result in zip(jobs, results, strict=True)]
+        self.counts.update(score.verdict for score in scores)
+        return scores
+
+    def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
+        """Whether the two predictions of each pair are one answer, for voting; a pair that takes too long is not."""
+        return [result is True for result in self._run("same", [(*pair, known(rule)) for pair in pairs])]
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the workers that run now."""
+        return [worker.pid for worker in self._workers if worker]
+
+    def close(self) -> None:
+        """Stop the workers; none is left behind. The pool cannot be used afterwards."""
+        with self._lock:
+            self._is_open = False
+            for place, worker in enumerate(self._workers):
+                if worker:
+                    self._forget(place)
+                    worker.stop()
+            self._selector.close()
+
+    def __enter__(self) -> VerifierPool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -------------------------------------------------------------------------------------------- one call
+
+    def _run(self, task: str, jobs: Sequence[Item]) -> list[Any]:
+        with self._lock:
+            if not self._is_open:
+                raise ValueError("the pool is closed")
+            work = _Work(task, jobs, num_workers=len(self._workers))
+            try:
+                while work.num_open:
+                    self._turn(work)
+            finally:
+                for place, worker in enumerate(self._workers):
+                    if worker and worker.owed:  # after an error: what it still owes must not reach the next call
+                        self._forget(place)
+                        worker.kill()
+            return work.results
+
+    def _turn(self, work: _Work) -> None:
+        """Give idle workers a batch, wait for a line or for the nearest deadline, and act on both."""
+        for place in range(len(self._workers)):
+            worker = self._workers[place] or (self._start(place) if work.waiting else None)
+            if worker and not worker.is_busy and work.waiting:
+                numbers = work.next_batch()
+                worker.give(work.task, numbers, [work.jobs[number] for number in numbers])
+        busy = [(place, worker) for place, worker in enumerate(self._workers) if worker and worker.is_busy]
+        pause = min(worker.seconds_left() for _, worker in busy)
+        ready = {key.data for key, _ in self._selector.select(max(0.001, pause))}
+        for place, worker in busy:
+            if place in ready:
+                results = worker.events()
+                if results is None:
+                    self._bury(place, worker, work)
+                for number, result in results or ():
+                    work.finish(number, result)
+            elif worker.seconds_left() <= 0:
+                self._give_up(place, worker, work)
+
+    def _start(self, place: int) -> WorkerProcess:
+        worker = self._workers[place] = WorkerProcess(*self._limits)
+        self._selector.register(worker.output, selectors.EVENT_READ, place)
+        return worker
+
+    def _forget(self, place: int) -> None:
+        worker = self._workers[place]
+        assert worker is not None
+        self._selector.unregister(worker.output)
+        self._workers[place] = None
+
+    def _bury(self, place: int, worker: WorkerProcess, work: _Work) -> None:
+        """A worker has died: its item in hand is tried once more, the others are nobody's fault."""
+        self._forget(place)
+        self.restarts += 1
+        complaint = worker.complaint()
+        worker.kill()
+        if not worker.is_ready:
+            raise RuntimeError(f"a grading worker cannot start: {complaint}")
+        work.lost(worker.owed)
+
+    def _give_up(self, place: int, worker: WorkerProcess, work: _Work) -> None:
+        """A worker is late: its item in hand has timed out, the others go back."""
+        self._forget(place)
+        self.restarts += 1
+        worker.kill()
+        if worker.owed:
+            work.finish(worker.owed.popleft(), {"verdict": Verdict.TIMED_OUT, "layer": "clock"})
+        work.put_back(worker.owed)
+
+
+class _Work:
+    """The items of one call: which wait, what came of them, and how many workers each has cost."""
+
+    def __init__(self, task: str, jobs: Sequence[Item], *, num_workers: int) -> None:
+        self.task = task
+        self.jobs = jobs
+        self.results: list[Any] = [None] * len(jobs)
+        self.num_open = len(jobs)
+        self.waiting = deque(range(len(jobs)))
+        self._deaths: Counter[int] = Counter()
+        self._batch = max(1, min(MAX_BATCH, ceil(len(jobs) / (4 * num_workers))))
+
+    def next_batch(self) -> list[int]:
+        return [self.waiting.popleft() for _ in range(min(self._batch, len(self.waiting)))]
+
+    def finish(self, number: int, result: Any) -> None:
+        self.results[number] = result
+        self.num_open -= 1
+
+    def put_back(self, numbers: Sequence[int]) -> None:
+        self.waiting.extendleft(reversed(numbers))
+
+    def lost(self, numbers: Sequence[int]) -> None:
+        """The worker that held these items has died; the first of them was in its hand."""
+        for number in list(numbers)[:1]:
+            self._deaths[number] += 1
+            if self._deaths[number] == MAX_DEATHS:
+                self.finish(number, {"verdict": Verdict.CRASHED, "layer": "death"})
+        self.put_back([number for number in numbers if self._deaths[number] < MAX_DEATHS])
+
+
+def _score(response: str, result: dict[str, Any]) -> Score:
+    """What a worker found, or the score of a response that it could not judge: then only the form is known."""
+    verdict = Verdict(result["verdict"])
+    if "total" in result:
+        return Score(**{**result, "verdict": verdict})
+    return Score(0.0, {}, verdict, layer=result["layer"], well_formed=extract(response).well_formed)

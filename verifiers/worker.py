@@ -1,0 +1,93 @@
+"""The child's side of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB` reads batches and answers item by item.
+
+In, one JSON line a batch: {"task": name, "items": [[argument, ...], ...]}. Out, one JSON line an event: {"ready": true}
+once, {"loading": true or false} around the import of the algebra libraries, {"result": ...} for each item in order; all
+with "cpu", the seconds of processor time this process has used. The parent's clock is the first line of defence; the
+limits set here (memory, an alarm that kills) are the second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from math import ceil
+from time import process_time
+from typing import Any
+
+from verifiers import symbolic
+from verifiers.rewards import assess
+from verifiers.rules import same
+from verifiers.score import Verdict
+
+LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine
+MAX_STRETCH = 5  # an item that gets no processor time may take so many times its seconds by the wall clock
+RECURSION_LIMIT = 3_000
+
+
+def _score(response: str, gold: str, rule: str) -> dict[str, Any]:
+    return asdict(assess(response, gold, rule))
+
+
+TASKS: dict[str, Callable[..., Any]] = {"score": _score, "same": same}
+
+
+def serve(seconds: float, memory_mib: int) -> None:
+    """Answer batches until the parent closes our standard input, or is gone."""
+    send = _private_channel()
+    _limit(memory_mib)
+
+    def loading(begins: bool) -> None:
+        send(loading=begins)
+        _alarm(LOADING_SECONDS if begins else MAX_STRETCH * seconds)
+
+    symbolic.watch_loading(loading)
+    send(ready=True)
+    for line in sys.stdin:
+        batch = json.loads(line)
+        for item in batch["items"]:
+            _alarm(MAX_STRETCH * seconds)
+            send(result=_guarded(TASKS[batch["task"]], item))
+        signal.alarm(0)
+
+
+def _guarded(task: Callable[..., Any], item: list[str]) -> Any:
+    """The task's result, or what went wrong: foreign code may raise anything, for want of memory or stack too."""
+    try:
+        return task(*item)
+    except Exception as error:
+        return {"verdict": Verdict.CRASHED, "layer": type(error).__name__}
+
+
+def _private_channel() -> Callable[..., None]:
+    """A way to send events to the parent that no print of a library can disturb; what is printed goes nowhere."""
+    channel = os.fdopen(os.dup(1), "w", encoding="ascii")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+    def send(**event: Any) -> None:
+        channel.write(json.dumps({**event, "cpu": process_time()}) + "\n")
+        channel.flush()
+
+    return send
+
+
+def _limit(memory_mib: int) -> None:
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # elsewhere the kernel refuses or ignores a limit of the address space
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mib * 2**20, memory_mib * 2**20))
+
+
+def _alarm(seconds: float) -> None:
+    """End this process at that time, even inside one long call into C: nobody handles the signal but the kernel."""
+    signal.alarm(ceil(seconds) + 1)
+
+
+if __name__ == "__main__":
+    serve(float(sys.argv[1]), int(sys.argv[2]))
