@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 from reasoner.aha import ReflectionRates, rates
 from reasoner.engines import Engine
 from reasoner.metrics import Estimate, cons_at_k, estimate, pass_at_k, vote_classes
 from reasoner.rollout import rollout
 from reasoner.types import Group, Prompt, Sampling
-from verifiers import RewardWeights, Score, Verdict, VerifierPool, same
+from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 _CHUNK = 512  # completions sampled at once: memory stays bounded and progress is seen
 
@@ -85,20 +86,26 @@ def evaluate(
         groups += rollout(engine, pool, chunk, sampling, RewardWeights(), run_seed=seed, step=f"eval {label}")
         if progress is not None:
             progress(len(groups), len(prompts))
-    return summarise(groups, sampling, label=label, pass_at=pass_at, cons_at=cons_at)
+    return summarise(groups, sampling, pool, label=label, pass_at=pass_at, cons_at=cons_at)
 
 
 def summarise(
-    groups: Sequence[Group], sampling: Sampling, *, label: str, pass_at: Sequence[int], cons_at: Sequence[int]
+    groups: Sequence[Group],
+    sampling: Sampling,
+    pool: VerifierPool,
+    *,
+    label: str,
+    pass_at: Sequence[int],
+    cons_at: Sequence[int],
 ) -> Evaluation:
-    """The figures of graded groups."""
+    """The figures of graded groups; the pool says which answers are one answer in a vote."""
     right = [sum(score.correct for score in group.scores) for group in groups]
     n = sampling.num
     first = [c / n for c in right]
     rows = [(c, s) for group in groups for c, s in zip(group.completions, group.scores, strict=True)]
     lengths = {ok: [len(c.token_ids) for c, s in rows if s.correct is ok] for ok in (True, False)}
     well_formed = [s for _, s in rows if s.well_formed]
-    votes = [_votes(group) for group in groups] if cons_at else []
+    votes = [_votes(group, pool) for group in groups] if cons_at else []
     return Evaluation(
         label=label,
         problems=len(groups),
@@ -120,14 +127,10 @@ def summarise(
     )
 
 
-def _votes(group: Group) -> tuple[int, list[int], int]:
+def _votes(group: Group, pool: VerifierPool) -> tuple[int, list[int], int]:
     """Class sizes of the group's answers: equal answers are one vote, however they are written."""
-    rule = group.prompt.problem.verifier
-
-    def equal(left: str, right: str) -> bool:
-        return same(left, right, rule)
-
-    return vote_classes([_ballot(s) for s in group.scores], [s.correct for s in group.scores], equal)
+    same = partial(pool.same, rule=group.prompt.problem.verifier)
+    return vote_classes([_ballot(s) for s in group.scores], [s.correct for s in group.scores], same)
 
 
 def _ballot(score: Score) -> str | None:

@@ -51,12 +51,13 @@ def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: in
 
 
 def vote_classes(
-    answers: Sequence[str | None], correct: Sequence[bool], same: Callable[[str, str], bool]
+    answers: Sequence[str | None], correct: Sequence[bool], same: Callable[[Sequence[tuple[str, str]]], Sequence[bool]]
 ) -> tuple[int, list[int], int]:
     """(right, others, abstained) class sizes for cons_at_k.
 
     Samples that the verifier accepts are one class. The rest are grouped by text, then, largest first and by text, joined to the first
-    class whose representative is the `same`: the order of the samples does not matter, and no wrong class merges with the right one.
+    class whose representative is the `same` (asked of several pairs at once): the order of the samples does not matter, and no wrong class
+    merges with the right one.
     """
     right = sum(correct)
     abstained = sum(answer is None and not ok for answer, ok in zip(answers, correct, strict=True))
@@ -66,7 +67,9 @@ def vote_classes(
             counts[answer] = counts.get(answer, 0) + 1
     classes: dict[str, int] = {}
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        leader = next((known for known in classes if same(known, text)), text)
+        known = list(classes)
+        matches = same([(leader, text) for leader in known]) if known else []
+        leader = next((leader for leader, match in zip(known, matches, strict=True) if match), text)
         classes[leader] = classes.get(leader, 0) + count
     return right, sorted(classes.values(), reverse=True), abstained
 

@@ -46,12 +46,16 @@ class Learner:
     def credit(self, batch: Batch) -> Batch:
         """The batch with advantages; without the groups that the algorithm drops."""
         group = self.cfg.algo.group
-        batch = replace(batch, advantages=self.algorithm.credit(batch.rewards.view(-1, group)).flatten())
+        batch = replace(batch, advantages=self.advantages(batch))
         if self.algorithm.drops_flat:
             kept = (batch.advantages.view(-1, group) != 0).any(dim=1).repeat_interleave(group)
             if kept.any():
                 batch = batch.rows(kept.nonzero()[:, 0])
         return batch
+
+    def advantages(self, batch: Batch) -> Tensor:
+        """[N]"""
+        return self.algorithm.credit(batch.rewards.view(-1, self.cfg.algo.group)).flatten()
 
     @torch.no_grad()
     def annotate(self, batch: Batch) -> Batch:

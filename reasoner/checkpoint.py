@@ -1,0 +1,72 @@
+"""Checkpoints: model folders that transformers and vLLM load as they are, with the optimiser's state beside.
+
+    runs/NAME/checkpoints/step-000020/   after 20 steps
+        config.json, model.safetensors, tokenizer files
+        trainer/state.json               steps done, and what the optimiser keeps in numbers
+        trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
+
+Nothing is pickled. A checkpoint is written beside and renamed: it is whole or not there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerBase
+
+from reasoner.rl.learner import Learner
+
+
+def folder(run_dir: Path, step: int) -> Path:
+    return run_dir / "checkpoints" / f"step-{step:06d}"
+
+
+def save(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int) -> Path:
+    """Write the checkpoint after `step` steps and remove all but the `keep` newest."""
+    path = folder(run_dir, step)
+    beside = path.with_name(path.name + ".partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    (beside / "trainer").mkdir(parents=True)
+    learner.policy.save_pretrained(beside)
+    tokenizer.save_pretrained(beside)
+    names = [name for name, _ in learner.policy.named_parameters()]
+    states = learner.optimizer.state_dict()["state"]
+    tensors = {f"{names[i]}.{key}": value for i, kept in states.items() for key, value in kept.items()}
+    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside / "trainer" / "optimizer.safetensors")
+    (beside / "trainer" / "state.json").write_text(json.dumps({"steps_done": learner.steps_done}) + "\n")
+    shutil.rmtree(path, ignore_errors=True)
+    beside.rename(path)
+    for old in saved(run_dir)[: -max(1, keep)]:
+        shutil.rmtree(old)
+    return path
+
+
+def saved(run_dir: Path) -> list[Path]:
+    """The run's checkpoints, oldest first."""
+    return sorted((run_dir / "checkpoints").glob("step-??????"))
+
+
+def last(run_dir: Path) -> Path:
+    """The newest checkpoint. ValueError when there is none."""
+    found = saved(run_dir)
+    if not found:
+        raise ValueError(f"{run_dir} has no checkpoint yet")
+    return found[-1]
+
+
+def load(path: Path, learner: Learner) -> int:
+    """Give the learner the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
+    tensors = load_file(path / "trainer" / "optimizer.safetensors")
+    state = learner.optimizer.state_dict()
+    names = [name for name, _ in learner.policy.named_parameters()]
+    for index, name in enumerate(names):
+        own = {key.removeprefix(name + "."): value for key, value in tensors.items() if key.rpartition(".")[0] == name}
+        if own:
+            state["state"][index] = {key: value.to(torch.float32) for key, value in own.items()}
+    learner.optimizer.load_state_dict(state)
+    learner.steps_done = int(json.loads((path / "trainer" / "state.json").read_text())["steps_done"])
+    return learner.steps_done

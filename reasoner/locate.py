@@ -1,0 +1,59 @@
+"""What `--model` names: the embedded base, a run, a checkpoint, a local folder, or a model of the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+BASE = Path(__file__).parent / "base" / "model"
+_HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
+
+
+def locate(model: str, *, runs: Path, step: int | None = None) -> Path:
+    """The model's folder; hub names are downloaded into the user's cache.
+
+    `step` picks a checkpoint of a run; without it a run means its last one. ValueError saying what was looked for.
+    """
+    if model == "base":
+        if not (BASE / "config.json").is_file():
+            raise ValueError(f"the embedded base is missing from {BASE}; make it with: reasoner base build --out {BASE}")
+        return BASE
+    for folder in (Path(model), runs / model):
+        if (folder / "checkpoints").is_dir():
+            return _checkpoint(folder, step)
+        if (folder / "config.json").is_file() and not (folder / "metrics.jsonl").exists():
+            return folder
+        if (folder / "metrics.jsonl").exists():
+            raise ValueError(f"run {folder} has no checkpoint yet")
+    if model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).exists():
+        return _download(model)
+    raise ValueError(
+        f"no model {model!r}: it is not 'base', not a run in {runs}, not a folder with a config.json, not a hub name ORG/NAME"
+    )
+
+
+def _checkpoint(run_dir: Path, step: int | None) -> Path:
+    found = sorted((run_dir / "checkpoints").glob("step-??????"))
+    if not found:
+        raise ValueError(f"run {run_dir} has no checkpoint yet")
+    if step is None:
+        return found[-1]
+    path = run_dir / "checkpoints" / f"step-{step:06d}"
+    if path not in found:
+        kept = ", ".join(str(int(p.name.removeprefix("step-"))) for p in found)
+        raise ValueError(f"run {run_dir} has no checkpoint of step {step}; there are {kept}")
+    return path
+
+
+def _download(name: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+    from requests import exceptions
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
+    except RepositoryNotFoundError as error:
+        raise ValueError(f"no model {name!r} on the hub, nor a run or a folder of that name") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, exceptions.RequestException, OSError) as error:
+        raise ValueError(
+            f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it; name a local folder"
+        ) from error

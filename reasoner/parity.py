@@ -1,0 +1,37 @@
+"""Do engine and learner agree? The same tokens must have the same log-probability on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import PreTrainedModel
+
+from reasoner.engines import Engine
+from reasoner.models import token_logprobs
+from reasoner.rl.batch import collate
+from reasoner.types import Group, Prompt, Sampling
+from verifiers import Score, Verdict
+
+_UNGRADED = Score(total=0.0, parts={}, verdict=Verdict.NO_ANSWER)
+
+
+@torch.no_grad()
+def probe(engine: Engine, model: PreTrainedModel, prompts: Sequence[Prompt], sampling: Sampling) -> float:
+    """Largest |log-probability of the engine - of the model| over freshly drawn tokens, in nats.
+
+    A gap far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
+    """
+    drawn = engine.sample(prompts, sampling, [list(range(sampling.num)) for _ in prompts])
+    groups = [Group(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, drawn, strict=True)]
+    batch = collate(groups).to(model.device)
+    logp, _ = token_logprobs(
+        model,
+        batch.prompt_ids,
+        batch.prompt_lengths,
+        batch.prompt_of,
+        batch.completion_ids,
+        batch.lengths,
+        temperature=sampling.temperature,
+    )
+    return float((logp - batch.sampler_logprobs).abs().max())

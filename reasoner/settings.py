@@ -1,0 +1,213 @@
+"""How the settings of a run come about: defaults, then a preset, then files, then the command line; unknown keys are refused."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from reasoner.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of the tree."""
+
+    key: str  # dotted
+    types: tuple[type, ...]
+    default: object
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Settings with the place that each value came from: "default", "preset NAME", a file, or "command line"."""
+
+    config: Config
+    origin: dict[str, str]
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """Every setting by its dotted key, in order."""
+    return {setting.key: setting for setting in _walk(Config, "")}
+
+
+def _walk(node: type, prefix: str) -> list[Setting]:
+    helps = _comments(node)
+    hints = get_type_hints(node)
+    found: list[Setting] = []
+    for field in fields(node):
+        hint = hints[field.name]
+        if is_dataclass(hint):
+            found += _walk(hint, f"{prefix}{field.name}.")  # type: ignore[arg-type]
+        else:
+            types = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+            default = field.default if field.default is not MISSING else None
+            found.append(Setting(prefix + field.name, types, default, helps.get(field.name, "")))
+    return found
+
+
+def _comments(node: type) -> dict[str, str]:
+    """The comment lines above each field."""
+    found: dict[str, str] = {}
+    pending: list[str] = []
+    for line in inspect.getsource(node).splitlines():
+        text = line.strip()
+        if text.startswith("#"):
+            pending.append(text.lstrip("# "))
+        elif ":" in text and pending:
+            found[text.split(":")[0]] = " ".join(pending)
+            pending = []
+    return found
+
+
+def parse(setting: Setting, text: str) -> object:
+    """The value that a command line's text means. ValueError naming the key, the text and what is allowed."""
+    if NoneType in setting.types and text.lower() in ("none", ""):
+        return None
+    for kind in setting.types:
+        if kind is str:
+            return text
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            continue
+        if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if kind is int and isinstance(value, int) and not isinstance(value, bool):
+            return value
+    raise ValueError(f"--{setting.key} takes {_NAMES[setting.types[0]]}, not {text!r}")
+
+
+_NAMES = {int: "a whole number", float: "a number", str: "a text"}
+
+
+def unknown(key: str) -> ValueError:
+    """The error for a key that is no setting, with the nearest one that is."""
+    close = get_close_matches(key, settings(), 1, cutoff=0.5)
+    return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """The settings of a TOML file by dotted key. ValueError for a file that cannot be read, and for unknown keys and wrong types."""
+    try:
+        nested = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from error
+    found = _flat(nested, "")
+    for key, value in found.items():
+        if key not in settings():
+            raise ValueError(f"{path}: {unknown(key)}")
+        kinds = settings()[key].types
+        if not (isinstance(value, kinds) or float in kinds and isinstance(value, int)) or isinstance(value, bool):
+            raise ValueError(f"{path}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
+    return found
+
+
+def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in nested.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
+
+
+def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
+    """The settings after every (name, values by dotted key) layer in order; checked. ValueError for anything that cannot be run."""
+    config, origin = Config(), dict.fromkeys(settings(), "default")
+    for name, values in layers:
+        for key, value in values.items():
+            if key not in settings():
+                raise unknown(key)
+            config = _changed(config, key.split("."), value)
+            origin[key] = name
+    check(config)
+    return Resolved(config, origin)
+
+
+def _changed(node: Any, path: Sequence[str], value: object) -> Any:
+    if len(path) > 1:
+        value = _changed(getattr(node, path[0]), path[1:], value)
+    return replace(node, **{path[0]: value})
+
+
+def to_dict(config: Config) -> dict[str, object]:
+    """The values by dotted key."""
+    found: dict[str, object] = {}
+    for key in settings():
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name)
+        found[key] = value
+    return found
+
+
+_LEAST: dict[str, float] = {
+    "steps": 1, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0, "data.prompts_per_step": 1,
+    "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0, "algo.clip_low": 0, "algo.epochs": 1,
+    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.weight_decay": 0, "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
+    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
+    "eval.heldout_problems": 0, "eval.samples": 1,
+}  # fmt: skip
+_ABOVE_ZERO = ("sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "engine.gpu_memory")
+_CHOICES = {
+    "optim.dtype": ("float32", "bfloat16"),
+    "engine.dtype": ("float32", "bfloat16"),
+    "engine.name": ("auto", "vllm", "transformers"),
+    "prompt.style": ("r1-zero", "chat", "none"),
+    "algo.kl": ("k1", "k2", "k3"),
+    "algo.weights": (None, "token", "sequence", "constant"),
+}
+
+
+def check(config: Config) -> None:
+    """ValueError with the first value that cannot be run, and what is allowed."""
+    values = to_dict(config)
+    for key, least in _LEAST.items():
+        if values[key] < least:  # type: ignore[operator]
+            raise ValueError(f"{key} is {values[key]}; it must be at least {least:g}")
+    for key in _ABOVE_ZERO:
+        if not values[key] > 0:  # type: ignore[operator]
+            raise ValueError(f"{key} is {values[key]}; it must be above 0")
+    for key, allowed in _CHOICES.items():
+        if values[key] not in allowed:
+            known = ", ".join(str(choice) for choice in allowed if choice is not None)
+            raise ValueError(f"{key} is {values[key]!r}; known are {known}")
+    if config.sampling.top_p != 1:
+        raise ValueError(
+            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling leaves out biases the importance ratio"
+        )
+    if config.algo.minibatches > config.data.prompts_per_step:
+        raise ValueError(
+            f"algo.minibatches is {config.algo.minibatches}; a step has only {config.data.prompts_per_step} questions to split"
+        )
+
+
+def markdown() -> str:
+    """docs/config.md: every setting with its default and meaning."""
+    lines = [
+        "# Settings",
+        "",
+        "Made by `python -m reasoner.settings > docs/config.md`. On the command line: `--KEY VALUE`; in a TOML file given with "
+        "`--config`: the same keys, dots as tables.",
+        "",
+        "| setting | default | meaning |",
+        "|---|---|---|",
+    ]
+    for setting in settings().values():
+        default = "" if setting.default in ("", None) else f"`{setting.default}`"
+        lines.append(f"| `{setting.key}` | {default} | {setting.help.replace('|', chr(92) + '|')} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")
