@@ -107,10 +107,7 @@ def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
 
 def _structured(gold: str, answer: str, depth: int) -> Finding | None:
     """Lists, sets, tuples, intervals, matrices: part by part."""
-    try:
-        shapes = [structure.shape(gold), structure.shape(answer)]
-    except ValueError:
-        return Verdict.REFUSED, "structure"
+    shapes = [structure.shape(gold), structure.shape(answer)]
     single = [found.parts[0] if found and len(found.parts) == 1 else None for found in shapes]
     if single != [None, None] and depth < _MAX_NESTING:
         return _find(single[0] or gold, single[1] or answer, depth + 1)

@@ -1,8 +1,8 @@
 """One spelling for what LaTeX, unicode and plain text can write in many ways. Tables of rewrites; nothing is evaluated.
 
 The canonical text is still LaTeX, for the layers after it: `\\frac{a}{b}` (braced), `\\cdot` for every product sign,
-`^{...}`, `\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign. Spaces
-survive between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers.
+`^{...}`, `\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign.
+Spaces survive between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ _VULGAR = {
 _VULGAR_LATEX = {sign: r"\frac{" + text.replace("/", "}{") + "}" for sign, text in _VULGAR.items()}
 _SIGNS = str.maketrans(
     {
-        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ",
-        "∙": r"\cdot ", "∗": r"\cdot ", "÷": "/", "⁄": "/", "∕": "/", "π": r"\pi ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ",
-        "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ",
-        "°": r"\degree ", "∈": r"\in ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "φ": r"\phi ", "√": r"\sqrt ",
-        "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "≈": r"\approx ", "→": r"\to ", "⟨": "<", "⟩": ">", "“": '"', "”": '"',
-        "’": "'", "‘": "'", "′": "'", "€": r"\text{euro}", "£": r"\text{pound}", "，": ", ", "（": "(", "）": ")",
+        "−": "-", "–": "-", "—": "-", "‐": "-", "‑": "-", "÷": "/", "⁄": "/", "∕": "/", "⟨": "<", "⟩": ">",
+        "×": r"\cdot ", "·": r"\cdot ", "⋅": r"\cdot ", "∙": r"\cdot ", "∗": r"\cdot ", "±": r"\pm ", "√": r"\sqrt ",
+        "≤": r"\le ", "≥": r"\ge ", "⩽": r"\le ", "⩾": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "→": r"\to ",
+        "∪": r"\cup ", "∩": r"\cap ", "∅": r"\emptyset ", "∈": r"\in ", "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}",
+        "∞": r"\infty ", "°": r"\degree ", "€": r"\text{euro}", "£": r"\text{pound}",
+        "π": r"\pi ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta ", "φ": r"\phi ",
+        "“": '"', "”": '"', "’": "'", "‘": "'", "′": "'", "，": ", ", "（": "(", "）": ")",
         "\u00a0": " ", "\u2009": " ", "\u202f": " ", "\u200b": "", "\ufeff": "", **_VULGAR_LATEX,
     }
 )  # fmt: skip
@@ -132,7 +133,7 @@ def _tidy(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def key(text: str) -> str:
-    """What canonical texts that say the same thing in the same way have in common: no quotes, words in small letters."""
+    """What canonical texts share that say the same thing in the same way: no quotes, words in small letters."""
     text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
     if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
         text = text.casefold()

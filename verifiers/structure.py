@@ -9,7 +9,6 @@ from functools import lru_cache
 
 from verifiers.numerals import numeral
 
-MAX_PARTS = 64
 _OPEN, _CLOSE = "([{<", ")]}>"
 
 
@@ -39,15 +38,13 @@ def equal(gold: Shape, answer: Shape, same: Callable[[str, str], bool]) -> bool:
 
 @lru_cache(maxsize=4096)
 def shape(text: str) -> Shape | None:
-    """The shape of a canonical text, or None for a single value. ValueError for one of more than MAX_PARTS parts."""
+    """The shape of a canonical text, or None for a single value."""
     text = re.sub(r"^[a-zA-Z]\s*\\in\s*(?=[\[({\\])", "", text)
     if matrix := _matrix(text):
         return matrix
-    braces = re.fullmatch(r"\\\{(.*)\\\}", text)
+    braces = re.fullmatch(r"\\\{(.*)\\\}", text) or re.fullmatch(r"\{([^{}]*,[^{}]*)\}", text)
     is_set = braces is not None and r"\}" not in braces[1]
     pieces = split(braces[1]) if braces is not None and is_set else _pieces(text)
-    if len(pieces) > MAX_PARTS:
-        raise ValueError(f"{len(pieces)} parts; at most {MAX_PARTS} are compared")
     parts = tuple(dict.fromkeys(part for piece in pieces for part in _both_signs(piece)))
     if is_set or len(parts) > 1:
         return Shape(parts, order=False)

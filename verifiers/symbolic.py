@@ -70,11 +70,14 @@ def _libraries() -> SimpleNamespace:
         import logging
 
         import sympy
+        from latex2sympy2_extended import NormalizationConfig
         from math_verify import LatexExtractionConfig, parse, verify
 
         logging.getLogger("math_verify").setLevel(logging.CRITICAL)
         logging.getLogger("latex2sympy2_extended").setLevel(logging.CRITICAL)
-        config = [LatexExtractionConfig(boxed_match_priority=0)]
+        # Units are taken off before, by rules that do not mistake the h of a cylinder's volume for hours.
+        rewriting = NormalizationConfig(units=False, malformed_operators=True, nits=True)
+        config = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=rewriting)]
         parse_latex = partial(parse, extraction_config=config, parsing_timeout=None)
         parse_latex(r"\boxed{\frac{1}{2}x}")  # the grammar is read at the first use
     return SimpleNamespace(sympy=sympy, parse=parse_latex, verify=verify)

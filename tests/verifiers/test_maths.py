@@ -1,0 +1,287 @@
+r"""Pairs of gold and answer with the verdict they deserve. Every grading bug becomes a row here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data.gold import final_answer
+from data.registry import load
+from verifiers.extract import extract
+from verifiers.maths import equivalent
+from verifiers.rules import grade, same
+
+SETS = ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+def table(text: str) -> list[tuple[str, str]]:
+    """Lines of `gold ~ answer`; those that begin with # are headings."""
+    rows = [line.partition("~") for line in text.strip().splitlines() if not line.startswith("#")]
+    return [(gold.strip(), answer.strip()) for gold, _, answer in rows]
+
+
+RIGHT = table(
+    r"""
+# numbers, exact, in any form
+5 ~ 5.0
+5 ~ +5
+025 ~ 25
+1/3 ~ \frac{2}{6}
+0.5 ~ 1/2
+0.5 ~ .5
+-3/4 ~ \frac{-3}{4}
+1,234 ~ 1234
+10{,}000 ~ 10000
+10,\!000 ~ 10,000
+1\frac{1}{2} ~ 3/2
+-1 1/2 ~ -1.5
+0.\overline{3} ~ 1/3
+0.1\overline{6} ~ 1/6
+½ ~ 0.5
+1½ ~ 3/2
+−5 ~ -5
+120000 ~ 1.2\times10^{5}
+0.001 ~ 1e-3
+1.5 \text{ million} ~ 1500000
+9007199254740993 ~ 9007199254740993.0
+# formatting
+42 ~ $42$
+42 ~ \(42\)
+42 ~ **42**
+42 ~ 42.
+42 ~ \boxed{42}
+42 ~ \text{42}
+\frac12 ~ \dfrac{1}{2}
+\frac12 ~ \frac 1 2
+\left( 3, \frac{\pi}{2} \right) ~ (3, π/2)
+2 ~ \sqrt{4}
+# units, currency, per cent
+18 ~ $18
+18 ~ \$18.00
+18 ~ 18 dollars
+5 \text{ cm} ~ 5
+5 ~ 5 cm
+5 cm ~ 5 centimeters
+5\text{ cm}^2 ~ 5 square cm
+90^\circ ~ 90
+90 ~ 90 degrees
+25 ~ 25\%
+25% ~ 0.25
+0.25 ~ 25%
+12\pi \text{ cm}^2 ~ 12\pi
+30 mph ~ 30 miles per hour
+12 ~ 12 apples
+# sentences, names and equations
+42 ~ The answer is 42.
+42 ~ So we get 42 apples
+Evelyn ~ The answer is \text{Evelyn}.
+5 ~ x=5
+x=5 ~ 5
+12 ~ AB = 12
+12 ~ f(3)=12
+72 ~ 48+24=72
+y=2x+1 ~ 2x+1
+y=2x+1 ~ 2x-y+1=0
+3x-5y=7 ~ 6x-10y=14
+I_{\max }=\frac{q_{0}}{\sqrt{2 L C}} ~ \frac{ q_{0} }{ \sqrt{2 C L}  }
+# several values
+1,2 ~ 2, 1
+1, 2, 3 ~ 1, 2, and 3
+x=1 or x=2 ~ 2, 1
+x=1 or x=2 ~ x=2 \text{ or } x=1
+\{1,2\} ~ {2, 1}
+3,-3 ~ \pm 3
+1\pm\sqrt{2} ~ 1-\sqrt{2}, 1+\sqrt{2}
+(1,2) ~ ( 1 , 2 )
+(1,2),(3,4) ~ (3,4), (1,2)
+[1,2) ~ 1 \le x < 2
+(-\infty,3) ~ x<3
+[3,\infty) ~ x >= 3
+(-\infty,3)\cup(5,\infty) ~ x<3 or x>5
+x \in [1,2] ~ [1, 2]
+(-\infty,\infty) ~ all real numbers
+\mathbb{R} ~ (-\infty, \infty)
+\begin{pmatrix}1\\2\end{pmatrix} ~ \begin{bmatrix} 1 \\ 2 \end{bmatrix}
+\langle 1,2\rangle ~ (1,2)
+5 ~ \{5\}
+# words
+\text{Evelyn} ~ evelyn
+no solution ~ \emptyset
+None ~ no real solutions
+(C) ~ C
+\text{(C)} ~ C
+# algebra
+x^2+2x+1 ~ (x+1)^2
+\frac{\sqrt{2}}{2} ~ \frac{1}{\sqrt{2}}
+2+3i ~ 3i+2
+2^{10}+1 ~ 1025
+-1 ~ i^2
+52_8 ~ 52_{8}
+52_8 ~ 52
+\frac{n!}{k!(n-k)!} ~ \frac{(n-1)!}{k!} \frac{n}{(n-k)!}
+x^2+y^2=1 ~ x^{2}=1-y^2
+"""
+)
+
+WRONG = table(
+    r"""
+# rounded, undone, near
+1/3 ~ 0.333
+\pi ~ 3.14159265358979
+\sqrt{2} ~ 1.41421356
+0.333 ~ 1/3
+5 ~ 2+3
+5 ~ \frac{10}{1+1}
+5050 ~ \sum_{k=1}^{100}k
+\frac{1}{3} ~ \int_0^1 x^2 dx
+0 ~ \lim_{x\to 0} x
+1/2004! ~ 1/2006!
+2^{-99} ~ 2^{-98}
+9007199254740993 ~ 9007199254740992
+25 ~ 0.25
+100 ~ 10^{10^{10}}
+# candidates, hedges, denials, echoes
+42 ~ 42 or 43
+42 ~ 41, 42, 43
+42 ~ not 42
+42 ~ maybe 42
+42 ~ The answer is 42 or 43.
+42 ~ x
+42 ~ x=41
+42 ~ The answer is not 42
+42 ~
+42 ~ about 42
+42 ~ ?
+42 ~ 42 42
+# structure
+1,2 ~ 1,2,3
+1,2,3 ~ 1,2
+1,2 ~ (1,2)
+(1,2) ~ (2,1)
+(1,2) ~ [1,2]
+[1,2) ~ 1 < x < 2
+(-\infty,3) ~ (\infty,3)
+\infty ~ -\infty
+\pm 3 ~ 3
+3 ~ \pm 3
+1,234 ~ 1, 234
+11/2 ~ 1 1/2
+\begin{pmatrix}1\\2\end{pmatrix} ~ \begin{pmatrix}2\\1\end{pmatrix}
+a<b<c ~ a<c<b
+5 ~ \{5,6\}
+# units, bases
+5 \text{ cm} ~ 5 m
+5 cm ~ 5 inches
+5\text{ cm}^2 ~ 5\text{ cm}^3
+\$5 ~ 5 cents
+12_8 ~ 12_9
+# words and letters
+C ~ D
+even ~ odd
+Evelyn ~ Evelyns
+odd ~ dod
+no solution ~ 0
+yes ~ no
+# algebra
+x^2+2x+1 ~ (x+2)^2
+3x-5y=7 ~ 6x-10y=7
+2x+1 ~ 2y+1
+2+3i ~ 2-3i
+2\pi rh ~ 2\pi
+\pi r^2 h ~ \pi r^2
+"""
+)
+
+
+@pytest.mark.parametrize(("gold", "answer"), RIGHT)
+def test_right(gold: str, answer: str) -> None:
+    assert equivalent(gold, answer).verdict == "correct"
+
+
+@pytest.mark.parametrize(("gold", "answer"), WRONG)
+def test_wrong(gold: str, answer: str) -> None:
+    assert equivalent(gold, answer).verdict != "correct"
+
+
+@pytest.mark.parametrize(("gold", "answer"), RIGHT + WRONG)
+def test_every_gold_is_right_against_itself(gold: str, answer: str) -> None:
+    assert equivalent(gold, gold).verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "verdict", "layer"),
+    [
+        ("42", " 42 ", "correct", "identical"),
+        ("42", "84/2", "correct", "rational"),
+        ("1,2", "2,1", "correct", "structure"),
+        ("5", "2+3", "wrong", "undone"),
+        ("5", "not 5", "wrong", "hedge"),
+        ("yes", "no", "wrong", "text"),
+        ("12_8", "12_9", "wrong", "base"),
+        ("x+1", "1+x", "correct", "numeric"),
+        ("5", "", "no_answer", "empty"),
+        ("5", "9" * 501, "refused", "a number of over 500 digits"),
+        ("5", "9" * 2001, "refused", "over 2000 characters"),
+        ("5", "9^{9^{9}}", "refused", "a power too large"),
+        ("5", "((", "unparsable", "math-verify"),
+    ],
+)
+def test_the_judgement_says_which_layer_decided(gold: str, answer: str, verdict: str, layer: str) -> None:
+    judgement = equivalent(gold, answer)
+    assert (judgement.verdict, judgement.layer) == (verdict, layer)
+
+
+def test_votes_are_symmetric_where_grading_is_not() -> None:
+    assert grade("2+3", "5").verdict == "correct" and grade("5", "2+3").verdict == "wrong"
+    assert not same("2+3", "5") and not same("5", "2+3")
+    assert same("1/2", "0.5") and same("0.5", "1/2")
+
+
+def test_generated_golds_are_right_and_their_neighbours_wrong() -> None:
+    for problem in load("generated:heldout", limit=150):
+        if problem.verifier == "maths":
+            assert equivalent(problem.answer, problem.answer).verdict == "correct"
+            assert equivalent(problem.answer, str(int(problem.answer) + 1)).verdict == "wrong"
+
+
+def rows(name: str) -> list[dict]:
+    path = SHARED / name
+    if not path.is_file():
+        pytest.skip(f"needs {path.name}")
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def test_agrees_with_all_5276_labels_of_gsm8k() -> None:
+    for row in rows("graded_outputs/gsm8k_gpt3_solutions.jsonl"):
+        answer = row["response"].rpartition("A: ")[2] if "A: " in row["response"] else ""
+        assert (equivalent(row["gold"], answer).verdict == "correct") == row["label"], (row["gold"], answer)
+
+
+def test_agrees_with_the_labels_of_math500() -> None:
+    differs = [
+        (row["gold"], row["pred"])
+        for row in rows("graded_outputs/math500_qwen3_pairs.jsonl")
+        if row["label"] is not None and (equivalent(row["gold"], row["pred"]).verdict == "correct") != row["label"]
+    ]
+    assert differs == [(r"(0,9) \cup (9,36)", r"(0, 36) \setminus \{9\}")]  # a set difference is not read yet
+
+
+def test_agrees_with_the_labels_of_800_math_responses() -> None:
+    differs = [
+        (row["gold"], answer)
+        for row in rows("graded_outputs/qwen25math_math100x8.jsonl")
+        for response, label in zip(row["responses"], row["labels"], strict=True)
+        if (equivalent(row["gold"], answer := extract(response, "lenient").answer or "").verdict == "correct") != label
+    ]
+    assert differs == [("10{,}000", "10000")]  # a fault of the label
+
+
+@pytest.mark.parametrize(
+    "name", ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
+)
+def test_benchmark_golds_are_right_against_themselves(name: str) -> None:
+    for row in rows(f"benchmarks/{name}.jsonl")[::7]:
+        gold = final_answer(row["answer"])
+        assert equivalent(gold, gold).verdict == "correct", gold
+        assert equivalent(gold, rf"The answer is $\boxed{{{gold}}}$.").verdict == "correct", gold

@@ -1,0 +1,223 @@
+"""Real workers, real kills. The hostile answers are ones that no cheap limit catches."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from data import Problem
+from verifiers import RewardWeights, Verdict, VerifierPool
+from verifiers.process import WorkerProcess
+
+CHECKOUT = Path(__file__).parents[2]
+ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
+
+
+def problem(answer: str, rule: str = "maths") -> Problem:
+    return Problem("p", "?", answer, "test", "test", verifier=rule)
+
+
+def response(answer: str) -> str:
+    return f"<think>a</think> <answer>{answer}</answer>"
+
+
+EASY = [(response(str(number)), problem(str(number - number % 3))) for number in range(100)]
+EASY_VERDICTS = [Verdict.CORRECT if number % 3 == 0 else Verdict.WRONG for number in range(100)]
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[VerifierPool]:
+    with VerifierPool(workers=1, seconds=1.0) as pool:
+        yield pool
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def wait_until_gone(pid: int, seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while is_alive(pid) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not is_alive(pid)
+
+
+def test_scores_come_in_order_and_are_counted() -> None:
+    with VerifierPool() as fresh:
+        scores = fresh.score(EASY, RewardWeights(correct=2.0, format=0.5))
+        assert [score.verdict for score in scores] == EASY_VERDICTS
+        assert {score.total for score in scores} == {2.5, 0.5}
+        assert fresh.counts == {Verdict.CORRECT: 34, Verdict.WRONG: 66} and fresh.restarts == 0
+        assert fresh.score([]) == []
+
+
+def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None:
+    before = pool.restarts
+    items = [*EASY[:10], (response(ENDLESS), problem(r"\sqrt{2}")), *EASY[10:20]]
+    scores = pool.score(items)
+    assert [score.verdict for score in scores] == [*EASY_VERDICTS[:10], Verdict.TIMED_OUT, *EASY_VERDICTS[10:20]]
+    assert (scores[10].total, scores[10].well_formed, scores[10].layer) == (0.2, True, "clock")
+    assert pool.restarts == before + 1 and pool.counts[Verdict.TIMED_OUT] >= 1
+
+
+def test_a_killed_worker_costs_no_verdict(pool: VerifierPool) -> None:
+    pool.score(EASY[:1])
+    os.kill(pool.pids[0], signal.SIGKILL)
+    assert [score.verdict for score in pool.score(EASY)] == EASY_VERDICTS
+
+
+def test_a_worker_killed_in_the_middle_of_a_call_costs_no_verdict(pool: VerifierPool) -> None:
+    pool.score(EASY[:1])
+    victim = pool.pids[0]
+    killer = threading.Timer(0.02, lambda: os.kill(victim, signal.SIGKILL))
+    killer.start()
+    assert [score.verdict for score in pool.score(EASY * 20)] == EASY_VERDICTS * 20
+    killer.join()
+
+
+def test_an_item_that_kills_its_workers_is_given_up() -> None:
+    with VerifierPool(seconds=1.0) as fresh:
+        fresh.score(EASY[:1])
+        stop = threading.Event()
+
+        def kill_on_sight() -> None:  # whichever worker is at it: a stand-in for an answer that brings down the process
+            seen: set[int] = set()
+            while not stop.is_set() and len(seen) < 2:
+                for pid in set(fresh.pids) - seen:
+                    busy = [w for w in fresh._workers if w and w.pid == pid and w.owed]
+                    if busy:
+                        os.kill(pid, signal.SIGKILL)
+                        seen.add(pid)
+                time.sleep(0.001)
+
+        killer = threading.Thread(target=kill_on_sight)
+        killer.start()
+        scores = fresh.score([(response(ENDLESS), problem(r"\sqrt{2}")), *EASY[:5]])
+        stop.set()
+        killer.join()
+        assert [score.verdict for score in scores] == [Verdict.CRASHED, *EASY_VERDICTS[:5]]
+        assert fresh.restarts == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel sets no such limit")
+def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
+    with VerifierPool(memory_mib=512) as fresh:
+        fresh.score(EASY[:1])
+        assert str(512 * 2**20) in Path(f"/proc/{fresh.pids[0]}/limits").read_text()
+    hog = "from verifiers import worker; worker._limit(512); print(worker._guarded(bytearray, [2**30])['layer'])"
+    done = subprocess.run([sys.executable, "-c", hog], capture_output=True, text=True, cwd=CHECKOUT, check=True)
+    assert done.stdout.strip() == "MemoryError"  # and the worker lives to say so: the item is CRASHED
+
+
+HOSTILE = [
+    "9**9**9", "9^9^9^9", "9^{9^{9^{9}}}", "10^{10^{10}}", "1e999999999", "(10!)!", "99999!", r"\binom{10^9}{10^8}",
+    "9" * 50_000, "(" * 50_000, "{" * 50_000, r"\frac{" * 5_000, r"\sqrt{" * 300, "1+" * 20_000 + "1",
+    ",".join("1" * 900), ",".join(map(str, range(400))),
+    "__import__('os').system('touch /tmp/owned')", "exec('x')", "().__class__.__bases__", "\x00\x01\ud800", "\\" * 999,
+    "$" * 999, "^" * 999, "_" * 999, r"\text{" * 200, "a" * 1_999, "\u202e42", "٤٢", "lambda: 42", "42; 42",
+    "{}" * 900,
+]  # fmt: skip
+
+
+def test_hostile_answers_are_never_right_and_never_stop_the_pool(pool: VerifierPool) -> None:
+    items = [(response(text), problem(gold)) for text in HOSTILE for gold in ("43", "x^2+1")]
+    verdicts = {score.verdict for score in pool.score(items)}
+    assert Verdict.CORRECT not in verdicts and Verdict.CRASHED not in verdicts
+    assert [score.verdict for score in pool.score(EASY[:4])] == EASY_VERDICTS[:4]
+    assert not Path("/tmp/owned").exists()
+
+
+def test_hostile_responses_outside_the_form_are_survived(pool: VerifierPool) -> None:
+    scores = pool.score([(text, problem("43")) for text in HOSTILE])
+    assert {score.verdict for score in scores} <= {Verdict.MALFORMED, Verdict.NO_ANSWER}
+    assert not any(score.lenient for score in scores)
+
+
+def test_verdicts_do_not_depend_on_the_number_of_workers() -> None:
+    items = [(response(text), problem("43")) for text in HOSTILE if len(text) < 100] + EASY
+    found = []
+    for workers in (1, 3):
+        with VerifierPool(workers=workers) as fresh:
+            found.append([(score.verdict, score.layer, score.total) for score in fresh.score(items)])
+    assert found[0] == found[1]
+
+
+def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
+    results: dict[int, list[Verdict]] = {}
+    items = [*EASY[:9], (response(r"\frac{\sqrt{2}}{2}"), problem(r"\frac{1}{\sqrt{2}}"))]
+
+    def work(number: int) -> None:
+        results[number] = [score.verdict for score in pool.score(items)]
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert list(results.values()) == [[*EASY_VERDICTS[:9], Verdict.CORRECT]] * 4
+
+
+def test_votes_are_compared_in_the_workers_too(pool: VerifierPool) -> None:
+    assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, r"\sqrt{2}")]) == [True, False, False]
+    assert pool.same([("25-3", "11*2")], rule="countdown") == [True]
+
+
+def test_a_gold_that_its_rule_cannot_use_is_a_crash_and_not_a_wrong_answer(pool: VerifierPool) -> None:
+    (score,) = pool.score([(response("4*6"), problem("twenty-four", rule="countdown"))])
+    assert (score.verdict, score.layer) == (Verdict.CRASHED, "ValueError")
+
+
+def test_an_unknown_rule_is_refused_before_any_worker_sees_it(pool: VerifierPool) -> None:
+    with pytest.raises(ValueError, match="unknown rule 'chess'"):
+        pool.score([(response("1"), problem("1", rule="chess"))])
+
+
+def test_closing_leaves_no_worker_behind() -> None:
+    with VerifierPool(workers=2) as fresh:
+        fresh.score(EASY)
+        pids = fresh.pids
+    assert pids and not any(map(is_alive, pids))
+    with pytest.raises(ValueError, match="closed"):
+        fresh.score(EASY)
+
+
+def test_a_worker_ends_when_its_parent_is_killed() -> None:
+    script = (
+        "import time; from verifiers import VerifierPool; from data import Problem\n"
+        "pool = VerifierPool(); pool.score([('<think>a</think><answer>1</answer>', Problem('p','?','1','t','t'))])\n"
+        "print(pool.pids[0], flush=True); time.sleep(60)\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=CHECKOUT)
+    assert parent.stdout is not None
+    worker = int(parent.stdout.readline())
+    assert is_alive(worker)
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    assert wait_until_gone(worker, seconds=20)
+
+
+def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> None:
+    worker = WorkerProcess(seconds=0.2, memory_mib=1024)
+    while not worker.is_ready:
+        assert worker.events() is not None
+    worker.give("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths")])
+    worker._child.stdin.close()  # nobody reads the clock any more: only its alarm is left
+    assert worker._child.wait(timeout=120) == -signal.SIGALRM
+    worker.kill()
+
+
+@pytest.mark.parametrize("setting", [{"workers": 0}, {"seconds": 0.0}, {"memory_mib": 64}])
+def test_settings_that_cannot_work_are_refused(setting: dict) -> None:
+    with pytest.raises(ValueError, match="must be at least"):
+        VerifierPool(**setting)
