@@ -86,7 +86,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
     )
 )
-_FUNCTION_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+|\s+(?![0-9A-Za-z\\])")
+_IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+(?![A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
 # Whole answers with many names.
 _WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -128,7 +128,7 @@ def _tidy(text: str) -> str:
     """Without the spaces that mean nothing and without the sentence's final stop."""
     text = text.strip().rstrip(".,;:!").strip() if not text.rstrip().endswith(("!", "..")) else text.strip()
     text = re.sub(r"\s*,\s+", ", ", re.sub(r"\s+", " ", text))
-    return _FUNCTION_SPACE.sub("", text)
+    return _IDLE_SPACE.sub("", text)
 
 
 @lru_cache(maxsize=4096)

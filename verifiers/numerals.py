@@ -30,7 +30,7 @@ _SET_UNIT = (
 # After a number: words set as text, a known sign, or after a space a word or the letter of a unit.
 _UNIT = re.compile(rf"{_SET_UNIT}|\s(?:[mgshlL](?![A-Za-z])|[A-Za-z]{{2,}}){_MORE_WORDS}")
 # After an expression, where letters may be variables: only what is set as text, or a long or known word.
-_UNIT_AT_END = re.compile(rf"(?:{_SET_UNIT}|\s(?:[ckm]m|in|ft|yd|mi|kg|[A-Za-z]{{3,}}){_MORE_WORDS})$")
+_UNIT_AT_END = re.compile(rf"(?:{_SET_UNIT}|\s(?:[ckm]m|in|ft|yd|mi|kg|sec|min|mph|[A-Za-z]{{4,}}){_MORE_WORDS})$")
 _MAX_POWER = 400
 
 _UNIT_NAMES: dict[str, tuple[str, ...]] = {

@@ -1,0 +1,50 @@
+import pytest
+
+from verifiers.normalise import canonical, key
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        ("  42 ", "42"),
+        (r"\dfrac12", r"\frac{1}{2}"),
+        (r"\frac1{23}", r"\frac{1}{23}"),
+        (r"\left( 3, \frac{\pi}{2} \right)", r"(3, \frac{\pi}{2})"),
+        ("x² + 1", "x^{2}+1"),
+        ("x₁₂", "x_{12}"),
+        ("2**3", "2^{3}"),
+        ("2 × 3", r"2 \cdot 3"),
+        ("sqrt(2)/2", r"\sqrt{2}/2"),
+        ("3√2", r"3\sqrt{2}"),
+        ("90°", r"90\degree"),
+        (r"90^{\circ}", r"90\degree"),
+        ("x <= 3", r"x \le 3"),
+        ("(-inf, 3) U (5, oo)", r"(-\infty, 3)\cup(5, \infty)"),
+        (r"\mathrm{cm}", r"\text{cm}"),
+        (r"\$5", r"\dollar 5"),
+        ("1, 234", "1, 234"),
+        ("1,234", "1,234"),
+        ("1 1/2", "1 1/2"),
+        (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix}1 \\2 \end{pmatrix}"),
+        ("5!", "5!"),
+        ("42 .", "42"),
+        ("no solutions exist", r"\emptyset"),
+        ("all real numbers", r"(-\infty, \infty)"),
+        ("", ""),
+    ],
+)
+def test_one_spelling(text: str, form: str) -> None:
+    assert canonical(text) == form
+
+
+@pytest.mark.parametrize(
+    "text", [r"\frac12 x^2", "(1, 2]", r"5 \text{ cm}^2", "x² ≤ 4", "π/2", "{1, 2}", "The answer is 42."]
+)
+def test_a_canonical_text_stays_as_it_is(text: str) -> None:
+    assert canonical(canonical(text)) == canonical(text)
+
+
+def test_case_matters_in_formulas_and_not_in_words() -> None:
+    assert key(r"\text{Monday}") == key("monday")
+    assert key("X") != key("x") and key("(C)") == key("C")
+    assert key("1 1/2") != key("11/2") and key("1, 234") != key("1,234")

@@ -1,0 +1,28 @@
+import pytest
+
+from verifiers.prose import hedges, plain
+
+
+@pytest.mark.parametrize(
+    ("sentence", "answer"),
+    [
+        ("The answer is 42", "42"),
+        ("The area of the triangle with base 3 is 12 cm", "12 cm"),
+        ("Janet makes 18 dollars every day", "18"),
+        ("Final answer: 42", "42"),
+        ("12 is the answer", "12"),
+        ("The answer is Evelyn", "Evelyn"),
+        ("42", "42"),
+        (r"\frac{1}{2}", r"\frac{1}{2}"),
+        ("Evelyn Smith", "Evelyn Smith"),
+        ("between 3 and 5 apples", "between 3 and 5 apples"),
+    ],
+)
+def test_the_answer_in_a_sentence(sentence: str, answer: str) -> None:
+    assert plain(sentence) == answer
+
+
+def test_a_hedge_is_a_word_that_the_gold_does_not_use() -> None:
+    assert hedges("not 42", "42") and hedges("Maybe 42", "42") and hedges("it might be 42", "42")
+    assert not hedges("not possible", "not possible") and not hedges("42", "42")
+    assert not hedges("nothing", "42")  # only whole words
