@@ -23,7 +23,8 @@ from verifiers.rules import known
 from verifiers.score import Score, Verdict
 
 MAX_BATCH = 32  # items sent to a worker at once
-MAX_DEATHS = 2  # an item in whose hand so many workers died is CRASHED
+MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
+MAX_FAILED_STARTS = 3  # in a row, after which the fault is not an item's
 
 Item = tuple[str, str, str]
 
@@ -38,6 +39,7 @@ class VerifierPool:
         self.counts: Counter[Verdict] = Counter()  # of all scores given so far
         self.restarts = 0  # workers killed late or found dead
         self._limits = (seconds, memory_mib)
+        self._failed_starts = 0
         self._workers: list[WorkerProcess | None] = [None] * workers
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
@@ -109,11 +111,14 @@ class VerifierPool:
             if place in ready:
                 results = worker.events()
                 if results is None:
-                    self._bury(place, worker, work)
+                    self._lose(place, worker)
+                    work.died(list(worker.owed))
                 for number, result in results or ():
+                    self._failed_starts = 0
                     work.finish(number, result)
             elif worker.seconds_left() <= 0:
-                self._give_up(place, worker, work)
+                self._lose(place, worker)
+                work.timed_out(list(worker.owed), self._limits[0])
 
     def _start(self, place: int) -> WorkerProcess:
         worker = self._workers[place] = WorkerProcess(*self._limits)
@@ -126,24 +131,15 @@ class VerifierPool:
         self._selector.unregister(worker.output)
         self._workers[place] = None
 
-    def _bury(self, place: int, worker: WorkerProcess, work: _Work) -> None:
-        """A worker has died: its item in hand is tried once more, the others are nobody's fault."""
+    def _lose(self, place: int, worker: WorkerProcess) -> None:
+        """Get rid of a worker that is late or dead. RuntimeError where workers do not even start."""
         self._forget(place)
         self.restarts += 1
+        self._failed_starts += not worker.is_ready
         complaint = worker.complaint()
         worker.kill()
-        if not worker.is_ready:
-            raise RuntimeError(f"a grading worker cannot start: {complaint}")
-        work.lost(worker.owed)
-
-    def _give_up(self, place: int, worker: WorkerProcess, work: _Work) -> None:
-        """A worker is late: its item in hand has timed out, the others go back."""
-        self._forget(place)
-        self.restarts += 1
-        worker.kill()
-        if worker.owed:
-            work.finish(worker.owed.popleft(), {"verdict": Verdict.TIMED_OUT, "layer": "clock"})
-        work.put_back(worker.owed)
+        if self._failed_starts == MAX_FAILED_STARTS:
+            raise RuntimeError(f"grading workers do not start: {complaint}")
 
 
 class _Work:
@@ -165,16 +161,20 @@ class _Work:
         self.results[number] = result
         self.num_open -= 1
 
-    def put_back(self, numbers: Sequence[int]) -> None:
-        self.waiting.extendleft(reversed(numbers))
+    def timed_out(self, numbers: Sequence[int], seconds: float) -> None:
+        """The worker that held these items was late: the first one has timed out, the others wait again."""
+        for number in numbers[:1]:
+            self.finish(number, {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": seconds})
+        self.waiting.extendleft(reversed(numbers[1:]))
 
-    def lost(self, numbers: Sequence[int]) -> None:
-        """The worker that held these items has died; the first of them was in its hand."""
-        for number in list(numbers)[:1]:
-            self._deaths[number] += 1
+    def died(self, numbers: Sequence[int]) -> None:
+        """The worker that held these items is dead: the first one may have killed it, the others wait again."""
+        self._deaths.update(numbers[:1])
+        for number in numbers[:1]:
             if self._deaths[number] == MAX_DEATHS:
-                self.finish(number, {"verdict": Verdict.CRASHED, "layer": "death"})
-        self.put_back([number for number in numbers if self._deaths[number] < MAX_DEATHS])
+                self.finish(number, {"verdict": Verdict.CRASHED, "layer": "death", "seconds": 0.0})
+                numbers = numbers[1:]
+        self.waiting.extendleft(reversed(numbers))
 
 
 def _score(response: str, result: dict[str, Any]) -> Score:
@@ -182,4 +182,5 @@ def _score(response: str, result: dict[str, Any]) -> Score:
     verdict = Verdict(result["verdict"])
     if "total" in result:
         return Score(**{**result, "verdict": verdict})
-    return Score(0.0, {}, verdict, layer=result["layer"], well_formed=extract(response).well_formed)
+    found = extract(response)
+    return Score(0.0, {}, verdict, found.answer, result["layer"], found.well_formed, seconds=result["seconds"])

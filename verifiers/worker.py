@@ -60,7 +60,7 @@ def _guarded(task: Callable[..., Any], item: list[str]) -> Any:
     try:
         return task(*item)
     except Exception as error:
-        return {"verdict": Verdict.CRASHED, "layer": type(error).__name__}
+        return {"verdict": Verdict.CRASHED, "layer": type(error).__name__, "seconds": 0.0}
 
 
 def _private_channel() -> Callable[..., None]:

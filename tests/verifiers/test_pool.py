@@ -217,6 +217,12 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     worker.kill()
 
 
+def test_workers_that_do_not_start_are_an_error_with_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with VerifierPool() as fresh, pytest.raises(RuntimeError, match="grading workers do not start"):
+        fresh.score(EASY)
+
+
 @pytest.mark.parametrize("setting", [{"workers": 0}, {"seconds": 0.0}, {"memory_mib": 64}])
 def test_settings_that_cannot_work_are_refused(setting: dict) -> None:
     with pytest.raises(ValueError, match="must be at least"):
