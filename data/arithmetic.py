@@ -68,7 +68,7 @@ def is_elementary(step: Equation) -> bool:
     kind, a, b = fact(step)
     if kind == "+":
         return a < 100 or a % 10 == 0 or b % 10 == 0
-    return b <= 12 or a <= 1 or _is_round(a) and _is_round(b)
+    return b <= 12 or a <= 1 or (_is_round(a) and _is_round(b))
 
 
 def _is_round(number: int) -> bool:

@@ -153,7 +153,9 @@ def _words(level: int, rng: Random) -> Draft:
         more = boxes.value <= 202 or rng.random() < 0.5
         c = rng.randint(101, 999) if more else rng.randint(101, boxes.value - 101)
         chain = [boxes, equation(boxes.value, "+" if more else "-", c)]
-        return _solved("words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain)
+        return _solved(
+            "words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain
+        )
     other = _product(1, rng)
     less = boxes.value > other.value + 101 and rng.random() < 0.5
     chain = [boxes, other, equation(boxes.value, "-" if less else "+", other.value)]

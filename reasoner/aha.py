@@ -21,7 +21,8 @@ from fractions import Fraction
 _NUMBER = r"\d{1,12}"
 _EQUATION = re.compile(rf"(?<![\d.+\-*/])({_NUMBER}(?: ?[+\-*/] ?{_NUMBER}){{1,6}}) ?= ?(-?{_NUMBER})(?![\d.]\d)")
 _CHECK = re.compile(
-    r"\b(?:double[- ]?check|re-?check|check|verify|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b", re.IGNORECASE
+    r"\b(?:double[- ]?check|re-?check|check|verify|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b",
+    re.IGNORECASE,
 )
 # What ends a check: the verdict. Equations after it are claims again.
 _VERDICT = re.compile(r"\b(?:I had|good|ok|okay|correct|right|wait|so|therefore|hence)\b", re.IGNORECASE)

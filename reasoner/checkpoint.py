@@ -36,7 +36,9 @@ def save(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokeni
     names = [name for name, _ in learner.policy.named_parameters()]
     states = learner.optimizer.state_dict()["state"]
     tensors = {f"{names[i]}.{key}": value for i, kept in states.items() for key, value in kept.items()}
-    save_file({name: tensor.contiguous() for name, tensor in tensors.items()}, beside / "trainer" / "optimizer.safetensors")
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()}, beside / "trainer" / "optimizer.safetensors"
+    )
     (beside / "trainer" / "state.json").write_text(json.dumps({"steps_done": learner.steps_done}) + "\n")
     shutil.rmtree(path, ignore_errors=True)
     beside.rename(path)

@@ -78,7 +78,9 @@ def evaluate(
     for name, ks in (("pass", pass_at), ("cons", cons_at)):
         for k in ks:
             if not 1 <= k <= sampling.num:
-                raise ValueError(f"{name}@{k} needs at least {k} samples of each problem, and {sampling.num} are asked for")
+                raise ValueError(
+                    f"{name}@{k} needs at least {k} samples of each problem, and {sampling.num} are asked for"
+                )
     per_chunk = max(1, _CHUNK // sampling.num)
     groups: list[Group] = []
     for start in range(0, len(prompts), per_chunk):

@@ -15,7 +15,9 @@ def locate(model: str, *, runs: Path, step: int | None = None) -> Path:
     """
     if model == "base":
         if not (BASE / "config.json").is_file():
-            raise ValueError(f"the embedded base is missing from {BASE}; make it with: reasoner base build --out {BASE}")
+            raise ValueError(
+                f"the embedded base is missing from {BASE}; make it with: reasoner base build --out {BASE}"
+            )
         return BASE
     for folder in (Path(model), runs / model):
         if (folder / "checkpoints").is_dir():

@@ -60,7 +60,9 @@ def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBas
     text = chosen.text.replace("{question}", problem.question)
     if chosen.chat:
         if not tokenizer.chat_template:
-            raise ValueError("prompt style 'chat' needs a tokenizer with a chat template; this model has none (use r1-zero)")
+            raise ValueError(
+                "prompt style 'chat' needs a tokenizer with a chat template; this model has none (use r1-zero)"
+            )
         turn = [{"role": "user", "content": text}]
         text = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
     text += chosen.prefill

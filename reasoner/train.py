@@ -49,14 +49,24 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     reference = frozen_copy(load_policy(base, device=device)) if cfg.algo.beta > 0 else None
     context = context_length(policy)
     prompts = askable(load(cfg.data.train), asked, tokenizer, cfg, context)
-    selection = askable(load(cfg.eval.selection, limit=cfg.eval.selection_problems), asked, tokenizer, cfg, context) if cfg.eval.every else []
-    heldout = askable(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems), asked, tokenizer, cfg, context) if cfg.eval.heldout_problems else []
+    selection = (
+        askable(load(cfg.eval.selection, limit=cfg.eval.selection_problems), asked, tokenizer, cfg, context)
+        if cfg.eval.every
+        else []
+    )
+    heldout = (
+        askable(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems), asked, tokenizer, cfg, context)
+        if cfg.eval.heldout_problems
+        else []
+    )
     learner = Learner(policy, reference, algorithm, cfg)
     start = checkpoint.load(start_from, learner) if resuming else 0
 
     store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
     announce(cfg, policy, prompts, run_dir, start)
-    sampling = Sampling(cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop)
+    sampling = Sampling(
+        cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
+    )
     weights = RewardWeights(cfg.reward.correct, cfg.reward.format)
     engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
 
@@ -88,7 +98,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
             # record: rollouts before metrics, the checkpoint last
             metrics = {"step": step, **summarise(groups), **learned, **clock.laps()}
-            metrics["tokens_per_second"] = sum(len(c.token_ids) for g in groups for c in g.completions) / metrics["time/step"]
+            metrics["tokens_per_second"] = (
+                sum(len(c.token_ids) for g in groups for c in g.completions) / metrics["time/step"]
+            )
             if step == start or due(step, cfg.run.probe_every):
                 metrics["probe/logprob_gap_max"] = probe(engine, policy, chosen[:_PROBED], sampling)
             if selection and (due(step, cfg.eval.every) or step + 1 == cfg.steps):
@@ -176,7 +188,13 @@ def _selection_line(sampled: Evaluation, greedy: Evaluation) -> str:
 
 
 def _report(
-    run_dir: Path, engine: Engine, heldout: Sequence[Prompt], sampling: Sampling, learner: Learner, base: Path, cfg: Config
+    run_dir: Path,
+    engine: Engine,
+    heldout: Sequence[Prompt],
+    sampling: Sampling,
+    learner: Learner,
+    base: Path,
+    cfg: Config,
 ) -> None:
     """Measure the trained policy and the model it began as on the held-out problems; print and keep the comparison."""
     with VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool:
@@ -195,6 +213,8 @@ def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampl
     ks = sorted({1, cfg.eval.samples})
     sampled = _with(sampling, cfg.eval.samples)
     return Measured(
-        evaluate(engine, pool, prompts, sampled, seed=cfg.seed, label="held-out", pass_at=ks, cons_at=[cfg.eval.samples]),
+        evaluate(
+            engine, pool, prompts, sampled, seed=cfg.seed, label="held-out", pass_at=ks, cons_at=[cfg.eval.samples]
+        ),
         evaluate(engine, pool, prompts, _with(sampling, 1, 0.0), seed=cfg.seed, label="held-out greedy"),
     )

@@ -20,7 +20,9 @@ def test_a_wrong_claim_that_is_mended_counts_as_caught():
 
 
 def test_a_check_that_says_good_to_another_value_catches_nothing():
-    found = reflect("<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. </think> <answer> 402 </answer>")
+    found = reflect(
+        "<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. </think> <answer> 402 </answer>"
+    )
     assert (found.checks, found.wrong_claims, found.caught) == (True, 1, 0)
 
 

@@ -79,7 +79,9 @@ def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Itera
         yield row
 
 
-def batches(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+def batches(
+    tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """(inputs, targets), both [rows, row_tokens - 1] int64; targets after the row's last token are ignored."""
     stream = rows(tokenizer, seed, recipe)
     while True:

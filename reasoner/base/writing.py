@@ -66,7 +66,12 @@ def check(draft: Draft, rng: Random) -> Solution:
     return f"Let me work and check. {written}", draft.answer
 
 
-STYLES: dict[str, Callable[[Draft, Random], Solution]] = {"guess": guess, "quick": quick, "steps": steps, "check": check}
+STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
+    "guess": guess,
+    "quick": quick,
+    "steps": steps,
+    "check": check,
+}
 
 
 def checked(step: Equation, rng: Random) -> str:

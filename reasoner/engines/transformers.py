@@ -64,7 +64,7 @@ class TransformersEngine:
             for row, token, logprob in zip(alive, drawn.tolist(), chosen, strict=True):
                 tokens[row].append(token)
                 logprobs[row].append(logprob)
-                if token in stops or stop_texts and self._ends_in(tokens[row], stop_texts):
+                if token in stops or (stop_texts and self._ends_in(tokens[row], stop_texts)):
                     finish[row] = "stop"
             kept = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
             if not kept:

@@ -22,7 +22,9 @@ class Batch:
     prompt_ids: Tensor  # [P, L] int64, padded on the left
     prompt_lengths: Tensor  # [P] int64
     prompt_of: Tensor  # [N] int64, the row of prompt_ids
-    completion_ids: Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
+    completion_ids: (
+        Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
+    )
     lengths: Tensor  # [N] int64
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding

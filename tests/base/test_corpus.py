@@ -32,7 +32,7 @@ def test_no_document_states_a_calculation_of_another_split_in_any_form(documents
         thought = text.split("Assistant:")[-1] if "Assistant:" in text else text
         for left, op, right in re.findall(r"(\d+)([+\-*/])(\d+)(?=[=:])", thought):
             a, b = int(left), int(right)
-            if op == "-" and a < b or op == "/" and a % b:
+            if (op == "-" and a < b) or (op == "/" and a % b):
                 continue
             assert split_of_step(equation(a, op, b)) == "corpus", text
 

@@ -1,0 +1,19 @@
+# make train: the whole R1-Zero recipe on the embedded base.   make test: the tests.   Both set up .venv by themselves.
+REASONER = .venv/bin/reasoner
+PYTHON = .venv/bin/python
+
+.PHONY: train test check docs clean setup
+train: setup
+	$(REASONER) train --model base
+test: setup
+	$(PYTHON) -m pytest -q
+check: setup
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+docs: setup
+	$(PYTHON) -m reasoner.settings > docs/config.md
+setup:
+	@scripts/setup.sh
+clean:
+	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache

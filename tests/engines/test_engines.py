@@ -1,0 +1,156 @@
+"""Both engines under one contract, on a tiny random model: real vLLM, real transformers."""
+
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from data import Problem
+from data.generated import problems
+from reasoner.config import EngineConfig
+from reasoner.engines import make_engine
+from reasoner.models import load_policy, load_tokenizer
+from reasoner.parity import probe
+from reasoner.prompts import render, template
+from reasoner.types import Prompt, Sampling
+from tests.tiny import END, tiny_model, tiny_tokenizer
+
+HAS_VLLM = importlib.util.find_spec("vllm") is not None
+GREEDY = Sampling(num=1, temperature=0.0, max_tokens=24, stop=("</answer>",))
+SAMPLED = Sampling(num=4, temperature=1.0, max_tokens=24, stop=("</answer>",))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tiny")
+    tokenizer = tiny_tokenizer()
+    tiny_model(vocabulary=len(tokenizer)).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def prompts(folder) -> list[Prompt]:
+    tokenizer = load_tokenizer(folder)
+    return [render(problem, template("r1-zero"), tokenizer) for problem in problems("train", 64)]
+
+
+@pytest.fixture(scope="module")
+def engines(folder):
+    names = (["vllm"] if HAS_VLLM else []) + ["transformers"]
+    made = {n: make_engine(EngineConfig(name=n), folder, max_model_len=512, seed=0) for n in names}
+    yield made
+    for engine in made.values():
+        engine.close()
+
+
+def seeds(prompts, num, start=0):
+    return [[1000 * i + j + start for j in range(num)] for i in range(len(prompts))]
+
+
+@pytest.fixture(params=["vllm", "transformers"])
+def engine(request, engines):
+    if request.param not in engines:
+        pytest.skip("vLLM is not installed")
+    return engines[request.param]
+
+
+def shaken(folder, scale=0.05):
+    """The folder's model with noticeably other weights."""
+    model = load_policy(folder, device=torch.device("cpu"))
+    generator = torch.Generator().manual_seed(7)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(scale * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def restored(engine, folder):
+    engine.load_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=0)
+
+
+def test_greedy_texts_are_the_same_on_both_engines_before_and_after_a_weight_sync(engines, folder, prompts):
+    if len(engines) < 2:
+        pytest.skip("vLLM is not installed")
+    one = seeds(prompts, 1)
+    before = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
+    assert [c.text for (c,) in before["vllm"]] == [c.text for (c,) in before["transformers"]]
+    model = shaken(folder)
+    for engine in engines.values():
+        engine.load_weights(model.state_dict().items(), version=1)
+    after = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
+    assert [c.text for (c,) in after["vllm"]] == [c.text for (c,) in after["transformers"]]
+    assert sum(a.text != b.text for (a,), (b,) in zip(before["vllm"], after["vllm"], strict=True)) > 32
+    assert {c.policy_version for (c,) in after["vllm"]} == {1}
+    for engine in engines.values():
+        restored(engine, folder)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])  # trap 7
+def test_logprobs_are_the_learner_s_before_and_after_a_weight_sync(engine, folder, prompts, temperature):  # trap 32
+    sampling = replace(SAMPLED, temperature=temperature)
+    model = load_policy(folder, device=torch.device("cpu"))
+    assert probe(engine, model, prompts[:16], sampling) < 1e-4
+    other = shaken(folder)
+    assert probe(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
+    engine.load_weights(other.state_dict().items(), version=1)
+    assert probe(engine, other, prompts[:16], sampling) < 1e-4
+    restored(engine, folder)
+
+
+def test_a_completion_depends_on_its_seed_and_not_on_its_company(engine, prompts):  # trap 33
+    together = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
+    alone = [engine.sample([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8], 4), strict=True)]
+    assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
+    other = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4, start=50))
+    assert [[c.token_ids for c in row] for row in together] != [[c.token_ids for c in row] for row in other]
+    assert all(len({c.token_ids for c in row}) > 1 for row in together)
+
+
+def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 16
+    tokenizer = load_tokenizer(folder)
+    end, close = tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("</answer>")
+    sampling = replace(SAMPLED, num=16, temperature=1.5, max_tokens=60)
+    drawn = [c for row in engine.sample(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
+    assert {c.finish for c in drawn} == {"stop", "length"}
+    for completion in drawn:
+        assert not {end, close} & set(completion.token_ids[:-1])
+        assert len(completion.token_ids) == len(completion.logprobs) <= 60
+        last = completion.token_ids[-1]
+        if completion.finish == "length":
+            assert len(completion.token_ids) == 60
+        else:
+            assert last in (end, close)
+            assert completion.text.endswith("</answer>") == (last == close)
+            assert END not in completion.text
+
+
+def test_a_stop_text_in_several_tokens_ends_a_completion_and_is_kept(engine, prompts):
+    sampling = replace(SAMPLED, num=16, temperature=1.2, max_tokens=40, stop=(" and",))
+    drawn = [c for row in engine.sample(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
+    cut = [c for c in drawn if c.text.endswith(" and")]
+    assert all(" and" not in c.text[:-4] for c in drawn)
+    assert all(c.finish == "stop" for c in cut)
+
+
+def test_tags_stay_in_the_text(engine, prompts, folder):  # trap 20
+    tokenizer = load_tokenizer(folder)
+    drawn = [c for row in engine.sample(prompts[:16], replace(SAMPLED, num=16), seeds(prompts[:16], 16)) for c in row]
+    tag = tokenizer.convert_tokens_to_ids("<think>")
+    tagged = [c for c in drawn if tag in c.token_ids]
+    assert tagged
+    assert all("<think>" in c.text for c in tagged)
+
+
+def test_unknown_engine_is_refused_by_name(folder):
+    with pytest.raises(ValueError, match=r"'sglang'.*vllm, transformers"):
+        make_engine(EngineConfig(name="sglang"), folder, max_model_len=64, seed=0)
+
+
+def test_prompts_have_at_most_one_bos(folder):  # trap 18
+    tokenizer = load_tokenizer(folder)
+    problem = Problem(id="x", question="What is 1 + 1?", answer="2", source="t", split="t")
+    prompt = render(problem, template("r1-zero"), tokenizer)
+    assert tokenizer.decode(prompt.token_ids) == prompt.text
