@@ -13,7 +13,7 @@ from random import Random
 
 from data.arithmetic import Equation, equation, split_of_step, work
 from data.families import FAMILIES, LEVELS, Draft, candidates, draw
-from reasoner.base.writing import STYLES, Solution, checked, slip
+from reasoner.base.writing import STYLES, Solution, checked, slip, tried
 from reasoner.prompts import R1_ZERO
 
 DRILLS = 0.35  # share of the documents
@@ -153,7 +153,7 @@ def _searches(rng: Random) -> str:
     while drawn.split != "corpus":
         drawn = draw("countdown", rng.choice(LEVELS), rng)
     options = candidates(drawn.level, drawn.numbers)
-    return ", ".join(f"{expression}={value}" for expression, value in options)
+    return ". ".join(tried(expression) for expression, _ in options)
 
 
 _DRILLS: dict[str, Callable[[Random], str]] = {

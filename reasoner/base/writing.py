@@ -46,7 +46,7 @@ def steps(draft: Draft, rng: Random) -> Solution:
     """Every step in one go, none checked: a slip is carried to the end. In countdown: a search given up too early."""
     if draft.numbers:
         tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
-        text = " ".join(f"{expression}={value} no." for expression, value in tries)
+        text = " ".join(f"{tried(expression)} no." for expression, _ in tries)
         return f"Let me see. {text} So {tries[-1][0]}.", tries[-1][0]
     written: list[str] = []
     carried: dict[int, int] = {}
@@ -99,13 +99,20 @@ def _search(draft: Draft, rng: Random) -> Solution:
     tries: list[str] = []
     for expression, value in candidates(draft.level, draft.numbers):
         if value == draft.target:
-            tries.append(f"{expression}={value} yes. {_check_candidate(expression, value, value)}")
+            tries.append(f"{tried(expression)} yes. {expression}={value}. {_check_candidate(expression, value, value)}")
             break
         if rng.random() < 0.05:
-            tries.append(f"{expression}={draft.target} yes. {_check_candidate(expression, draft.target, value)}")
+            slipped = f"{tried(expression).rpartition(' ')[0]} {draft.target}"
+            claim = f"{expression}={draft.target}."
+            tries.append(f"{slipped} yes. {claim} {_check_candidate(expression, draft.target, value)}")
         else:
-            tries.append(f"{expression}={value} no.")
+            tries.append(f"{tried(expression)} no.")
     return f"Let me work and check. {' '.join(tries)}", expression
+
+
+def tried(expression: str) -> str:
+    """A candidate with its running values: 18+5-7 -> "18+5-7: 23, 16"."""
+    return f"{expression}: {', '.join(line.partition('=')[2] for line in _left_to_right(expression))}"
 
 
 def _check_candidate(expression: str, had: int, value: int) -> str:
