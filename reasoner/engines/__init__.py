@@ -22,7 +22,7 @@ class Engine(Protocol):
     def sample(
         self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[Sequence[int]]
     ) -> list[tuple[Completion, ...]]:
-        """`sampling.num` completions of each prompt; completion j of prompt i is a function of the weights and seeds[i][j]."""
+        """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i."""
         ...
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:

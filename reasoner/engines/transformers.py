@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from reasoner.config import EngineConfig
+from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, stop_token_ids, texts
 from reasoner.models import load_policy, load_tokenizer
 from reasoner.types import Completion, Prompt, Sampling
@@ -18,7 +19,7 @@ _MAX_ROWS = 256  # completions at once
 
 
 class TransformersEngine:
-    """A decoding loop over a model of its own. Every row draws with its own generator, so batching changes nothing."""
+    """A decoding loop over a model of its own. A row draws by its own seed, so batching changes nothing."""
 
     name = "transformers"
 
@@ -44,22 +45,22 @@ class TransformersEngine:
     def _sample_rows(self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling) -> list[Completion]:
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         stops = self._ends | set(stop_ids)
-        ids, attended = self._left_padded([prompt.token_ids for prompt, _ in rows])
-        lengths = attended.sum(dim=1)
-        generators = [torch.Generator().manual_seed(seed) for _, seed in rows]
+        limits = [self._limit(prompt, sampling) for prompt, _ in rows]
+        seeds = [seed for _, seed in rows]
+        sizes = [len(prompt.token_ids) for prompt, _ in rows]
         tokens: list[list[int]] = [[] for _ in rows]
         logprobs: list[list[float]] = [[] for _ in rows]
-        limits = [min(sampling.max_tokens, self._max_model_len - len(prompt.token_ids)) for prompt, _ in rows]
         finish = ["length"] * len(rows)
         alive = list(range(len(rows)))  # rows still going; the tensors hold these only
-        cache = DynamicCache()
-        positions = (attended.cumsum(dim=1) - 1).clamp_min(0)
+
+        states, attended, cache = self._read([prompt.token_ids for prompt, _ in rows])
+        lengths = attended.sum(dim=1)
         for step in range(max(limits)):
-            states = self._model.model(
-                input_ids=ids, attention_mask=attended, position_ids=positions, past_key_values=cache, use_cache=True
-            ).last_hidden_state[:, -1]
             log_softmax = _processed(self._model.lm_head(states).float(), sampling)
-            drawn = _draw(log_softmax, [generators[row] for row in alive], sampling.temperature)
+            if sampling.temperature == 0:
+                drawn = log_softmax.argmax(dim=1)
+            else:
+                drawn = draw(log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive])
             chosen = log_softmax.gather(1, drawn[:, None])[:, 0].tolist()
             for row, token, logprob in zip(alive, drawn.tolist(), chosen, strict=True):
                 tokens[row].append(token)
@@ -74,13 +75,39 @@ class TransformersEngine:
                 cache.batch_select_indices(index)
                 drawn, attended, lengths = drawn[index], attended[index], lengths[index]
                 alive = [alive[i] for i in kept]
-            ids = drawn[:, None]
-            positions = (lengths + step)[:, None]
             attended = torch.cat([attended, attended.new_ones(len(alive), 1)], dim=1)
+            states = self._states(drawn[:, None], attended, (lengths + step)[:, None], cache)
         return [
             Completion(text, tuple(t), tuple(p), f, self._version)  # type: ignore[arg-type]
-            for text, t, p, f in zip(texts(tokens, self._ends, self._tokenizer), tokens, logprobs, finish, strict=True)
+            for text, t, p, f in zip(
+                texts(tokens, self._ends, stop_texts, self._tokenizer), tokens, logprobs, finish, strict=True
+            )
         ]
+
+    def _limit(self, prompt: Prompt, sampling: Sampling) -> int:
+        room = self._max_model_len - len(prompt.token_ids)
+        if room < 1:
+            raise ValueError(
+                f"the prompt of problem {prompt.problem.id} has {len(prompt.token_ids)} tokens; "
+                f"fewer than {self._max_model_len} are allowed"
+            )
+        return min(sampling.max_tokens, room)
+
+    def _states(self, ids: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
+        """[N, L] tokens -> [N, H] states at the last one."""
+        return self._model.model(
+            input_ids=ids, attention_mask=attended, position_ids=positions, past_key_values=cache, use_cache=True
+        ).last_hidden_state[:, -1]
+
+    def _read(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor, DynamicCache]:
+        """N prompts, equal ones read once -> states at their last tokens [N, H], attention mask [N, L], their cache."""
+        place = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
+        row_of = torch.tensor([place[ids] for ids in prompts], device=self._device)
+        ids, attended = self._left_padded(list(place))
+        cache = DynamicCache()
+        states = self._states(ids, attended, (attended.cumsum(dim=1) - 1).clamp_min(0), cache)
+        cache.batch_select_indices(row_of)
+        return states[row_of], attended[row_of], cache
 
     def _left_padded(self, prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         width = max(map(len, prompts))
@@ -98,6 +125,8 @@ class TransformersEngine:
         own = self._model.state_dict()
         with torch.no_grad():
             for name, tensor in named:
+                if name not in own:
+                    raise ValueError(f"the model has no weights named {name!r}")
                 own[name].copy_(tensor)
         self._version = version
 
@@ -123,11 +152,3 @@ def _processed(logits: Tensor, sampling: Sampling) -> Tensor:
         dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
         logits = logits.masked_fill(dropped, -torch.inf)
     return logits.log_softmax(dim=-1)
-
-
-def _draw(log_softmax: Tensor, generators: Sequence[torch.Generator], temperature: float) -> Tensor:
-    """[B, V] -> [B]: greedy at temperature 0, else by exponential races with each row's own generator."""
-    if temperature == 0:
-        return log_softmax.argmax(dim=-1)
-    races = torch.stack([torch.empty(log_softmax.shape[1]).exponential_(generator=g) for g in generators])
-    return (log_softmax.exp() / races.to(log_softmax.device)).argmax(dim=-1)

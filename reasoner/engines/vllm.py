@@ -6,14 +6,19 @@ import gc
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from reasoner.config import EngineConfig
+from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, stop_token_ids, texts
 from reasoner.models import load_tokenizer
 from reasoner.types import Completion, Prompt, Sampling
+
+if TYPE_CHECKING:
+    from vllm import LLM
 
 _MAX_ROWS = 512  # completions in flight; the rest wait their turn
 
@@ -25,13 +30,14 @@ class VllmEngine:
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int) -> None:
         _environment(cfg)
-        threads = torch.get_num_threads()
+        threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
         from vllm import LLM
 
         self._tokenizer = load_tokenizer(folder)
         self._ends = end_token_ids(folder, self._tokenizer)
         self._sleeps = torch.cuda.is_available()
-        on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True} if self._sleeps else {}
+        on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
+        on_cpu = {"block_size": 32}  # the default of 128 would cache no prompt that is shorter than that
         self._llm = LLM(
             str(folder),
             dtype=cfg.dtype,
@@ -42,9 +48,15 @@ class VllmEngine:
             logprobs_mode="processed_logprobs",
             seed=seed,
             disable_log_stats=True,
-            **on_gpu,
+            use_tqdm_on_load=False,
+            **(on_gpu if self._sleeps else on_cpu),
         )
-        torch.set_num_threads(threads)  # the learner keeps the threads it had
+        # The CPU worker puts a function that does nothing in the place of set_num_threads: the learner needs its own.
+        torch.set_num_threads = set_num_threads
+        torch.set_num_threads(threads)
+        self._draws = not self._sleeps
+        if self._draws:
+            _install_draw(self._llm)
         self._version = 0
 
     def sample(
@@ -58,7 +70,8 @@ class VllmEngine:
                 {"prompt_token_ids": list(prompt.token_ids)},
                 SamplingParams(
                     n=1,
-                    seed=seed,
+                    seed=None if self._draws else seed,
+                    extra_args={"seed": seed} if self._draws else None,
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     top_k=sampling.top_k,
@@ -69,6 +82,7 @@ class VllmEngine:
                     skip_special_tokens=False,
                     detokenize=bool(stop_texts),
                     logprobs=0,
+                    flat_logprobs=True,
                 ),
             )
             for prompt, own in zip(prompts, seeds, strict=True)
@@ -76,12 +90,12 @@ class VllmEngine:
         ]
         outputs = self._llm.generate([r[0] for r in requests], [r[1] for r in requests], use_tqdm=False)
         drawn = [output.outputs[0] for output in outputs]
-        decoded = iter(texts([list(d.token_ids) for d in drawn], self._ends, self._tokenizer))
+        decoded = iter(texts([list(d.token_ids) for d in drawn], self._ends, stop_texts, self._tokenizer))
         completions = iter(
             Completion(
                 text=next(decoded),
                 token_ids=tuple(d.token_ids),
-                logprobs=tuple(step[token].logprob for step, token in zip(d.logprobs, d.token_ids, strict=True)),
+                logprobs=tuple(d.logprobs.logprobs),  # one a token: logprobs=0 asks for the drawn one alone
                 finish="stop" if d.finish_reason == "stop" else "length" if d.finish_reason == "length" else "abort",
                 policy_version=self._version,
             )
@@ -105,6 +119,28 @@ class VllmEngine:
     def close(self) -> None:
         del self._llm
         gc.collect()
+
+
+def _install_draw(llm: LLM) -> None:
+    """Draw by (seed, position) where vLLM on a CPU would draw with a generator object for each request.
+
+    Those cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use offset"
+    when a prompt with one is computed in two parts. Reaches into vLLM's model runner: constraints.txt pins its version.
+    """
+    from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
+
+    runner = llm.llm_engine.model_executor.driver_worker.worker.model_runner
+
+    def forward(
+        logits: Tensor, generators: object, top_k: Tensor | None, top_p: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """[N, V] logits after temperature -> [N] drawn tokens, [N, V] processed log-probabilities."""
+        log_softmax = apply_top_k_top_p(logits, top_k, top_p).log_softmax(dim=-1)
+        rows = runner.input_batch.req_ids[: len(logits)]
+        seeds = [runner.requests[row].sampling_params.extra_args["seed"] for row in rows]
+        return draw(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
+
+    runner.sampler.topk_topp_sampler.forward = forward
 
 
 def _environment(cfg: EngineConfig) -> None:
