@@ -37,6 +37,7 @@ class PromptConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
+    # of the distribution that completions are drawn from; the learner's log-probabilities are taken at it as well
     temperature: float = 1.0
     # kept at 1 in training: truncated sampling biases the importance ratio
     top_p: float = 1.0
@@ -75,11 +76,15 @@ class AlgoConfig:
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig:
+    # learning rate after the warm-up
     lr: float = 1e-6
     # steps of linear warm-up
     warmup_steps: int = 5
+    # AdamW's averaging factors
     beta1: float = 0.9
+    # AdamW's second factor
     beta2: float = 0.95
+    # AdamW's weight decay
     weight_decay: float = 0.0
     # largest L2 norm of the gradient
     max_grad_norm: float = 1.0
@@ -131,7 +136,9 @@ class EvalConfig:
 class Config:
     # base (the embedded model), a run folder, a local model folder, or a hub name
     model: str = "base"
+    # steps of the run: one batch of questions, completions, grades and updates each
     steps: int = 60
+    # decides which problems are asked when, and every sample
     seed: int = 0
     # torch threads; 0 = all cores
     threads: int = 0

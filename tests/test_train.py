@@ -1,0 +1,98 @@
+"""A short training run through the command line, on the embedded base, with the real engines, workers and files."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from reasoner.checkpoint import saved
+from reasoner.journal import METRICS, read_metrics
+from reasoner.locate import BASE
+from reasoner.models import load_policy, load_tokenizer
+
+SMALL = (
+    "--data.prompts_per_step 4 --algo.group 4 --sampling.max_tokens 48 --eval.every 2 --eval.selection_problems 4 "
+    "--eval.heldout_problems 4 --eval.samples 2 --run.save_every 1 --threads 1"
+).split()
+ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "reasoner", *map(str, arguments)]
+    root = Path(__file__).parent.parent
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    runs = tmp_path_factory.mktemp("runs")
+    done = reasoner("train", "--model", "base", "--steps", 2, "--run.dir", runs, "--run.name", "a", "--engine.name", request.param, *SMALL)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return runs / "a", done
+
+
+def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
+    folder, _ = run
+    stored = json.loads((folder / "config.json").read_text())
+    assert stored["config"]["algo.group"] == 4
+    assert (stored["origin"]["algo.group"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
+    lines = read_metrics(folder)
+    assert [line["step"] for line in lines] == [0, 1]
+    assert all(line.keys() <= METRICS.keys() for line in lines)
+    assert lines[0]["probe/logprob_gap_max"] < 1e-3
+    assert lines[0]["sampler/logprob_gap_max"] < 1e-3
+    rows = pq.read_table(folder / "rollouts" / "step-000001.parquet").to_pylist()
+    assert len(rows) == 16
+    for group in range(4):
+        advantages = [row["advantage"] for row in rows if row["group"] == group]
+        assert abs(sum(advantages)) < 1e-4
+    assert all(len(row["token_ids"]) == len(row["logprobs"]) for row in rows)
+    assert {row["policy_version"] for row in rows} == {1}
+
+
+def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
+    folder, _ = run
+    path = saved(folder)[-1]
+    assert path.name == "step-000002"
+    trained, base = (load_policy(p, device=torch.device("cpu")) for p in (path, BASE))
+    assert any(not torch.equal(a, b) for a, b in zip(trained.parameters(), base.parameters(), strict=True))
+    assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
+
+
+def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
+    folder, done = run
+    assert "algorithm:" in done.stderr and "step 1/2" in done.stderr and "\r" not in done.stderr.split("algorithm:")[1]
+    assert "held-out problems" in done.stdout and "reasoner eval --model a" in done.stdout
+    assert "before" in (folder / "report.txt").read_text()
+
+
+def test_a_name_in_use_is_refused_and_resume_goes_on(run):
+    folder, _ = run
+    again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "is in use" in again.stderr
+    more = reasoner("train", "--resume", folder, "--steps", 3)
+    assert more.returncode == 0, more.stderr[-3000:]
+    assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
+    assert saved(folder)[-1].name == "step-000003"
+
+
+def test_eval_measures_a_run(run, tmp_path):
+    folder, _ = run
+    out = tmp_path / "figures.json"
+    done = reasoner(
+        "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
+        "transformers", "--json", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    figures = json.loads(out.read_text())["results"]["generated:heldout"]
+    assert figures["sampled"]["problems"] == 4 and set(figures["sampled"]["cons_at"]) == {"4"}
+    assert "pass@1" in done.stdout and "cons@4" in done.stdout and "greedy" in done.stdout
