@@ -63,8 +63,9 @@ class AlgoConfig:
     beta: float = 0.001
     # KL estimator in the loss: k1 | k2 | k3
     kl: str = "k3"
-    # clip range of the importance ratio: [1 - clip_low, 1 + clip_high]; empty clip_high takes the algorithm's own
-    clip_low: float = 0.2
+    # lower end of the importance ratio is 1 - clip_low; empty takes the algorithm's own
+    clip_low: float | None = None
+    # upper end of the importance ratio is 1 + clip_high; empty takes the algorithm's own
     clip_high: float | None = None
     # how per-token losses are weighed: token | sequence | constant; empty takes the algorithm's own
     weights: str | None = None
