@@ -1,46 +1,77 @@
 """What a response does besides answering: does it check its own working, and does a check catch what is wrong?
 
-The rule, for the text of any model. Only the think block counts (everything before `</think>`, or all of it without one).
+The rule, for the text of any model. Only the think block counts (what stands before `</think>`, or all without one).
 
-- An *equation* is `expression = number`, whole numbers with + - * /. It is wrong when its two sides differ.
-- A response *checks itself* when, after a first equation, a checking word (check, verify, recompute, "let me make sure", ...) is
-  followed by an equation before anything is concluded: "I will check" before there is anything to check does not count, nor does
-  "I checked" with no calculation behind it.
-- A *claim* is an equation outside the checks. In a response that checks itself, a wrong claim is *caught* when the same expression
-  is stated again later with its right value. A check that recomputes and then says "ok" to the wrong value catches nothing.
-- A *false alarm* is a right claim whose expression is stated again with another, wrong, value.
+- An *equation* is `expression = number`: whole or decimal numbers, + - * / (also x, ×, ÷, \\times, \\cdot) and
+  parentheses, worked out exactly. It is wrong when its two sides differ; a value that has no end (10/3) may be cut or
+  rounded at the decimals that are written, not at a whole number.
+- A response *checks itself* when, after a first equation, a checking word (check, verify, confirm, recompute, "let me
+  make sure", ...) is followed by an equation before anything is concluded: "I will check" before there is anything to
+  check does not count, nor does "I checked" with no calculation behind it.
+- A *claim* is an expression with the value that it is given outside the checks. In a response that checks itself, a
+  wrong claim is *caught* when the same expression is given its right value in the end, or when it is taken back in so
+  many words ("I had 472. Wait, 402", "402, not 472"). A check that works the expression out again and then says "ok"
+  to the wrong value catches nothing.
+- A *false alarm* is a right claim whose expression is given another, wrong, value in the end.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-_NUMBER = r"\d{1,12}"
-_EQUATION = re.compile(rf"(?<![\d.+\-*/])({_NUMBER}(?: ?[+\-*/] ?{_NUMBER}){{1,6}}) ?= ?(-?{_NUMBER})(?![\d.]\d)")
+# Spellings of the same sign, so that what follows needs to know one. Bold comes before products, bullets before signs.
+_SPELLINGS = tuple(
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (r"\*\*", " "),
+        (r"(?m)^[ \t]*[-*+•][ \t]+", ""),
+        (r"[×·∗]|\\times\b|\\cdot\b|(?<=[\d)])[ ]?x[ ]?(?=[\d(])", "*"),
+        (r"÷|\\div\b", "/"),
+        (r"[−–]", "-"),
+        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
+        (r"\\?\$|\\[,;!()\[\]]", ""),
+    )
+)
+_NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
+_ATOM = rf"\({{0,3}}{_NUMBER}\){{0,3}}"
+# A piece of something longer is not an equation: "x - 3+4 = 8", "1 1/2 = 0.5", "650 000/2 = 325 000".
+_BEFORE = r"(?<![\w.)}\]^+\-*/])(?<![\^+\-*/x\d] )"
+# Nor is one whose value goes on: "2+3=10-5", "3*30 = 30 + m", "1/10=10%", "17/3 = 5 and 2/3", "63/5 = 12 remainder 3".
+_AFTER = (
+    r"(?![\w%^]|\.\d|[ ]?[+\-*/^][ ]?(?:[\d(]|[A-Za-z]\b)| \d{3}\b| and \d+/\d"
+    r"|[ ]?(?:\\text\{[ ]?)?(?:with a )?(?:remainder|R )\b)"
+)
+_EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]?=[ ]?(-?{_NUMBER}){_AFTER}")
 _CHECK = re.compile(
-    r"\b(?:double[- ]?check|re-?check|check|verify|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b",
+    r"\b(?:double[- ]?check|re-?check|check|verify|confirm|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b",
     re.IGNORECASE,
 )
 # What ends a check: the verdict. Equations after it are claims again.
 _VERDICT = re.compile(r"\b(?:I had|good|ok|okay|correct|right|wait|so|therefore|hence)\b", re.IGNORECASE)
+_ACCEPTED = re.compile(r"(?:I had [\d.]+\W+)?(?:good|ok|okay|correct|right)\b", re.IGNORECASE)
 _WAIT = re.compile(r"\bwait\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One stated equation: `expression` without spaces, the stated value, where it starts, and whether it stands in a check."""
+    """One stated equation: `expression` without spaces, what it comes to, what is written, and where."""
 
     expression: str
-    value: int
-    start: int
+    exact: Fraction
+    written: str
+    end: int  # in the text
     in_check: bool
+    in_accepted_check: bool  # the check ends in "good" or the like
 
     @property
     def is_right(self) -> bool:
-        return evaluate(self.expression) == self.value
+        stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
+        has_no_end = unit != 1 and (self.exact / unit).denominator != 1
+        return abs(self.exact - stated) < unit if has_no_end else self.exact == stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +87,42 @@ class Reflection:
 
 
 def evaluate(expression: str) -> Fraction | None:
-    """The exact value of whole numbers joined by + - * /; None for a division by zero or anything else."""
-    tokens = re.findall(r"\d+|[+\-*/]", expression)
-    if len(tokens) % 2 == 0 or "".join(tokens) != expression.replace(" ", ""):
+    """The exact value of numbers joined by + - * / and parentheses; None for a division by zero or anything else."""
+    tokens = re.findall(r"\d+(?:\.\d+)?|[+\-*/()]", expression)
+    if "".join(tokens) != expression.replace(" ", ""):
         return None
-    total, term, sign = Fraction(0), Fraction(int(tokens[0])), 1
-    for op, number in zip(tokens[1::2], map(int, tokens[2::2]), strict=True):
-        if op == "*":
-            term *= number
-        elif op == "/":
-            if number == 0:
-                return None
-            term /= number
-        else:
-            total += sign * term
-            sign, term = (1 if op == "+" else -1), Fraction(number)
-    return total + sign * term
+    try:
+        value = _sum(tokens)
+    except (ZeroDivisionError, IndexError, ValueError):
+        return None
+    return None if tokens else value
+
+
+def _sum(tokens: list[str]) -> Fraction:
+    """Takes a sum of products off the front of the tokens."""
+    value = _product(tokens)
+    while tokens and tokens[0] in "+-":
+        sign = 1 if tokens.pop(0) == "+" else -1
+        value += sign * _product(tokens)
+    return value
+
+
+def _product(tokens: list[str]) -> Fraction:
+    value = _operand(tokens)
+    while tokens and tokens[0] in "*/":
+        op, operand = tokens.pop(0), _operand(tokens)
+        value = value * operand if op == "*" else value / operand
+    return value
+
+
+def _operand(tokens: list[str]) -> Fraction:
+    first = tokens.pop(0)
+    if first != "(":
+        return Fraction(first)
+    value = _sum(tokens)
+    if tokens.pop(0) != ")":
+        raise ValueError("a parenthesis is not closed")
+    return value
 
 
 def think(response: str) -> str:
@@ -79,49 +130,76 @@ def think(response: str) -> str:
     return response.split("</think>", 1)[0]
 
 
+def plain(text: str) -> str:
+    """The text with one spelling for each sign of arithmetic, and no thousands separators, currency or bold marks."""
+    for pattern, sign in _SPELLINGS:
+        text = pattern.sub(sign, text)
+    return text
+
+
 def equations(text: str) -> list[Equation]:
-    """Every equation of the text, in order."""
+    """Every equation of a plain text, in order."""
     checks = list(_check_spans(text))
-    return [
-        Equation(
-            found[1].replace(" ", ""),
-            int(found[2]),
-            found.start(),
-            any(start <= found.start() < end for start, end in checks),
-        )
-        for found in _EQUATION.finditer(text)
-    ]
+    starts = [start for start, _ in checks]
+    found = []
+    for match in _EQUATION.finditer(text):
+        expression = match[1].replace(" ", "")
+        expression = expression[max(0, expression.count("(") - expression.count(")")) :]  # "(3+4=7)"
+        exact = evaluate(expression)
+        if exact is None:
+            continue
+        check = bisect(starts, match.start()) - 1
+        in_check = check >= 0 and match.start() < checks[check][1]
+        accepted = in_check and _ACCEPTED.match(text, checks[check][1]) is not None
+        found.append(Equation(expression, exact, match[2], match.end(), in_check, accepted))
+    return found
 
 
 def _check_spans(text: str) -> Iterator[tuple[int, int]]:
     """From each checking word that has an equation before it to the verdict after it (or the end of the text)."""
     first = _EQUATION.search(text)
-    for cue in _CHECK.finditer(text, first.end() if first else len(text)):
+    at = first.end() if first else len(text)
+    while cue := _CHECK.search(text, at):
         verdict = _VERDICT.search(text, cue.end())
-        yield cue.end(), verdict.start() if verdict else len(text)
+        at = verdict.start() if verdict else len(text)
+        yield cue.end(), at
 
 
 def reflect(response: str) -> Reflection:
     """The rule of this module's docstring, applied to one response."""
-    text = think(response)
+    text = plain(think(response))
     found = equations(text)
-    checks = any(equation.in_check for equation in found)
     waits = _WAIT.search(text) is not None
-    if not checks:
+    if not any(equation.in_check for equation in found):
         return Reflection(False, waits)
-    claims = [equation for equation in found if not equation.in_check]
     wrong = caught = alarms = 0
-    first: dict[str, Equation] = {}
-    for claim in claims:
-        earlier = first.setdefault(claim.expression, claim)
-        if earlier is claim:
-            wrong += not claim.is_right
-        elif earlier.value != claim.value:
-            caught += claim.is_right
-            alarms += earlier.is_right
-            first[claim.expression] = claim
+    for stated in _by_expression(found):
+        first, last = stated[0], stated[-1]
+        wrong += not first.is_right
+        caught += not first.is_right and (last.is_right or _is_taken_back(first, text))
+        alarms += first.is_right and not last.is_right
     in_checks = sum(equation.in_check and not equation.is_right for equation in found)
-    return Reflection(True, waits, wrong, min(caught, wrong), alarms, in_checks)
+    return Reflection(True, waits, wrong, caught, alarms, in_checks)
+
+
+def _by_expression(found: Iterable[Equation]) -> Iterable[list[Equation]]:
+    """The claims of each expression in order; the right value that a check found, and did not wave through, is one too."""
+    claims: dict[str, list[Equation]] = {}
+    for equation in found:
+        if not equation.in_check:
+            claims.setdefault(equation.expression, []).append(equation)
+        elif equation.expression in claims and equation.is_right and not equation.in_accepted_check:
+            claims[equation.expression].append(equation)
+    return claims.values()
+
+
+def _is_taken_back(claim: Equation, text: str) -> bool:
+    """The wrong value is disowned and the right one put in its place: "I had 472. Wait, 402" or "402, not 472"."""
+    if claim.exact.denominator != 1:
+        return False
+    had, should = re.escape(claim.written), str(claim.exact)
+    patterns = (rf"\bI had {had}\W+(?:wait|no)\b\D{{0,40}}\b{should}\b", rf"\b{should}\b,? not {had}\b")
+    return any(re.compile(pattern, re.IGNORECASE).search(text, claim.end) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +211,7 @@ class ReflectionRates:
     wrong_claims: int
     caught: int
     false_alarms: int
+    wrong_in_checks: int
 
     @property
     def caught_share(self) -> float | None:
@@ -150,4 +229,5 @@ def rates(responses: Iterable[str]) -> ReflectionRates:
         wrong_claims=sum(r.wrong_claims for r in found),
         caught=sum(r.caught for r in found),
         false_alarms=sum(r.false_alarms for r in found),
+        wrong_in_checks=sum(r.wrong_in_checks for r in found),
     )
