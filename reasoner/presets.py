@@ -8,7 +8,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
     # The embedded base on two CPU cores: ten minutes.
     "base": {
         "steps": 50,
-        "optim.lr": 4e-4,
+        "optim.lr": 5e-4,
         "algo.weights": "token",
         "sampling.max_tokens": 288,
     },

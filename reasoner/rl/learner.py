@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from reasoner.config import Config
-from reasoner.models import token_logprobs
+from reasoner.models import ReadPrompts, completion_logprobs, read_prompts
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.kl import KL
@@ -69,20 +69,23 @@ class Learner:
     def _all_logprobs(self, model: PreTrainedModel, batch: Batch) -> Tensor:
         """[N, T]"""
         found = torch.zeros_like(batch.sampler_logprobs)
-        for index, rows in batch.micro_batches(self.cfg.optim.micro_batch_tokens):
-            found[index, : rows.completion_ids.shape[1]] = self._logprobs(model, rows)[0]
+        tokens = self.cfg.optim.micro_batch_tokens
+        for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
+            prompts = self._read(model, block)
+            for inner, rows in block.micro_batches(tokens):
+                found[outer[inner], : rows.completion_ids.shape[1]] = self._logprobs(model, prompts, rows)[0]
         return found
 
-    def _logprobs(self, model: PreTrainedModel, rows: Batch) -> tuple[Tensor, Tensor]:
+    def _read(self, model: PreTrainedModel, block: Batch) -> ReadPrompts:
         with self._precision():
-            return token_logprobs(
-                model,
-                rows.prompt_ids,
-                rows.prompt_lengths,
-                rows.prompt_of,
-                rows.completion_ids,
-                rows.lengths,
-                temperature=self.cfg.sampling.temperature,
+            return read_prompts(model, block.prompt_ids, block.prompt_lengths)
+
+    def _logprobs(self, model: PreTrainedModel, prompts: ReadPrompts, rows: Batch) -> tuple[Tensor, Tensor]:
+        """[N, T] x 2: log-probabilities and entropies."""
+        temperature = self.cfg.sampling.temperature
+        with self._precision():
+            return completion_logprobs(
+                model, prompts, rows.prompt_of, rows.completion_ids, rows.lengths, temperature=temperature
             )
 
     def _precision(self) -> AbstractContextManager[object]:
@@ -92,7 +95,10 @@ class Learner:
     # ------------------------------------------------------------------------------------------------ update
 
     def update(self, batch: Batch) -> dict[str, float]:
-        """All optimiser steps on the batch; what happened, averaged over its tokens (names: reasoner.journal.METRICS)."""
+        """All optimiser steps on the batch; what happened, averaged over the tokens that were computed.
+
+        The names are explained in reasoner.journal.METRICS.
+        """
         sums: dict[str, float] = {}
         norms: list[float] = []
         skipped = 0
@@ -101,6 +107,7 @@ class Learner:
                 norm = self._step(batch.rows(index), sums)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
+        lr = self._lr()
         self.steps_done += 1
         tokens = max(1.0, sums.pop("tokens", 0.0))
         gap_max = sums.pop("gap_max", 0.0)
@@ -113,7 +120,7 @@ class Learner:
             "sampler/logprob_gap_mean": averages.get("gap", 0.0),
             "sampler/logprob_gap_max": gap_max,
             "grad_norm": sum(norms) / max(1, len(norms)),
-            "lr": self._lr(),
+            "lr": lr,
             "skipped_updates": float(skipped),
         }
 
@@ -132,11 +139,10 @@ class Learner:
         weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
         batch = replace(batch, weights=weights)
         # A row without advantage moves nothing unless the reference pulls at it. It stays in the denominators above.
-        index = None if self.reference is not None else batch.advantages.nonzero()[:, 0]
+        moving = batch.advantages != 0 if self.reference is None else torch.ones_like(batch.advantages)
         self.optimizer.zero_grad()
-        if index is None or len(index):
-            for _, rows in batch.micro_batches(self.cfg.optim.micro_batch_tokens, index):
-                self._loss(rows, sums).backward()
+        if moving.any():
+            self._backward(batch, moving.nonzero()[:, 0], sums)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
@@ -146,10 +152,24 @@ class Learner:
         self.optimizer.step()
         return float(norm)
 
-    def _loss(self, rows: Batch, sums: dict[str, float]) -> Tensor:
+    def _backward(self, batch: Batch, index: Tensor, sums: dict[str, float]) -> None:
+        """Add the gradient of the rows' loss to the parameters.
+
+        A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
+        their gradients with respect to what they read of the prompts add up.
+        """
+        tokens = self.cfg.optim.micro_batch_tokens
+        for _, block in batch.prompt_blocks(tokens, index):
+            prompts = self._read(self.policy, block)
+            leaves = prompts.leaves()
+            for _, rows in block.micro_batches(tokens):
+                self._loss(leaves, rows, sums).backward()
+            prompts.backward(leaves)
+
+    def _loss(self, prompts: ReadPrompts, rows: Batch, sums: dict[str, float]) -> Tensor:
         """The rows' share of the step's loss; adds their figures to `sums`."""
         mask = rows.mask
-        logp, entropy = self._logprobs(self.policy, rows)
+        logp, entropy = self._logprobs(self.policy, prompts, rows)
         old = logp.detach() if rows.old_logprobs is None else rows.old_logprobs
         clip = {"low": self.algorithm.clip_low, "high": self.algorithm.clip_high}
         advantages = rows.advantages[:, None]
@@ -178,9 +198,8 @@ class Learner:
     # ------------------------------------------------------------------------------------------------- state
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of the policy as a checkpoint names them; tied tensors once."""
-        tied = set(getattr(self.policy, "_tied_weights_keys", None) or ())
-        shares = self.policy.config.get_text_config().tie_word_embeddings
-        for name, tensor in self.policy.state_dict().items():
-            if not (shares and name in tied):
-                yield name, tensor
+        """(name, tensor) of the policy as its state names them, tied tensors under each of their names.
+
+        An engine that keeps a head of its own, as vLLM does on a CPU, would otherwise go on with the old one.
+        """
+        yield from self.policy.state_dict().items()
