@@ -1,13 +1,20 @@
-"""Models and tokenizers from a folder, and the log-probabilities of completions."""
+"""Models and tokenizers from a folder, and the log-probabilities of completions.
+
+Shapes: P prompts, L longest prompt, N completions, T longest completion, H width.
+"""
 
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+
+_LOGITS = 2**26  # made at once, at most: 256 MiB in float32
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -31,7 +38,26 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
         if isinstance(module, nn.Dropout):
             module.p = 0.0
     # eval() also stops the dropout that attention layers apply by themselves: the ratio is 1 before the first update.
-    return model.to(device).eval()
+    model = model.to(device).eval()
+    _check_supported(model)
+    return model
+
+
+@torch.no_grad()
+def _check_supported(model: PreTrainedModel) -> None:
+    """ValueError unless token_logprobs finds what the model's own forward does.
+
+    It would not where there is no key-value cache to share, or where something stands between last state and logits.
+    """
+    ids = torch.tensor([[0, 1, 2, 1]], device=model.device)
+    two, first = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
+    expected = model(input_ids=ids).logits.float().log_softmax(dim=-1)[:, 1:3].gather(2, ids[:, 2:, None])[..., 0]
+    try:
+        found, _ = token_logprobs(model, ids[:, :2], two, first, ids[:, 2:], two, temperature=1.0)
+    except (AttributeError, TypeError, IndexError) as error:
+        raise ValueError(f"{type(model).__name__} is not supported: {_first_line(error)}") from error
+    if not torch.allclose(found, expected, atol=1e-3):
+        raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
 
 
 def frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
@@ -44,6 +70,95 @@ def context_length(model: PreTrainedModel) -> int:
     return int(model.config.get_text_config().max_position_embeddings)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadPrompts:
+    """What prompts leave behind for their completions: the last state, and the keys and values of every layer."""
+
+    lengths: Tensor  # [P]
+    attended: Tensor  # [P, L] int64, 0 in the padding
+    last: Tensor  # [P, H]
+    keys: tuple[Tensor, ...]  # a layer each: [P, heads, L, size]
+    values: tuple[Tensor, ...]
+
+    def leaves(self) -> ReadPrompts:
+        """The same values cut off from the model: gradients stop, and add up, here."""
+        last, *rest = (tensor.detach().requires_grad_() for tensor in self._tensors())
+        return replace(self, last=last, keys=tuple(rest[: len(self.keys)]), values=tuple(rest[len(self.keys) :]))
+
+    def backward(self, leaves: ReadPrompts) -> None:
+        """Carry the gradient that the leaves have gathered on into the model."""
+        pairs = [(own, leaf.grad) for own, leaf in zip(self._tensors(), leaves._tensors(), strict=True)]
+        reached = [(own, gradient) for own, gradient in pairs if gradient is not None]
+        torch.autograd.backward([own for own, _ in reached], [gradient for _, gradient in reached])
+
+    def _tensors(self) -> tuple[Tensor, ...]:
+        return (self.last, *self.keys, *self.values)
+
+
+def read_prompts(model: PreTrainedModel, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
+    """prompt_ids [P, L] padded on the left, prompt_lengths [P]."""
+    width = prompt_ids.shape[1]
+    positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
+    attended = (positions >= 0).long()
+    cache = DynamicCache()
+    states = model.base_model(
+        input_ids=prompt_ids,
+        attention_mask=attended,
+        position_ids=positions.clamp_min(0),
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
+    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+    return ReadPrompts(prompt_lengths, attended, states[:, -1], keys, values)
+
+
+def completion_logprobs(
+    model: PreTrainedModel,
+    prompts: ReadPrompts,
+    prompt_of: Tensor,
+    completion_ids: Tensor,
+    lengths: Tensor,
+    *,
+    temperature: float,
+) -> tuple[Tensor, Tensor]:
+    """Log-probability of every completion token, and the entropy of the distribution that it was drawn from, in nats.
+
+    prompt_of [N], completion_ids [N, T] padded on the right, lengths [N] -> [N, T] x 2, 0 in the padding. Logits are
+    divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
+    was drawn and nowhere else, and no more than _LOGITS stay in memory.
+    """
+    states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
+    inner = completion_ids.shape[1] - 1
+    if inner:
+        cache = DynamicCache()
+        for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
+            cache.update(keys[prompt_of], values[prompt_of], layer)
+        attended = prompts.attended[prompt_of]
+        later = model.base_model(
+            input_ids=completion_ids[:, :-1],
+            attention_mask=torch.cat([attended, attended.new_ones(len(prompt_of), inner)], dim=1),
+            position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=lengths.device),
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
+        states = torch.cat([states, later], dim=1)
+
+    mask = torch.arange(inner + 1, device=lengths.device) < lengths[:, None]
+    chosen, drawn_ids = states[mask], completion_ids[mask]
+    head = model.get_output_embeddings()
+    at_once = max(1, _LOGITS // model.config.get_text_config().vocab_size)
+    if len(chosen) <= at_once:
+        drawn, entropy = _of_states(head, chosen, drawn_ids, temperature or 1.0)
+    else:  # a slice's logits are dropped and made again for its gradient
+        slices = [
+            checkpoint(_of_states, head, some, ids, temperature or 1.0, use_reentrant=False)
+            for some, ids in zip(chosen.split(at_once), drawn_ids.split(at_once), strict=True)
+        ]
+        drawn, entropy = (torch.cat(parts) for parts in zip(*slices, strict=True))
+    empty = torch.zeros(mask.shape, device=mask.device)
+    return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
+
+
 def token_logprobs(
     model: PreTrainedModel,
     prompt_ids: Tensor,
@@ -54,50 +169,18 @@ def token_logprobs(
     *,
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of every completion token, and the entropy of the distribution that it was drawn from, in nats.
+    """completion_logprobs of rows with their prompts. A prompt is computed once however many rows share it."""
+    prompts = read_prompts(model, prompt_ids, prompt_lengths)
+    return completion_logprobs(model, prompts, prompt_of, completion_ids, lengths, temperature=temperature)
 
-    prompt_ids [P, L] padded on the left, prompt_lengths [P], prompt_of [N], completion_ids [N, T] padded on the right, lengths
-    [N] -> [N, T] x 2, 0 in the padding. Logits are divided by the temperature (1 for greedy, 0) and soft-maxed in float32.
 
-    A prompt is computed once however many rows share it: its keys and values are handed to its rows, gradient included.
-    Logits are made where a token was drawn and nowhere else.
-    """
-    width = prompt_ids.shape[1]
-    positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
-    attended = (positions >= 0).long()
-    cache = DynamicCache()
-    prompt_states = model.model(
-        input_ids=prompt_ids,
-        attention_mask=attended,
-        position_ids=positions.clamp_min(0),
-        past_key_values=cache,
-        use_cache=True,
-    ).last_hidden_state
-    states = prompt_states[:, -1:][prompt_of]  # [N, 1, H], predicts the first completion token
-
-    inner = completion_ids.shape[1] - 1
-    if inner:
-        shared = DynamicCache()
-        for layer, kept in enumerate(cache.layers):
-            shared.update(kept.keys[prompt_of], kept.values[prompt_of], layer)
-        steps = torch.arange(inner, device=prompt_ids.device)
-        later = model.model(
-            input_ids=completion_ids[:, :-1],
-            attention_mask=torch.cat([attended[prompt_of], attended.new_ones(len(prompt_of), inner)], dim=1),
-            position_ids=prompt_lengths[prompt_of][:, None] + steps,
-            past_key_values=shared,
-            use_cache=True,
-        ).last_hidden_state
-        states = torch.cat([states, later], dim=1)
-
-    mask = torch.arange(inner + 1, device=lengths.device) < lengths[:, None]
-    logits = model.lm_head(states[mask]).float() / (temperature or 1.0)
-    log_softmax = logits.log_softmax(dim=-1)
-    drawn = log_softmax.gather(1, completion_ids[mask][:, None])[:, 0]
+def _of_states(head: nn.Module, states: Tensor, drawn_ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """Last states [K, H] and the tokens drawn there [K] -> log-probability and entropy, [K] each."""
+    log_softmax = (head(states).float() / temperature).log_softmax(dim=-1)
+    drawn = log_softmax.gather(1, drawn_ids[:, None])[:, 0]
     with torch.no_grad():
         entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)
-    empty = torch.zeros(mask.shape, device=mask.device)
-    return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
+    return drawn, entropy
 
 
 def _first_line(error: BaseException) -> str:

@@ -16,9 +16,9 @@ Scale = Literal["std", "none"]
 def group_advantages(rewards: Tensor, *, scale: Scale = "std", eps: float = 1e-6) -> Tensor:
     """[P, G] rewards -> [P, G]: distance from the group's mean, in population standard deviations for "std".
 
-    "std" is GRPO (Shao et al. 2024, eq. 3.1; DeepSeek-R1 eq. 3), "none" Dr. GRPO (Liu et al. 2025). A flat group gives exact
-    zeros. Flat is asked of the rewards themselves, with a tolerance: rounding leaves seven rewards of 0.7 a deviation that is
-    not quite zero, and dividing by it would make noise as loud as an answer.
+    "std" is GRPO (Shao et al. 2024, section 4.1.2; DeepSeek-R1, eq. 3), "none" Dr. GRPO (Liu et al. 2025). A flat group
+    gives exact zeros. Flat is asked of the rewards themselves, with a tolerance: rounding leaves seven rewards of 0.7 a
+    deviation that is not quite zero, and dividing by it would make noise as loud as an answer.
     """
     if rewards.shape[1] < 2:
         raise ValueError(f"a group needs at least 2 completions to compare, not {rewards.shape[1]}")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
+from typing import get_args
 
 from torch import Tensor
 
@@ -44,6 +45,8 @@ def resolve(cfg: AlgoConfig) -> Algorithm:
         raise ValueError(f"unknown algorithm {cfg.name!r}; known are {', '.join(ALGORITHMS)}{hint}")
     if cfg.kl not in KL:
         raise ValueError(f"unknown KL estimator {cfg.kl!r}; known are {', '.join(KL)}")
+    if cfg.weights is not None and cfg.weights not in get_args(Weighting):
+        raise ValueError(f"unknown weighting {cfg.weights!r}; known are {', '.join(get_args(Weighting))}")
     row = ALGORITHMS[cfg.name]
     return replace(
         row,

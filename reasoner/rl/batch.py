@@ -1,7 +1,7 @@
 """The tensors of one step: graded groups in, rows out.
 
-Shapes: P prompts, G completions of each, N = P * G rows, L longest prompt, T longest completion. A group's rows share their
-prompt, so it is stored, and computed, once.
+Shapes: P prompts, G completions of each, N = P * G rows, L longest prompt, T longest completion. A group's rows share
+their prompt, so it is stored, and computed, once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reasoner.types import Group
 
 @dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
 class Batch:
-    """Rows of completions. Padding is known by lengths, never by the pad token's id, which may also end a completion."""
+    """Rows of completions. Padding is known by lengths, never by the pad token's id, which may end a completion too."""
 
     prompt_ids: Tensor  # [P, L] int64, padded on the left
     prompt_lengths: Tensor  # [P] int64
@@ -42,26 +42,41 @@ class Batch:
         return torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
     def rows(self, index: Tensor) -> Batch:
-        """The rows of the index, cut to their longest completion, with the prompts that they need."""
-        width = int(self.lengths[index].max())
-        prompts, prompt_of = self.prompt_of[index].unique(return_inverse=True)
-        changed = {"prompt_ids": self.prompt_ids[prompts], "prompt_lengths": self.prompt_lengths[prompts]}
+        """The rows of the index, cut to their longest completion; the prompts stay as they are."""
+        width = max(1, int(self.lengths[index].max()))
+        changed = {}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name not in changed and value is not None:
+            if value is not None and field.name not in ("prompt_ids", "prompt_lengths"):
                 changed[field.name] = value[index][:, :width] if value.ndim == 2 else value[index]
-        return replace(self, **(changed | {"prompt_of": prompt_of}))
+        return replace(self, **changed)
 
-    def micro_batches(self, tokens: int, index: Tensor | None = None) -> Iterator[tuple[Tensor, Batch]]:
+    def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:
+        """(index, rows) of prompts that have at most `tokens` padded tokens together, and of no other prompts.
+
+        At least one prompt each. Every row of the index stands in exactly one of them.
+        """
+        needed, place = self.prompt_of[index].unique(return_inverse=True)
+        width = int(self.prompt_lengths[needed].max())
+        for start in range(0, len(needed), max(1, tokens // width)):
+            prompts = needed[start : start + max(1, tokens // width)]
+            inside = ((place >= start) & (place < start + len(prompts))).nonzero()[:, 0]
+            ids, lengths = self.prompt_ids[prompts][:, -width:], self.prompt_lengths[prompts]
+            rows = replace(
+                self.rows(index[inside]), prompt_ids=ids, prompt_lengths=lengths, prompt_of=place[inside] - start
+            )
+            yield index[inside], rows
+
+    def micro_batches(self, tokens: int) -> Iterator[tuple[Tensor, Batch]]:
         """(index, rows) of at most `tokens` padded completion tokens each, rows of like length together.
 
-        At least one row each. Every row of the index (of all rows, without one) stands in exactly one of them.
+        At least one row each. Every row stands in exactly one of them.
         """
-        index = torch.arange(len(self), device=self.lengths.device) if index is None else index
-        ordered = index[self.lengths[index].argsort(stable=True)]
+        ordered = self.lengths.argsort(stable=True)
+        sizes = self.lengths[ordered].tolist()
         start = 0
         for end in range(1, len(ordered) + 1):
-            if end == len(ordered) or (end - start + 1) * int(self.lengths[ordered[end]]) > tokens:
+            if end == len(ordered) or (end - start + 1) * sizes[end] > tokens:
                 yield ordered[start:end], self.rows(ordered[start:end])
                 start = end
 

@@ -1,8 +1,8 @@
 """Estimators of KL(policy || reference) from the sampled tokens (Schulman 2020, "Approximating KL divergence").
 
-With r = log reference - log policy at the token that the policy drew. Their values estimate the same divergence; as terms of a
-loss their gradients differ: k1's is zero on average, k2's is that of the divergence, k3's (the one in the GRPO paper) is that
-of the reverse divergence, KL(reference || policy), to first order on-policy.
+With r = log reference - log policy at the token that the policy drew. Their values estimate the same divergence; as
+terms of a loss their gradients differ. On-policy and on average k1's is zero, k2's is that of the divergence, and k3's
+(the one in the GRPO paper) is that of the divergence the other way round, KL(reference || policy).
 """
 
 from __future__ import annotations

@@ -16,7 +16,10 @@ _LIMIT = 20.0  # of the log ratio, against overflow
 
 
 def clipped_surrogate(logp: Tensor, old_logp: Tensor, advantages: Tensor, *, low: float, high: float) -> Tensor:
-    """[N, T] x 3 -> [N, T]: -min(r A, clip(r, 1 - low, 1 + high) A), r = policy / old policy (PPO: Schulman et al. 2017, eq. 7)."""
+    """[N, T] x 3 -> [N, T]: -min(r A, clip(r, 1 - low, 1 + high) A) with r = policy / old policy.
+
+    PPO (Schulman et al. 2017, eq. 7); DAPO (Yu et al. 2025) lets `high` differ from `low`.
+    """
     ratio = (logp - old_logp).clamp(-_LIMIT, _LIMIT).exp()
     return -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
 
@@ -30,8 +33,8 @@ def is_clipped(logp: Tensor, old_logp: Tensor, advantages: Tensor, *, low: float
 def token_weights(mask: Tensor, how: Weighting, *, max_tokens: int) -> Tensor:
     """[N, T] bool mask of the whole optimiser step -> [N, T] float weights, 0 outside the mask.
 
-    "token": every token alike, 1 / number of tokens (DAPO). "sequence": every completion alike, and every token alike within
-    it, 1 / (N * its length) (GRPO). "constant": 1 / (N * max_tokens), so that length has no say at all (Dr. GRPO).
+    "token": every token alike, 1 / number of tokens (DAPO). "sequence": every completion alike, and every token alike
+    within it, 1 / (N * its length) (GRPO). "constant": 1 / (N * max_tokens), so that length has no say (Dr. GRPO).
     The denominators are of the whole step: however the rows are split afterwards, the gradient is the same.
     """
     weights = mask.float()

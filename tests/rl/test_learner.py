@@ -5,56 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from data import Problem
 from reasoner.checkpoint import load, save
-from reasoner.config import AlgoConfig, Config, OptimConfig, SamplingConfig
 from reasoner.models import frozen_copy, load_policy, token_logprobs
-from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
-from reasoner.rl.learner import Learner
-from reasoner.types import Completion, Group, Prompt
+from tests.rl.toys import config, group, learner, random_groups
 from tests.tiny import tiny_model, tiny_tokenizer
-from verifiers import Score, Verdict
-
-G = 4
-PROBLEM = Problem("t/0", "?", "1", "t", "t")
-
-
-def score(total):
-    return Score(total, {"correct": total}, Verdict.CORRECT if total else Verdict.WRONG)
-
-
-def group(prompt_ids, rows, rewards):
-    completions = tuple(Completion("", tuple(ids), (-1.0,) * len(ids), "stop", 0) for ids in rows)
-    return Group(Prompt(PROBLEM, "", "", tuple(prompt_ids)), completions, tuple(map(score, rewards)))
-
-
-def random_groups(number=5, seed=0, vocabulary=60):
-    generator = torch.Generator().manual_seed(seed)
-
-    def ids(low, high):
-        size = int(torch.randint(low, high, (1,), generator=generator))
-        return torch.randint(3, vocabulary, (size,), generator=generator).tolist()
-
-    return [
-        group(
-            ids(3, 9), [ids(1, 12) for _ in range(G)], torch.randint(0, 2, (G,), generator=generator).float().tolist()
-        )
-        for _ in range(number)
-    ]
-
-
-def config(**changes):
-    optim = OptimConfig(
-        lr=changes.pop("lr", 1e-3), warmup_steps=0, micro_batch_tokens=changes.pop("micro", 10_000), max_grad_norm=1e9
-    )
-    sampling = SamplingConfig(temperature=changes.pop("temperature", 1.0), max_tokens=16)
-    return Config(algo=AlgoConfig(**{"group": G, "beta": 0.0, **changes}), optim=optim, sampling=sampling)
-
-
-def learner(cfg, model=None, reference=None):
-    model = model or tiny_model(vocabulary=60, width=32, layers=2)
-    return Learner(model, reference, resolve(cfg.algo), cfg)
 
 
 def gradient(cfg, groups, reference=None):
@@ -127,7 +82,7 @@ def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # 
     cfg = config(epochs=3, lr=1e-2)
     made = learner(cfg)
     batch = made.annotate(made.credit(collate(random_groups())))
-    now, _ = made._logprobs(made.policy, batch)
+    now = made._all_logprobs(made.policy, batch)
     assert (now - batch.old_logprobs).abs().max() < 1e-6
     figures = made.update(batch)
     assert figures["clip_ratio"] > 0  # the later epochs are off-policy
@@ -185,7 +140,7 @@ def test_old_checkpoints_are_pruned(tmp_path):
 
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
 def test_the_toy_learns(name):
-    """Four questions (tokens 10 to 13), the right answer to each the same token plus 10: from chance to nearly always."""
+    """Four questions (tokens 10 to 13), the right answer to each is the token plus 10: from chance to nearly always."""
     torch.manual_seed(0)
     size = 24
     cfg = config(name=name, lr=3e-3, group=size)

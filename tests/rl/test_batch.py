@@ -1,0 +1,128 @@
+"""Rows and micro-batches, and the learner's gradient against the formulas written out row by row."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reasoner.config import AlgoConfig
+from reasoner.models import frozen_copy
+from reasoner.rl.algorithms import resolve
+from reasoner.rl.batch import collate
+from tests.rl.toys import G, config, group, learner, random_groups
+from tests.tiny import tiny_model
+
+
+def test_tokens_and_rewards_keep_their_order():
+    batch = collate([group([3, 4, 5], [[6], [7, 8]], [0.5, 1]), group([9], [[10, 11, 12], [13]], [0, 2])])
+    assert batch.prompt_ids.tolist() == [[3, 4, 5], [0, 0, 9]]
+    assert batch.prompt_of.tolist() == [0, 0, 1, 1]
+    assert batch.completion_ids.tolist() == [[6, 0, 0], [7, 8, 0], [10, 11, 12], [13, 0, 0]]
+    assert batch.rewards.view(2, 2).tolist() == [[0.5, 1], [0, 2]]
+    assert batch.sampler_logprobs.tolist() == [[-1, 0, 0], [-1, -1, 0], [-1, -1, -1], [-1, 0, 0]]
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 12, 30, 10_000])
+def test_every_row_is_in_one_micro_batch_within_the_budget_and_with_its_own_prompt(tokens):
+    batch = collate(random_groups())
+    chosen = torch.tensor([0, 1, 2, 9, 10, 17, 19])
+    seen = []
+    for outer, block in batch.prompt_blocks(tokens, chosen):
+        assert len(block.prompt_ids) == 1 or block.prompt_ids.numel() <= tokens
+        for inner, rows in block.micro_batches(tokens):
+            assert len(rows) == 1 or rows.completion_ids.numel() <= tokens
+            for row, i in enumerate(outer[inner].tolist()):
+                seen.append(i)
+                assert unpadded(rows, row) == unpadded(batch, i)
+    assert sorted(seen) == chosen.tolist()
+
+
+def unpadded(batch, row):
+    prompt = int(batch.prompt_of[row])
+    return (
+        batch.prompt_ids[prompt].tolist()[-int(batch.prompt_lengths[prompt]) :],
+        batch.completion_ids[row, : int(batch.lengths[row])].tolist(),
+    )
+
+
+def test_a_completion_without_a_token_is_a_row_without_a_loss():
+    groups = [group([5, 6], [[], [7], [8, 9], []], [0, 1, 0, 0])]
+    for tokens in (1, 100):
+        made = learner(config(micro=tokens))
+        assert math.isfinite(made.update(made.annotate(made.credit(collate(groups))))["grad_norm"])
+
+
+def test_a_batch_without_groups_is_refused():
+    with pytest.raises(ValueError, match="every group"):
+        collate([])
+
+
+def test_minibatches_are_whole_groups_each_once_in_an_order_of_their_epoch():
+    made = learner(config(minibatches=3))
+    first, again, other = ([part.tolist() for part in made._minibatches(7 * G, epoch)] for epoch in (0, 0, 1))
+    assert len(first) == 3
+    assert first == again != other
+    assert sorted(i for part in first for i in part) == list(range(7 * G))
+    assert all(part[k : k + G] == list(range(part[k], part[k] + G)) for part in first for k in range(0, len(part), G))
+
+
+def written_out(cfg, groups, model, reference):
+    """The loss as the papers have it, one unpadded row at a time, before any update (ratio 1, so the clip is idle)."""
+    algo, row = cfg.algo, resolve(cfg.algo)
+    if algo.name == "dapo":
+        groups = [g for g in groups if not g.is_flat]
+    sizes = [len(c.token_ids) for g in groups for c in g.completions]
+    total = 0.0
+    for g in groups:
+        rewards = torch.tensor([float(s.total) for s in g.scores])
+        centred = rewards - rewards.mean()
+        spread = 1.0 if algo.name == "dr_grpo" or g.is_flat else rewards.std(correction=0)
+        for completion, advantage in zip(g.completions, centred / spread, strict=True):
+            ids = torch.tensor([[*g.prompt.token_ids, *completion.token_ids]])
+            begin, size = len(g.prompt.token_ids), len(completion.token_ids)
+
+            def logprobs(of, ids=ids, begin=begin):
+                logits = of(input_ids=ids).logits[0, begin - 1 : -1] / cfg.sampling.temperature
+                return logits.log_softmax(-1).gather(1, ids[0, begin:, None])[:, 0]
+
+            logp, ref = logprobs(model), logprobs(reference).detach()
+            per_token = -(logp - logp.detach()).exp() * advantage + algo.beta * ((ref - logp).exp() - (ref - logp) - 1)
+            share = {
+                "token": 1 / sum(sizes),
+                "sequence": 1 / (len(sizes) * size),
+                "constant": 1 / (len(sizes) * cfg.sampling.max_tokens),
+            }
+            total = total + per_token.sum() * share[row.weights]
+    return total
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
+def test_the_gradient_is_that_of_the_formula_written_out(name):  # traps 7, 11, 22, 24
+    cfg = config(name=name, beta=0.05, temperature=0.8, micro=40)
+    groups = [*random_groups(3), group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    reference = frozen_copy(tiny_model(vocabulary=60, width=32, layers=2, seed=3))
+    expected = torch.autograd.grad(written_out(cfg, groups, model, reference), list(model.parameters()))
+    made = learner(cfg, model, reference)
+    batch = made.annotate(made.credit(collate(groups)))
+    made.optimizer.step = lambda: None  # keep the gradient to look at
+    figures = made.update(batch)
+    scale = max(float(e.abs().max()) for e in expected)
+    for parameter, gradient in zip(model.parameters(), expected, strict=True):
+        assert torch.allclose(parameter.grad, gradient, atol=1e-5 * scale, rtol=1e-3)
+    assert figures["grad_norm"] == pytest.approx(torch.cat([e.flatten() for e in expected]).norm().item(), rel=1e-4)
+    assert figures["clip_ratio"] == 0  # trap 12: says nothing with one update a step
+
+
+def test_the_learning_rate_warms_up_in_a_straight_line_and_is_reported_as_it_was_used():
+    cfg = config(lr=0.01)
+    made = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
+    rates = [made.update(made.annotate(made.credit(collate(random_groups()))))["lr"] for _ in range(6)]
+    assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
+    assert made.optimizer.param_groups[0]["lr"] == 0.01
+
+
+def test_an_unknown_weighting_is_refused_before_anything_is_sampled():
+    with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
+        resolve(AlgoConfig(weights="tokens"))
