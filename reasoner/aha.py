@@ -183,7 +183,7 @@ def reflect(response: str) -> Reflection:
 
 
 def _by_expression(found: Iterable[Equation]) -> Iterable[list[Equation]]:
-    """The claims of each expression in order; the right value that a check found, and did not wave through, is one too."""
+    """The claims of each expression in order; a right value that a check finds and does not wave off is one too."""
     claims: dict[str, list[Equation]] = {}
     for equation in found:
         if not equation.in_check:

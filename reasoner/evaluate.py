@@ -8,7 +8,7 @@ from functools import partial
 
 from reasoner.aha import ReflectionRates, rates
 from reasoner.engines import Engine
-from reasoner.metrics import Estimate, cons_at_k, estimate, pass_at_k, vote_classes
+from reasoner.metrics import Estimate, cons_at_k, estimate, pass_at_k, se_run, vote_classes
 from reasoner.rollout import rollout
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
@@ -42,10 +42,18 @@ class Evaluation:
     def pass_at_1(self) -> Estimate:
         return self.pass_at[1]
 
+    @property
+    def se_run(self) -> float | None:
+        """Standard error of pass@1 for new samples of the same problems; None where one sample of each cannot tell."""
+        if self.samples == 1:
+            return None
+        return se_run([self.samples] * self.problems, [_num_right(group) for group in self.groups])
+
     def figures(self) -> dict[str, object]:
         """Everything but the completions, for a JSON file."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in _NESTED}
         return plain | {
+            "se_run": self.se_run,
             "pass_at": {str(k): asdict(v) for k, v in self.pass_at.items()},
             "cons_at": {str(k): asdict(v) for k, v in self.cons_at.items()},
             "cells": {name: asdict(v) for name, v in self.cells.items()},
@@ -70,8 +78,8 @@ def evaluate(
 ) -> Evaluation:
     """Sample, grade, estimate. One set of `sampling.num` completions serves every metric.
 
-    The seeds do not depend on how many samples are asked for: more extend the earlier ones. ValueError for a k above the number of
-    samples, before anything is sampled.
+    The seeds do not depend on how many samples are asked for: more extend the earlier ones. ValueError, before anything
+    is sampled, for a k above the number of samples.
     """
     if not prompts:
         raise ValueError("there is no problem to evaluate on")
@@ -101,7 +109,7 @@ def summarise(
     cons_at: Sequence[int],
 ) -> Evaluation:
     """The figures of graded groups; the pool says which answers are one answer in a vote."""
-    right = [sum(score.correct for score in group.scores) for group in groups]
+    right = [_num_right(group) for group in groups]
     n = sampling.num
     first = [c / n for c in right]
     rows = [(c, s) for group in groups for c, s in zip(group.completions, group.scores, strict=True)]
@@ -127,6 +135,10 @@ def summarise(
         cells=_cells(groups, first),
         groups=tuple(groups),
     )
+
+
+def _num_right(group: Group) -> int:
+    return sum(score.correct for score in group.scores)
 
 
 def _votes(group: Group, pool: VerifierPool) -> tuple[int, list[int], int]:

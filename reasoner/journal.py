@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from types import TracebackType
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -66,7 +66,7 @@ def read_metrics(run_dir: Path) -> list[dict[str, float]]:
 
 
 class Journal:
-    """Appends a line a step and shows progress on standard error: a live panel on a terminal, else one plain line a step."""
+    """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
 
     def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
         self.path = run_dir / "metrics.jsonl"
@@ -100,10 +100,14 @@ class Journal:
             print(line, file=sys.stderr, flush=True)
 
     def write(self, metrics: Mapping[str, float], *, example: str = "") -> None:
-        """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours."""
+        """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours.
+
+        A value that is not finite is left out of the file, which holds nothing but JSON.
+        """
         assert metrics.keys() <= METRICS.keys(), f"metrics without a meaning: {metrics.keys() - METRICS.keys()}"
         with self.path.open("a") as file:
-            file.write(json.dumps(metrics) + "\n")
+            finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+            file.write(json.dumps(finite, allow_nan=False) + "\n")
         self.history.append(dict(metrics))
         if self.live is not None:
             self.live.update(self._panel(example))
@@ -118,8 +122,9 @@ class Journal:
         m = self.history[-1]
         line = (
             f"step {m['step'] + 1:.0f}/{self.steps}  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
-            f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  self-check {m['self_check']:.1%}  "
-            f"KL {m['kl']:.4f}  {m['tokens_per_second']:,.0f} tok/s  {clock(self._seconds_left())} left"
+            f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
+            f"self-check {m['self_check']:.1%}  KL {m['kl']:.4f}  {m['tokens_per_second']:,.0f} tok/s  "
+            f"{clock(self._seconds_left())} left"
         )
         if "eval/selection/pass@1" in m:
             line += f"  | selection: pass@1 {m['eval/selection/pass@1']:.1%}, greedy {m['eval/selection/greedy']:.1%}"
@@ -149,7 +154,7 @@ class Journal:
             table,
             Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
             Text(f"pass@1 on selection problems after step  {selection}" if selection else ""),
-            Text(f"a completion: {escape(visible(example))}", overflow="ellipsis", no_wrap=True, style="dim"),
+            Text(f"a completion: {' '.join(visible(example).split())}", "dim", overflow="ellipsis", no_wrap=True),
         )
 
 

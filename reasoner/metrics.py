@@ -14,7 +14,10 @@ _Z = 1.959963984540054  # 95 %
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """Chance that k of n samples, drawn without replacement, hold a right one (Chen et al. 2021, unbiased). ValueError for k > n."""
+    """Chance that k of n samples, drawn without replacement, hold a right one (Chen et al. 2021, unbiased).
+
+    ValueError for k > n.
+    """
     if not 1 <= k <= n:
         raise ValueError(f"pass@{k} needs at least {k} samples of each problem, and there are {n}")
     return 1 - Fraction(comb(n - c, k), comb(n, k))
@@ -23,9 +26,9 @@ def pass_at_k(n: int, c: int, k: int) -> Fraction:
 def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Fraction:
     """Chance that the right class wins the vote of k samples drawn without replacement, ties split evenly. Exact.
 
-    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, `abstained` gave none and do
-    not vote. ValueError when there are fewer than k samples. Polynomials in x (voters) and y (tied classes): the coefficient of
-    x^(k-v) y^t counts the draws in which the right class has v votes and t others have as many.
+    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, `abstained` gave
+    none and do not vote. ValueError when there are fewer than k samples. Polynomials in x (voters) and y (tied
+    classes): the coefficient of x^(k-v) y^t counts the draws in which the right class has v votes and t others as many.
     """
     total = right + sum(others) + abstained
     if not 1 <= k <= total:
@@ -38,7 +41,7 @@ def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Frac
 
 
 def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: int) -> list[int]:
-    """How many draws of `size` of the rest leave every other class at most `votes` votes, by the number of classes with just as many."""
+    """How many draws of `size` of the rest leave no other class above `votes`, by how many have just as many."""
     table = [[comb(abstained, x)] for x in range(size + 1)]  # table[drawn][tied]
     for members in others:
         fresh = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
@@ -55,9 +58,9 @@ def vote_classes(
 ) -> tuple[int, list[int], int]:
     """(right, others, abstained) class sizes for cons_at_k.
 
-    Samples that the verifier accepts are one class. The rest are grouped by text, then, largest first and by text, joined to the first
-    class whose representative is the `same` (asked of several pairs at once): the order of the samples does not matter, and no wrong class
-    merges with the right one.
+    Samples that the verifier accepts are one class. The rest are grouped by text; then each text, largest group first,
+    joins the first class whose leader is the `same` answer (asked of several pairs at once) or begins one of its own.
+    The order of the samples does not matter, and no wrong class merges with the right one.
     """
     right = sum(correct)
     abstained = sum(answer is None and not ok for answer, ok in zip(answers, correct, strict=True))
@@ -91,8 +94,8 @@ class Estimate:
 def estimate(scores: Sequence[float]) -> Estimate:
     """Mean of per-problem scores in [0, 1], with a Wilson interval that holds for few problems and near 0 and 1.
 
-    The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more when several samples
-    of each problem have made the scores less noisy.
+    The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more when
+    several samples of each problem have made the scores less noisy.
     """
     if not scores:
         raise ValueError("an estimate needs at least one problem")
@@ -114,5 +117,8 @@ def wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def se_run(n: Sequence[int], c: Sequence[int]) -> float:
-    """Standard error of pass@1 for the same problems and new samples: sqrt(sum s_i (1 - s_i) / (n_i - 1)) / N; needs every n_i > 1."""
+    """Standard error of pass@1 for new samples of the same problems; every n_i must be above 1.
+
+    sqrt(sum_i s_i (1 - s_i) / (n_i - 1)) / N
+    """
     return sqrt(sum((ci / ni) * (1 - ci / ni) / (ni - 1) for ni, ci in zip(n, c, strict=True))) / len(n)

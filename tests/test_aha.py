@@ -11,8 +11,8 @@ from reasoner.aha import equations, evaluate, plain, rates, reflect
 
 MENDED = (
     "<think> Let me work and check. 347*6=2072. Check: 300*6=1800, 40*6=240, 7*6=42, 1800+240=2040, 2040+42=2082. "
-    "I had 2072. Wait, 347*6=2082. 2082-158=1924. Check: 2082-100=1982, 1982-50=1932, 1932-8=1924. I had 1924. Good. </think> "
-    "<answer> 1924 </answer>"
+    "I had 2072. Wait, 347*6=2082. 2082-158=1924. Check: 2082-100=1982, 1982-50=1932, 1932-8=1924. I had 1924. Good. "
+    "</think> <answer> 1924 </answer>"
 )
 
 

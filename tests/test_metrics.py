@@ -1,9 +1,13 @@
 """Estimators against exact values, brute force and laws."""
 
+import json
 from fractions import Fraction
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reasoner.metrics import cons_at_k, estimate, pass_at_k, se_run, vote_classes, wilson
 
@@ -104,3 +108,86 @@ def test_intervals_by_hand():
     mixed = estimate([1.0] * 6 + [0.5] * 6 + [0.0] * 18)
     assert mixed.se == pytest.approx(0.0742781353)
     assert (mixed.low, mixed.high) == pytest.approx((0.1800000569, 0.4555554599))
+
+
+GRADED = Path(__file__).parents[2] / "shared/graded_outputs"
+real = pytest.mark.skipif(not GRADED.exists(), reason="the graded outputs are not here")
+
+
+@real
+def test_every_exact_case_of_the_shared_table():
+    cases = json.loads((GRADED / "estimator_cases.json").read_text())
+    for case in cases["pass_at_k"]:
+        assert pass_at_k(case["n"], case["c"], case["k"]) == Fraction(case["exact"])
+    for case in cases["pass_at_k_wrong_with_replacement"]:
+        assert float(pass_at_k(case["n"], case["c"], case["k"])) > case["value"] + 0.02  # trap 35
+    for case in cases["cons_at_k"]:
+        sizes = list(case["class_sizes"])
+        right = 0 if case["correct_class"] is None else sizes.pop(case["correct_class"])
+        assert cons_at_k(right, sizes, case["no_answer"], case["k"]) == Fraction(case["exact"]), case
+    for case in cases["intervals"]:
+        found = estimate([c / case["n"] for c in case["correct"]])
+        assert found.value == pytest.approx(case["mean"])
+        assert found.se == pytest.approx(case["se_over_problems"])
+        assert (found.low, found.high) == pytest.approx(case["wilson95"], abs=1e-9)
+        if case["n"] > 1:
+            assert se_run([case["n"]] * len(case["correct"]), case["correct"]) == pytest.approx(
+                case["se_same_problems"]
+            )
+
+
+def by_string(pairs):
+    return [False] * len(pairs)
+
+
+def figures_of(file, k):
+    """(pass@k, cons@k) of a file of labelled samples; wrong answers are compared as strings."""
+    rows = [json.loads(line) for line in (GRADED / file).open()]
+    passes = [pass_at_k(len(row["labels"]), sum(row["labels"]), k) for row in rows]
+    votes = [vote_classes([answer or None for answer in row["preds"]], row["labels"], by_string) for row in rows]
+    return Fraction(sum(passes), len(rows)), Fraction(sum(cons_at_k(*vote, k) for vote in votes), len(rows))
+
+
+@real
+@pytest.mark.parametrize(
+    ("file", "k", "expected"),
+    [
+        ("qwen25math_math100x8.jsonl", 1, (Fraction(91, 100), Fraction(91, 100))),
+        ("qwen25math_math100x8.jsonl", 2, (Fraction(653, 700), Fraction(91, 100))),
+        ("qwen25math_math100x8.jsonl", 4, (Fraction(951, 1000), Fraction(25763, 28000))),
+        ("qwen25math_math100x8.jsonl", 8, (Fraction(96, 100), Fraction(925, 1000))),
+        ("nemo_math7x3.jsonl", 3, (Fraction(6, 7), Fraction(16, 21))),  # NeMo-Skills publishes 85.714286 and 76.190476
+        ("nemo_gpqa4x4.jsonl", 4, (Fraction(3, 4), Fraction(1, 2))),
+        ("nemo_math50x3.jsonl", 3, (Fraction(9, 10), Fraction(64, 75))),
+    ],
+)
+def test_published_figures_of_real_samples(file, k, expected):
+    assert figures_of(file, k) == expected
+
+
+@real
+def test_every_k_of_the_real_samples():
+    for file, by_k in json.loads((GRADED / "estimator_cases.json").read_text())["files"].items():
+        for k, case in by_k.items():
+            if k.isdigit():
+                assert figures_of(file, int(k)) == (Fraction(case["pass_exact"]), Fraction(case["cons_exact"])), (
+                    file,
+                    k,
+                )
+
+
+def test_an_estimate_needs_a_problem():
+    with pytest.raises(ValueError, match="at least one problem"):
+        estimate([])
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(0, 5), st.lists(st.integers(1, 4), max_size=4), st.integers(0, 3), st.integers(1, 16))
+def test_laws_of_any_vote(right, others, abstained, k):
+    total = right + sum(others) + abstained
+    if k > total:
+        return
+    found = cons_at_k(right, others, abstained, k)
+    assert 0 <= found <= pass_at_k(total, right, k)  # a vote is won only where the draw holds a right sample
+    assert found == cons_at_k(right, others[::-1], abstained, k)
+    assert cons_at_k(right, others, abstained, 1) == pass_at_k(total, right, 1)
