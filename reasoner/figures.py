@@ -1,42 +1,62 @@
 """R1-Zero's figures of a run as one picture: accuracy, response length and self-checks against steps.
 
     python -m reasoner.figures runs/NAME docs/run.png
+
+Bands and bars are 95 % intervals. Those of a step's own problems come from its rollouts, group by group; those of the
+selection problems count one sample of each problem, so they are a little too wide.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from reasoner.journal import read_metrics
+from reasoner.metrics import estimate, wilson
+from reasoner.store import shard
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Title: the curves in it, each a label and a metric of the journal or one that `detailed` adds.
+PANELS: dict[str, dict[str, str]] = {
+    "right answers (share)": {
+        "the step's problems, temperature 1": "correct",
+        "selection problems, temperature 1": "eval/selection/pass@1",
+        "selection problems, greedy": "eval/selection/greedy",
+    },
+    "response length (tokens)": {
+        "all": "completions/mean_length",
+        "right responses": "tokens/right",
+        "wrong responses": "tokens/wrong",
+    },
+    "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
+    "form and signal (share)": {"well-formed": "format", "groups without a signal": "frac_reward_zero_std"},
+    "KL to the start (nats a token)": {"k3 estimate": "kl"},
+    "entropy (nats a token)": {"policy": "entropy"},
+}
 
 
 def draw(run_dir: Path, out: Path) -> Path:
-    """Four panels from the run's metrics. ValueError when the run has none yet."""
+    """The panels of a run, as far as it has got. ValueError when it has no metrics yet."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = read_metrics(run_dir)
+    lines = [detailed(run_dir, line) for line in read_metrics(run_dir)]
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
-    panels = {
-        "right answers (share)": {
-            "training problems, temperature 1": "correct",
-            "selection problems, temperature 1": "eval/selection/pass@1",
-            "selection problems, greedy": "eval/selection/greedy",
-        },
-        "response length (tokens)": {"mean of the step": "completions/mean_length"},
-        "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
-        "form and signal (share)": {"well-formed": "format", "groups without a signal": "frac_reward_zero_std"},
-    }
-    figure, axes = pyplot.subplots(2, 2, figsize=(10, 6.4), constrained_layout=True)
-    for axis, (title, curves) in zip(axes.flat, panels.items(), strict=True):
+    figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
+    for axis, (title, curves) in zip(axes.flat, PANELS.items(), strict=True):
         for label, name in curves.items():
-            points = [(line["step"] + 1, line[name]) for line in lines if name in line]
-            style = "o-" if len(points) < len(lines) / 2 else "-"
-            axis.plot(*zip(*points, strict=True), style, label=label, linewidth=1.6, markersize=4) if points else None
+            _curve(axis, label, name, [line for line in lines if name in line])
         axis.set_title(title, loc="left", fontsize=10)
         axis.set_xlabel("step", fontsize=9)
         axis.set_ylim(bottom=0, top=1.02 if "share" in title else None)
@@ -46,6 +66,53 @@ def draw(run_dir: Path, out: Path) -> Path:
     figure.savefig(out, dpi=110)
     pyplot.close(figure)
     return out
+
+
+def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:
+    """One metric against the steps done, with its interval where there is one; dots where some steps do not have it."""
+    steps = [line["step"] + 1 for line in lines]
+    dense = len(lines) > 1 and steps[-1] - steps[0] == len(lines) - 1
+    (drawn,) = axis.plot(
+        steps, [line[name] for line in lines], "-" if dense else "o-", label=label, linewidth=1.6, markersize=4
+    )
+    if lines and all(f"{name}/low" in line for line in lines):
+        low, high = ([line[f"{name}/{end}"] for line in lines] for end in ("low", "high"))
+        if dense:
+            axis.fill_between(steps, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
+        else:
+            axis.vlines(steps, low, high, color=drawn.get_color(), alpha=0.4, linewidth=1)
+
+
+def detailed(run_dir: Path, line: Mapping[str, float]) -> dict[str, float]:
+    """A step's metrics with what its rollouts add: intervals (NAME/low, NAME/high), lengths of right and of wrong."""
+    found = dict(line)
+    path = shard(run_dir, int(line["step"]))
+    if path.is_file():
+        found |= _of_rollouts(path)
+    for name in ("eval/selection/pass@1", "eval/selection/greedy"):
+        if name in line:
+            found[f"{name}/low"], found[f"{name}/high"] = wilson(line[name], _num_selected(run_dir))
+    return found
+
+
+def _of_rollouts(path: Path) -> dict[str, float]:
+    table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
+    right = pc.equal(table["verdict"], "correct").to_pylist()
+    lengths = pc.list_value_length(table["token_ids"]).to_pylist()
+    groups: dict[int, list[bool]] = {}
+    for group, is_right in zip(table["group"].to_pylist(), right, strict=True):
+        groups.setdefault(group, []).append(is_right)
+    correct = estimate([sum(group) / len(group) for group in groups.values()])
+    found = {"correct/low": correct.low, "correct/high": correct.high}
+    for name, wanted in (("tokens/right", True), ("tokens/wrong", False)):
+        those = [length for length, is_right in zip(lengths, right, strict=True) if is_right is wanted]
+        if those:
+            found[name] = sum(those) / len(those)
+    return found
+
+
+def _num_selected(run_dir: Path) -> int:
+    return int(json.loads((run_dir / "config.json").read_text())["config"]["eval.selection_problems"])
 
 
 if __name__ == "__main__":

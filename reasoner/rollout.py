@@ -19,15 +19,13 @@ def rollout(
     *,
     run_seed: int,
     step: int | str,
-    first_sample: int = 0,
 ) -> list[Group]:
     """A group of `sampling.num` graded completions for each prompt, in order.
 
-    A completion's seed is a function of (run_seed, step, problem, sample), samples counted from `first_sample`: more samples of
-    the same step extend the earlier ones. What is graded is the prefill with the completion.
+    A completion's seed is a function of (run_seed, step, problem, sample): more samples of the same step extend the
+    earlier ones. What is graded is the prefill with the completion.
     """
-    samples = range(first_sample, first_sample + sampling.num)
-    seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in samples] for prompt in prompts]
+    seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num)] for prompt in prompts]
     drawn = engine.sample(prompts, sampling, seeds)
     responses = [
         (prompt.prefill + completion.text, prompt.problem)

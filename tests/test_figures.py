@@ -1,0 +1,58 @@
+"""The picture of a run: what it draws is what the run's files say."""
+
+import json
+import struct
+
+import pytest
+
+from data import Problem
+from reasoner import store
+from reasoner.figures import detailed, draw
+from reasoner.metrics import estimate, wilson
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import rewarded
+
+
+def group(name, right, lengths):
+    prompt = Prompt(Problem(name, "2+2?", "4", "sums", "train"), "2+2?", "", (1, 2))
+    completions = tuple(Completion("", tuple(range(n)), (0.0,) * n, "stop", 0) for n in lengths)
+    verdicts = [Verdict.CORRECT if ok else Verdict.WRONG for ok in right]
+    return Group(prompt, completions, tuple(rewarded(Score(0.0, {}, v), RewardWeights()) for v in verdicts))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Three steps of two groups of two; an evaluation after the second."""
+    store.open_run(tmp_path, {"eval.selection_problems": 60}, {}, resuming=False)
+    lines = []
+    for step in range(3):
+        groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]
+        store.append(tmp_path, step, groups, [0.0] * 4)
+        lines.append({"step": step, "correct": 0.25, "completions/mean_length": 7.0, "self_check": 0.1, "format": 1.0})
+    lines[1] |= {"eval/selection/pass@1": 0.5, "eval/selection/greedy": 0.6, "caught": 0.5, "kl": 0.01, "entropy": 1.0}
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+def test_intervals_and_lengths_come_from_the_rollouts(run):
+    found = detailed(run, {"step": 1, "correct": 0.25, "eval/selection/pass@1": 0.5})
+    expected = estimate([0.5, 0.0])
+    assert (found["correct/low"], found["correct/high"]) == (expected.low, expected.high)
+    assert (found["tokens/right"], found["tokens/wrong"]) == (10.0, 6.0)
+    assert (found["eval/selection/pass@1/low"], found["eval/selection/pass@1/high"]) == wilson(0.5, 60)
+
+
+def test_a_step_whose_rollouts_are_gone_keeps_its_metrics(run):
+    assert detailed(run, {"step": 7, "correct": 0.25}) == {"step": 7, "correct": 0.25}
+
+
+def test_the_picture_is_a_png_of_the_size_it_is_drawn_at(run, tmp_path):
+    data = draw(run, tmp_path / "docs" / "run.png").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", data[16:24]) == (1430, 704)
+
+
+def test_a_run_without_metrics_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no metrics yet"):
+        draw(tmp_path, tmp_path / "run.png")
