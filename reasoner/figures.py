@@ -38,7 +38,7 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
     "form and signal (share)": {"well-formed": "format", "groups without a signal": "frac_reward_zero_std"},
-    "KL to the start (nats a token)": {"k3 estimate": "kl"},
+    "KL to the start (nats a token)": {"estimate": "kl"},
     "entropy (nats a token)": {"policy": "entropy"},
 }
 

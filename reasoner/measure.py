@@ -19,7 +19,7 @@ from verifiers import VerifierPool
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Print a table a set; write the figures to `--json`. ValueError for what the user can put right, before anything is sampled."""
+    """Print a table a set, and write the figures to `--json`. ValueError, before sampling, for what a user can put right."""
     sampled = bool(args.pass_at or args.cons_at) or not args.greedy
     wanted = max([1, *args.pass_at, *args.cons_at])
     n = args.n or wanted
@@ -104,7 +104,8 @@ def _lines(name: str, found: Evaluation) -> str:
         ("right, form ignored", f"{found.lenient:.1%}"),
         (
             "response tokens",
-            f"{found.response_tokens:.1f} (right {found.response_tokens_right:.1f}, wrong {found.response_tokens_wrong:.1f})",
+            f"{found.response_tokens:.1f} "
+            f"(right {found.response_tokens_right:.1f}, wrong {found.response_tokens_wrong:.1f})",
         ),
         ("cut off, timed out", f"{found.truncated:.1%}, {found.timed_out:.1%}"),
         ("check their own working", f"{reflection.checks:.1%}"),

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.aha import reflect
+from reasoner.aha import ReflectionRates, reflect
 from reasoner.evaluate import Evaluation
 from reasoner.journal import visible
+from reasoner.metrics import Estimate
 from reasoner.types import Group
+
+Row = tuple[str, str, str]  # what, before, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,56 +32,59 @@ def table(before: Measured, after: Measured) -> str:
 
 
 def _heading(measured: Measured) -> str:
-    s = measured.sampled
-    return f"{s.problems} held-out problems x {s.samples} samples at temperature {s.temperature:g}, and greedy; 95 % intervals\n"
+    found = measured.sampled
+    return (
+        f"{found.problems} held-out problems x {found.samples} samples at temperature {found.temperature:g}, "
+        "and greedy; 95 % intervals\n"
+    )
 
 
-def _rows(before: Measured, after: Measured) -> list[tuple[str, str, str]]:
-    def row(name: str, show: object) -> tuple[str, str, str]:
-        return name, show(before), show(after)  # type: ignore[operator]
+_ROWS: dict[str, Callable[[Measured], str]] = {
+    "greedy": lambda m: str(m.greedy.pass_at_1),
+    "well-formed": lambda m: _percent(m.sampled.well_formed),
+    "right given well-formed": lambda m: _percent(m.sampled.right_given_well_formed),
+    "right, form ignored": lambda m: _percent(m.sampled.lenient),
+    "response tokens": lambda m: f"{m.sampled.response_tokens:.1f}",
+    "  of right responses": lambda m: f"{m.sampled.response_tokens_right:.1f}",
+    "  of wrong responses": lambda m: f"{m.sampled.response_tokens_wrong:.1f}",
+    "cut off at the limit": lambda m: _percent(m.sampled.truncated),
+    "check their own working": lambda m: _percent(m.sampled.reflection.checks),
+    'say "wait"': lambda m: _percent(m.sampled.reflection.waits),
+    "wrong claims caught": lambda m: _caught(m.sampled.reflection),
+    "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
+    "wrong steps inside checks": lambda m: str(m.sampled.reflection.wrong_in_checks),
+}
 
-    rows = [("", "before", "after")]
-    rows += [row(f"pass@{k}", lambda m, k=k: str(m.sampled.pass_at[k])) for k in before.sampled.pass_at]
-    rows += [row(f"cons@{k}", lambda m, k=k: str(m.sampled.cons_at[k])) for k in before.sampled.cons_at]
+
+def _rows(before: Measured, after: Measured) -> list[Row]:
+    both = (before, after)
     return [
-        *rows,
-        row("greedy", lambda m: str(m.greedy.pass_at_1)),
-        row("well-formed", lambda m: _percent(m.sampled.well_formed)),
-        row("right given well-formed", lambda m: _percent(m.sampled.right_given_well_formed)),
-        row("right, form ignored", lambda m: _percent(m.sampled.lenient)),
-        row("response tokens", lambda m: f"{m.sampled.response_tokens:.1f}"),
-        row("  of right responses", lambda m: f"{m.sampled.response_tokens_right:.1f}"),
-        row("  of wrong responses", lambda m: f"{m.sampled.response_tokens_wrong:.1f}"),
-        row("cut off at the limit", lambda m: _percent(m.sampled.truncated)),
-        row("check their own working", lambda m: _percent(m.sampled.reflection.checks)),
-        row('say "wait"', lambda m: _percent(m.sampled.reflection.waits)),
-        row("wrong claims caught", _caught),
-        row("false alarms", lambda m: str(m.sampled.reflection.false_alarms)),
+        ("", "before", "after"),
+        *_row_per_k("pass", *(m.sampled.pass_at for m in both)),
+        *_row_per_k("cons", *(m.sampled.cons_at for m in both)),
+        *((name, show(before), show(after)) for name, show in _ROWS.items()),
     ]
 
 
-def _caught(measured: Measured) -> str:
-    found = measured.sampled.reflection
+def _row_per_k(name: str, before: Mapping[int, Estimate], after: Mapping[int, Estimate]) -> list[Row]:
+    return [(f"{name}@{k}", str(before[k]), str(after[k])) for k in before]
+
+
+def _caught(found: ReflectionRates) -> str:
     share = found.caught_share
     return "none to catch" if share is None else f"{_percent(share)} ({found.caught} of {found.wrong_claims})"
 
 
-def _cell_rows(before: Measured, after: Measured) -> list[tuple[str, str, str]]:
-    rows = [("pass@1 / greedy by family and level", "before", "after")]
-    for name in before.sampled.cells:
-        rows.append(
-            (
-                name,
-                *(
-                    f"{_percent(m.sampled.cells[name].value)} / {_percent(m.greedy.cells[name].value)}"
-                    for m in (before, after)
-                ),
-            )
-        )
-    return rows
+def _cell_rows(before: Measured, after: Measured) -> list[Row]:
+    rows = [(name, _cell(before, name), _cell(after, name)) for name in before.sampled.cells]
+    return [("pass@1 / greedy by family and level", "before", "after"), *rows]
 
 
-def _lines(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+def _cell(measured: Measured, name: str) -> str:
+    return " / ".join(_percent(found.cells[name].value) for found in (measured.sampled, measured.greedy))
+
+
+def _lines(rows: Sequence[Row]) -> list[str]:
     widths = [max(len(row[i]) for row in rows) for i in range(3)]
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
@@ -88,7 +94,7 @@ def _percent(share: float) -> str:
 
 
 def traces(before: Measured, after: Measured, number: int = 3) -> str:
-    """Greedy answers of both on the same problems: wrong before and right after; those that mend a slip of their own first."""
+    """Greedy answers of both on the same problems, a family each: wrong before and right after, mended slips first."""
     pairs = [
         (was, now)
         for was, now in zip(before.greedy.groups, after.greedy.groups, strict=True)
@@ -119,5 +125,6 @@ def next_commands(run_dir: Path) -> str:
         "next:\n"
         f"  reasoner eval --model {name} --pass@1 --cons@16      # more problems: --problems 600\n"
         f"  reasoner train --resume {name} --steps 100           # go on\n"
-        f"  rollouts of every step: {run_dir}/rollouts/*.parquet   metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
+        f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "
+        f"metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
     )

@@ -69,7 +69,7 @@ _PACKAGES = (
 
 
 def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
-    """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is already in use."""
+    """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is in use."""
     if not resuming:
         if run_dir.exists() and any(run_dir.iterdir()):
             raise ValueError(
@@ -117,7 +117,7 @@ def shard(run_dir: Path, step: int) -> Path:
 
 
 def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequence[float]) -> None:
-    """The step's rollouts as one shard, written beside, synced and renamed. `advantages` has one value a completion, in order."""
+    """The step's rollouts as one shard, written beside, synced and renamed. `advantages`: one for each completion."""
     remaining = iter(advantages)
     rows = []
     for number, group in enumerate(groups):
