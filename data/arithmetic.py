@@ -1,8 +1,9 @@
-"""Calculations as a person writes them: one step in one go, the same step worked again by place value, and who may see it.
+"""Calculations as a person writes them: one step in one go, the same step worked again by place value, and who may see
+it.
 
-A *fact* is what one step states, whatever its form: `347*6=2082`, `6*347`, `2082/6` and `2082/347` are one fact, and so are
-`286+347`, `633-286` and `633-347`. Every fact that is not elementary belongs to exactly one split, by a hash. That is what
-keeps the splits apart: the corpus of the embedded base states no fact of another split in any form.
+A *fact* is what one step states, whatever its form: `347*6=2082`, `6*347`, `2082/6` and `2082/347` are one fact, and
+so are `286+347`, `633-286` and `633-347`. Every fact that is not elementary belongs to exactly one split, by a hash.
+That is what keeps the splits apart: the corpus of the embedded base states no fact of another split in any form.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def fact(step: Equation) -> tuple[str, int, int]:
 
 
 def is_elementary(step: Equation) -> bool:
-    """Small or round enough to be everybody's: the tables to 12, one significant digit, sums with a small or round part."""
+    """Small or round enough to be everybody's: the tables to 12, one significant digit, sums with a small or round
+    part.
+    """
     kind, a, b = fact(step)
     if kind == "+":
         return a < 100 or a % 10 == 0 or b % 10 == 0

@@ -1,7 +1,7 @@
 """The generated families: how a question of each is drawn, with the steps that lead to its answer.
 
-Five families, three levels each: sums, products, equations, words and countdown. A draft is a question before it has found
-its split; `Draft.split` says which one that is. Countdown has no hard facts: its numbers decide.
+Five families, three levels each: sums, products, equations, words and countdown. A draft is a question before it has
+found its split; `Draft.split` says which one that is. Countdown has no hard facts: its numbers decide.
 """
 
 from __future__ import annotations
@@ -167,9 +167,11 @@ def _words(level: int, rng: Random) -> Draft:
 
 
 def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
-    """Every (expression, value) in the order in which a careful search tries them; the plain sum, never a target, is left out.
+    """Every (expression, value) in the order in which a careful search tries them; the plain sum, never a target, is
+    left out.
 
-    Levels 1 and 2: the first number with every choice of signs for the others. Level 3: one product, one sum or difference.
+    Levels 1 and 2: the first number with every choice of signs for the others. Level 3: one product, one sum or
+    difference.
     """
     first, *rest = map(str, numbers)
     if level == 3:

@@ -15,7 +15,8 @@ class RunConfig:
     save_every: int = 20
     # checkpoints kept, the newest ones
     keep: int = 2
-    # steps between two parity probes of engine and learner (one follows the first weight sync anyway); 0 = only the first
+    # steps between two parity probes of engine and learner (one follows the first weight sync anyway); 0 = only the
+    # first
     probe_every: int = 50
 
 

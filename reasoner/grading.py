@@ -1,4 +1,6 @@
-"""`reasoner grade`: the verdict on one answer, or on a file of them. No torch, and no sympy where the easy layers decide."""
+"""`reasoner grade`: the verdict on one answer, or on a file of them. No torch, and no sympy where the easy layers
+decide.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
 
 
 def grade_file(path: Path, rule: str, out: Path | None) -> None:
-    """Grade a file of JSON lines: `gold` with `response` (a whole response in the strict form) or `answer` (the answer alone).
+    """Grade a file of JSON lines: `gold` with `response` (a whole response in the strict form) or `answer` (the answer
+    alone).
 
     Model output is graded in a process of its own. ValueError naming the line that cannot be used.
     """

@@ -29,7 +29,8 @@ def locate(model: str, *, runs: Path, step: int | None = None) -> Path:
     if model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).exists():
         return _download(model)
     raise ValueError(
-        f"no model {model!r}: it is not 'base', not a run in {runs}, not a folder with a config.json, not a hub name ORG/NAME"
+        f"no model {model!r}: it is not 'base', not a run in {runs}, not a folder with a config.json, "
+        "not a hub name ORG/NAME"
     )
 
 
@@ -57,5 +58,6 @@ def _download(name: str) -> Path:
         raise ValueError(f"no model {name!r} on the hub, nor a run or a folder of that name") from error
     except (LocalEntryNotFoundError, HfHubHTTPError, exceptions.RequestException, OSError) as error:
         raise ValueError(
-            f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it; name a local folder"
+            f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it; "
+            "name a local folder"
         ) from error

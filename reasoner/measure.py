@@ -19,7 +19,7 @@ from verifiers import VerifierPool
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Print a table a set; write the figures to `--json`. ValueError, before sampling, for what a user can put right."""
+    """Print a table a set; write the figures to `--json`. ValueError, before sampling, for what users can mend."""
     sampled = bool(args.pass_at or args.cons_at) or not args.greedy
     wanted = max([1, *args.pass_at, *args.cons_at])
     n = args.n or wanted

@@ -25,14 +25,16 @@ def askable(
     limit = min(room, cfg.data.max_prompt_tokens) if cfg.data.max_prompt_tokens else room
     if limit < 1:
         raise ValueError(
-            f"sampling.max_tokens is {cfg.sampling.max_tokens}; the model's context of {context} tokens leaves no room for a question"
+            f"sampling.max_tokens is {cfg.sampling.max_tokens}; "
+            f"the model's context of {context} tokens leaves no room for a question"
         )
     prompts = [render(problem, asked, tokenizer) for problem in problems]
     kept = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
     if not kept:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
         raise ValueError(
-            f"every one of {len(prompts)} questions is longer than the {limit} tokens that the context of {context} leaves beside "
+            f"every one of {len(prompts)} questions is longer than the {limit} tokens that the "
+            f"context of {context} leaves beside "
             f"sampling.max_tokens = {cfg.sampling.max_tokens}; the shortest has {shortest}"
         )
     if len(kept) < len(prompts):
@@ -47,7 +49,8 @@ def announce(cfg: Config, policy: PreTrainedModel, prompts: Sequence[Prompt], ru
     lines = {
         "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}",
         "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
-        "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, beta {cfg.algo.beta:g} ({cfg.algo.kl}), lr {cfg.optim.lr:g}, seed {cfg.seed}",
+        "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, beta {cfg.algo.beta:g} ({cfg.algo.kl}), "
+        f"lr {cfg.optim.lr:g}, seed {cfg.seed}",
         "steps": f"{start} to {cfg.steps}, {per_step} completions of at most {cfg.sampling.max_tokens} tokens each",
         "run folder": str(run_dir),
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),

@@ -14,15 +14,17 @@ if TYPE_CHECKING:
 
 # DeepSeek-AI 2025, DeepSeek-R1, table 1.
 R1_ZERO = (
-    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The assistant first "
-    "thinks about the reasoning process in the mind and then provides the user with the answer. The reasoning process and "
-    "answer are enclosed within <think> </think> and <answer> </answer> tags, respectively, i.e., <think> reasoning process "
-    "here </think> <answer> answer here </answer>. User: {question}\nAssistant:"
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The "
+    "assistant first thinks about the reasoning process in the mind and then provides the user with the "
+    "answer. The reasoning process and answer are enclosed within <think> </think> and <answer> </answer> "
+    "tags, respectively, i.e., <think> reasoning process here </think> <answer> answer here </answer>. User: "
+    "{question}\nAssistant:"
 )
 
 _INSTRUCTION = (
-    "First think about the reasoning process, then give the answer. Enclose the reasoning within <think> </think> and the answer "
-    "within <answer> </answer> tags, i.e., <think> reasoning process here </think> <answer> answer here </answer>."
+    "First think about the reasoning process, then give the answer. Enclose the reasoning within <think> "
+    "</think> and the answer within <answer> </answer> tags, i.e., <think> reasoning process here </think> "
+    "<answer> answer here </answer>."
 )
 
 
@@ -53,7 +55,7 @@ def template(name: str) -> Template:
 
 
 def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
-    """The problem as token ids. Special tokens are added once: by the chat template, or by the tokenizer for plain text.
+    """The problem as token ids. Special tokens are added once: by the chat template, or by the tokenizer for text.
 
     ValueError when a chat is asked of a tokenizer without a chat template.
     """

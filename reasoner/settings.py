@@ -1,4 +1,4 @@
-"""How the settings of a run come about: defaults, then a preset, then files, then the command line; unknown keys are refused."""
+"""The settings of a run: defaults, then a preset, then files, then the command line; unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def unknown(key: str) -> ValueError:
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """The settings of a TOML file by dotted key. ValueError for a file that cannot be read, and for unknown keys and wrong types."""
+    """The settings of a TOML file by dotted key. ValueError when it cannot be read or holds what is no setting."""
     try:
         nested = tomllib.loads(path.read_text())
     except OSError as error:
@@ -122,7 +122,7 @@ def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
 
 
 def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
-    """The settings after every (name, values by dotted key) layer in order; checked. ValueError for anything that cannot be run."""
+    """The settings after every (name, values by dotted key) layer; checked. ValueError for what cannot be run."""
     config, origin = Config(), dict.fromkeys(settings(), "default")
     for name, values in layers:
         for key, value in values.items():
@@ -154,7 +154,8 @@ def to_dict(config: Config) -> dict[str, object]:
 _LEAST: dict[str, float] = {
     "steps": 1, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0, "data.prompts_per_step": 1,
     "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0, "algo.epochs": 1,
-    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.weight_decay": 0, "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
+    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.weight_decay": 0, "optim.micro_batch_tokens": 1,
+    "engine.cpu_cache_gib": 1,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1,
 }  # fmt: skip
@@ -184,11 +185,13 @@ def check(config: Config) -> None:
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     if config.sampling.top_p != 1:
         raise ValueError(
-            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling leaves out biases the importance ratio"
+            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
+            "leaves out biases the importance ratio"
         )
     if config.algo.minibatches > config.data.prompts_per_step:
         raise ValueError(
-            f"algo.minibatches is {config.algo.minibatches}; a step has only {config.data.prompts_per_step} questions to split"
+            f"algo.minibatches is {config.algo.minibatches}; a step has only "
+            f"{config.data.prompts_per_step} questions to split"
         )
 
 
@@ -197,8 +200,8 @@ def markdown() -> str:
     lines = [
         "# Settings",
         "",
-        "Made by `python -m reasoner.settings > docs/config.md`. On the command line: `--KEY VALUE`; in a TOML file given with "
-        "`--config`: the same keys, dots as tables.",
+        "Made by `python -m reasoner.settings > docs/config.md`. On the command line: `--KEY VALUE`; in a TOML file "
+        "given with `--config`: the same keys, dots as tables.",
         "",
         "| setting | default | meaning |",
         "|---|---|---|",

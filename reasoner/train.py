@@ -35,8 +35,9 @@ _EVAL_SAMPLES = 4  # of each selection problem, during training
 
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
-    """Run or go on with the run in the folder: rollouts, metrics and checkpoints into it, progress to standard error, and the table
-    before against after to standard output. ValueError, before anything is written, for what the user can put right.
+    """Run or go on with the run in the folder: rollouts, metrics and checkpoints into it, progress to standard error,
+    and the table before against after to standard output. ValueError, before anything is written, for what the user
+    can put right.
     """
     cfg = resolved.config
     device = _device(cfg)

@@ -16,10 +16,17 @@ from reasoner.journal import METRICS, read_metrics
 from reasoner.locate import BASE
 from reasoner.models import load_policy, load_tokenizer
 
-SMALL = (
-    "--data.prompts_per_step 4 --algo.group 4 --sampling.max_tokens 48 --eval.every 2 --eval.selection_problems 4 "
-    "--eval.heldout_problems 4 --eval.samples 2 --run.save_every 1 --threads 1"
-).split()
+SMALL = {
+    "data.prompts_per_step": 4,
+    "algo.group": 4,
+    "sampling.max_tokens": 48,
+    "eval.every": 2,
+    "eval.selection_problems": 4,
+    "eval.heldout_problems": 4,
+    "eval.samples": 2,
+    "run.save_every": 1,
+    "threads": 1,
+}
 ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -28,13 +35,16 @@ pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reas
 def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "reasoner", *map(str, arguments)]
     root = Path(__file__).parent.parent
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     runs = tmp_path_factory.mktemp("runs")
-    done = reasoner("train", "--model", "base", "--steps", 2, "--run.dir", runs, "--run.name", "a", "--engine.name", request.param, *SMALL)
+    where = ("--run.dir", runs, "--run.name", "a", "--engine.name", request.param)
+    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
+    done = reasoner("train", "--model", "base", "--steps", 2, *where, *small)
     assert done.returncode == 0, done.stderr[-3000:]
     return runs / "a", done
 

@@ -23,7 +23,8 @@ _RECORD_EVERY = 100  # steps
 def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: int = 0) -> Path:
     """Train tokenizer and model into the new folder `out`, an ordinary transformers model folder.
 
-    The same seed, recipe, number of threads and library versions give the same weights. Progress goes to standard error.
+    The same seed, recipe, number of threads and library versions give the same weights. Progress goes to standard
+    error.
     ValueError when `out` exists and is not empty; the folder appears whole or not at all.
     """
     recipe = recipe or Recipe()

@@ -1,7 +1,7 @@
 """Muon in float32 (Jordan 2024): momentum, orthogonalised by Newton-Schulz iterations.
 
-torch.optim.Muon does the iterations in bfloat16, which takes ten times as long on a processor without bfloat16 units. Here
-matrices of one shape are also orthogonalised together.
+torch.optim.Muon does the iterations in bfloat16, which takes ten times as long on a processor without bfloat16 units.
+Here matrices of one shape are also orthogonalised together.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ _PIECES = r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+(?: (?=\d))?|\s+"
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Merges learnt from the texts. The tags are added tokens that decoding keeps; one end token and one pad token are special."""
+    """Merges learnt from the texts. The tags are added tokens that decoding keeps; one end token and one pad token are
+    special.
+    """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -1,7 +1,7 @@
 """How the authors of the corpus solve a problem: from a terse wrong guess to work that is checked and mended.
 
-Every function returns the text that stands between <think> and </think> and the answer that follows it. What is drawn is
-drawn from the generator that is passed in, so the corpus is a function of its seed.
+Every function returns the text that stands between <think> and </think> and the answer that follows it. What is drawn
+is drawn from the generator that is passed in, so the corpus is a function of its seed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def steps(draft: Draft, rng: Random) -> Solution:
 
 
 def check(draft: Draft, rng: Random) -> Solution:
-    """Every step in one go, then again by place value; what does not agree is mended. In countdown: the whole search."""
+    """Every step in one go, then again by place value; what disagrees is mended. In countdown: the whole search."""
     if draft.numbers:
         return _search(draft, rng)
     written = " ".join(checked(step, rng) for step in draft.steps)
@@ -138,7 +138,7 @@ def _misses(draft: Draft) -> list[tuple[str, int]]:
 
 
 def _redone(step: Equation, carried: dict[int, int]) -> Equation:
-    """The step on the values that were really written before it; a division that no longer comes out is rounded down."""
+    """The step on the values that were really written before it; a division that does not come out is rounded down."""
     left, right = carried.get(step.left, step.left), carried.get(step.right, step.right)
     value = {"+": left + right, "-": abs(left - right), "*": left * right, "/": left // max(right, 1)}[step.op]
     return Equation(left, step.op, right, value)

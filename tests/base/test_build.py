@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from reasoner.base.build import build
+from reasoner.base.corpus import document
 from reasoner.base.muon import orthogonalised
 from reasoner.base.pretrain import IGNORED, Recipe, batches, learning_rate_factor
 from reasoner.base.tokenizer import TAGS, train_tokenizer
-from reasoner.base.corpus import document
 from reasoner.locate import BASE
 from reasoner.models import load_policy, load_tokenizer
 
@@ -41,7 +41,7 @@ def test_digits_and_tags_are_single_tokens_that_decoding_keeps(tokenizer):
 
 
 def test_a_prompt_is_cut_the_same_way_alone_and_inside_a_document(tokenizer):
-    text = next(text for text in map(lambda i: document(0, i), range(500)) if "Assistant:" in text)
+    text = next(text for text in (document(0, i) for i in range(500)) if "Assistant:" in text)
     prompt = text[: text.rindex("Assistant:") + len("Assistant:")]
     ids = tokenizer(prompt)["input_ids"]
     assert tokenizer(text)["input_ids"][: len(ids)] == ids
