@@ -11,7 +11,8 @@ The rule, for the text of any model. Only the think block counts (what stands be
 - A *claim* is an expression with the value that it is given outside the checks. In a response that checks itself, a
   wrong claim is *caught* when the same expression is given its right value in the end, or when it is taken back in so
   many words ("I had 472. Wait, 402", "402, not 472"). A check that works the expression out again and then says "ok"
-  to the wrong value catches nothing.
+  to the wrong value catches nothing. Where the right value is used after it all the same, the claim was *replaced
+  unsaid*: counted apart, never as caught.
 - A *false alarm* is a right claim whose expression is given another, wrong, value in the end.
 """
 
@@ -82,6 +83,7 @@ class Reflection:
     waits: bool
     wrong_claims: int = 0  # counted in responses that check themselves, as is what follows
     caught: int = 0
+    replaced_unsaid: int = 0
     false_alarms: int = 0
     wrong_in_checks: int = 0  # arithmetic inside the checks that is itself wrong
 
@@ -172,14 +174,19 @@ def reflect(response: str) -> Reflection:
     waits = _WAIT.search(text) is not None
     if not any(equation.in_check for equation in found):
         return Reflection(False, waits)
-    wrong = caught = alarms = 0
-    for stated in _by_expression(found):
-        first, last = stated[0], stated[-1]
-        wrong += not first.is_right
-        caught += not first.is_right and (last.is_right or _is_taken_back(first, text))
-        alarms += first.is_right and not last.is_right
-    in_checks = sum(equation.in_check and not equation.is_right for equation in found)
-    return Reflection(True, waits, wrong, caught, alarms, in_checks)
+    claims = list(_by_expression(found))
+    wrong = [stated for stated in claims if not stated[0].is_right]
+    missed = [stated[0] for stated in wrong if not stated[-1].is_right and not _is_taken_back(stated[0], text)]
+    whole = plain(response)
+    return Reflection(
+        checks=True,
+        waits=waits,
+        wrong_claims=len(wrong),
+        caught=len(wrong) - len(missed),
+        replaced_unsaid=sum(_is_replaced(claim, whole) for claim in missed),
+        false_alarms=sum(stated[0].is_right and not stated[-1].is_right for stated in claims),
+        wrong_in_checks=sum(equation.in_check and not equation.is_right for equation in found),
+    )
 
 
 def _by_expression(found: Iterable[Equation]) -> Iterable[list[Equation]]:
@@ -202,6 +209,13 @@ def _is_taken_back(claim: Equation, text: str) -> bool:
     return any(re.compile(pattern, re.IGNORECASE).search(text, claim.end) for pattern in patterns)
 
 
+def _is_replaced(claim: Equation, response: str) -> bool:
+    """After the check that follows the claim, what goes on is the right value, in the thought or in the answer."""
+    verdict = _VERDICT.search(response, claim.end)
+    right = rf"(?<![\d.]){claim.exact}(?![\d.]\d|\d)"
+    return verdict is not None and re.compile(right).search(response, verdict.start()) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class ReflectionRates:
     """Reflection over many responses."""
@@ -210,6 +224,7 @@ class ReflectionRates:
     waits: float  # share that say "wait"
     wrong_claims: int
     caught: int
+    replaced_unsaid: int
     false_alarms: int
     wrong_in_checks: int
 
@@ -228,6 +243,7 @@ def rates(responses: Iterable[str]) -> ReflectionRates:
         waits=sum(r.waits for r in found) / size,
         wrong_claims=sum(r.wrong_claims for r in found),
         caught=sum(r.caught for r in found),
+        replaced_unsaid=sum(r.replaced_unsaid for r in found),
         false_alarms=sum(r.false_alarms for r in found),
         wrong_in_checks=sum(r.wrong_in_checks for r in found),
     )

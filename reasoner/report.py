@@ -51,6 +51,7 @@ _ROWS: dict[str, Callable[[Measured], str]] = {
     "check their own working": lambda m: _percent(m.sampled.reflection.checks),
     'say "wait"': lambda m: _percent(m.sampled.reflection.waits),
     "wrong claims caught": lambda m: _caught(m.sampled.reflection),
+    "  replaced without a word": lambda m: str(m.sampled.reflection.replaced_unsaid),
     "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
     "wrong steps inside checks": lambda m: str(m.sampled.reflection.wrong_in_checks),
 }

@@ -61,6 +61,18 @@ def test_a_check_that_states_the_expression_itself_counts_unless_it_is_waved_thr
     assert reflect("<think> 7*6=44. Check: 7*6=42. I had 44. Good. </think>").caught == 0
 
 
+def test_a_right_value_that_is_used_without_a_word_is_replaced_and_not_caught():
+    waved = "<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. "
+    for rest, replaced in [
+        ("402+8=410. </think>", 1),
+        ("</think> <answer> 402 </answer>", 1),
+        ("472+8=480. </think>", 0),
+    ]:
+        found = reflect(waved + rest)
+        assert (found.wrong_claims, found.caught, found.replaced_unsaid) == (1, 0, replaced)
+    assert reflect(MENDED).replaced_unsaid == 0
+
+
 def test_mending_one_claim_does_not_mend_another():
     """A right claim that is left and found again is no catch, and cannot stand in for the one that stays wrong."""
     found = reflect("<think> 3*4=12. 5*5=26. Check: 2*2=4. So 3*4=13. 3*4=12. </think>")
