@@ -1,0 +1,54 @@
+"""Checkpoints are model folders, whole or not there."""
+
+import json
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from reasoner.checkpoint import last, save
+from reasoner.rl.batch import collate
+from tests.rl.toys import config, learner, random_groups
+from tests.tiny import tiny_model, tiny_tokenizer
+
+
+def trained():
+    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made.update(made.annotate(made.credit(collate(random_groups()))))
+    return made
+
+
+def test_transformers_loads_a_checkpoint_as_it_is(tmp_path):
+    made = trained()
+    path = save(tmp_path, 20, made, tiny_tokenizer(), keep=2)
+    assert path.name == "step-000020" and last(tmp_path) == path
+    model = AutoModelForCausalLM.from_pretrained(path)
+    assert model.dtype == torch.float32
+    assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
+    ids = torch.tensor([[5, 6, 7]])
+    assert torch.equal(model(input_ids=ids).logits, made.policy(input_ids=ids).logits)
+    assert AutoTokenizer.from_pretrained(path)("12 + 30")["input_ids"] == tiny_tokenizer()("12 + 30")["input_ids"]
+
+
+def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
+    path = save(tmp_path, 1, trained(), tiny_tokenizer(), keep=2)
+    files = [file for file in path.rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} <= {".json", ".safetensors", ".jinja", ".txt"}
+    assert json.loads((path / "trainer" / "state.json").read_text()) == {"steps_done": 1}
+
+
+def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):
+    with pytest.raises(ValueError, match="has no checkpoint yet"):
+        last(tmp_path)
+    made = trained()
+    whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
+    whole.with_name("step-000002.partial").mkdir()
+    assert last(tmp_path) == whole
+    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == last(tmp_path)
+
+
+def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
+    made = trained()
+    weights = dict(made.weights())
+    assert {name for name, _ in made.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
+    assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
