@@ -7,7 +7,7 @@ from pathlib import Path
 
 from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
 
-from reasoner.types import Sampling
+from reasoner.types import Prompt, Sampling
 
 
 def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
@@ -45,3 +45,14 @@ def texts(
 def _up_to(text: str, stop_texts: Sequence[str]) -> str:
     ends = [text.index(stop) + len(stop) for stop in stop_texts if stop in text]
     return text[: min(ends)] if ends else text
+
+
+def most_tokens(prompt: Prompt, sampling: Sampling, max_model_len: int) -> int:
+    """How long a completion of the prompt may get. ValueError when the context leaves no room for one."""
+    room = max_model_len - len(prompt.token_ids)
+    if room < 1:
+        raise ValueError(
+            f"the prompt of problem {prompt.problem.id} has {len(prompt.token_ids)} tokens; "
+            f"fewer than {max_model_len} are allowed"
+        )
+    return min(sampling.max_tokens, room)

@@ -11,7 +11,7 @@ from transformers import DynamicCache
 
 from reasoner.config import EngineConfig
 from reasoner.engines.noise import draw
-from reasoner.engines.text import end_token_ids, stop_token_ids, texts
+from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_policy, load_tokenizer
 from reasoner.types import Completion, Prompt, Sampling
 
@@ -45,7 +45,7 @@ class TransformersEngine:
     def _sample_rows(self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling) -> list[Completion]:
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         stops = self._ends | set(stop_ids)
-        limits = [self._limit(prompt, sampling) for prompt, _ in rows]
+        limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
         seeds = [seed for _, seed in rows]
         sizes = [len(prompt.token_ids) for prompt, _ in rows]
         tokens: list[list[int]] = [[] for _ in rows]
@@ -83,15 +83,6 @@ class TransformersEngine:
                 texts(tokens, self._ends, stop_texts, self._tokenizer), tokens, logprobs, finish, strict=True
             )
         ]
-
-    def _limit(self, prompt: Prompt, sampling: Sampling) -> int:
-        room = self._max_model_len - len(prompt.token_ids)
-        if room < 1:
-            raise ValueError(
-                f"the prompt of problem {prompt.problem.id} has {len(prompt.token_ids)} tokens; "
-                f"fewer than {self._max_model_len} are allowed"
-            )
-        return min(sampling.max_tokens, room)
 
     def _states(self, ids: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
         """[N, L] tokens -> [N, H] states at the last one."""

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from reasoner.config import EngineConfig
 from reasoner.engines.noise import draw
-from reasoner.engines.text import end_token_ids, stop_token_ids, texts
+from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_tokenizer
 from reasoner.types import Completion, Prompt, Sampling
 
@@ -57,6 +57,7 @@ class VllmEngine:
         self._draws = not self._sleeps
         if self._draws:
             _install_draw(self._llm)
+        self._max_model_len = max_model_len
         self._version = 0
 
     def sample(
@@ -75,7 +76,7 @@ class VllmEngine:
                     temperature=sampling.temperature,
                     top_p=sampling.top_p,
                     top_k=sampling.top_k,
-                    max_tokens=sampling.max_tokens,
+                    max_tokens=most_tokens(prompt, sampling, self._max_model_len),
                     stop_token_ids=sorted({*stop_ids, *self._ends}),
                     stop=stop_texts or None,
                     include_stop_str_in_output=True,
