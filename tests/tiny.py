@@ -1,4 +1,4 @@
-"""A tiny random Qwen2 with a tokenizer of its own: loads in transformers and vLLM in a second, and writes varied text."""
+"""A tiny random Qwen2 with its own tokenizer: loads in transformers and vLLM in a second, and writes varied text."""
 
 from __future__ import annotations
 
