@@ -25,7 +25,9 @@ def problems(split: str, limit: int | None = None) -> list[Problem]:
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r} of generated problems; known are {', '.join(SPLITS)}")
-    cells = [islice(_distinct(family, level, split), PROBLEMS_PER_CELL) for family, level in CELLS]
+    cells: list[Iterator[Problem]] = [
+        islice(_distinct(family, level, split), PROBLEMS_PER_CELL) for family, level in CELLS
+    ]
     return list(islice(_in_turn(cells), limit))
 
 
