@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -26,7 +27,10 @@ class Engine(Protocol):
         ...
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Take new weights, named as a checkpoint names them, and forget everything computed with the old ones."""
+        """Take new weights and forget everything computed with the old ones.
+
+        Named as in the model's state_dict, tied ones under each of their names: vLLM on a CPU keeps a copy of the head.
+        """
         ...
 
     def pause(self) -> None:
@@ -50,20 +54,29 @@ def _transformers(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int
     return TransformersEngine(folder, cfg, max_model_len=max_model_len)
 
 
-ENGINES: dict[str, Callable[[Path, EngineConfig, int, int], Engine]] = {"vllm": _vllm, "transformers": _transformers}
+def _auto(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Engine:
+    if importlib.util.find_spec("vllm") is not None:
+        try:
+            return _vllm(folder, cfg, max_model_len, seed)
+        except ImportError as error:  # built for another torch, or for a GPU whose libraries are not here
+            print(f"vLLM is installed and does not import ({error}): sampling with transformers", file=sys.stderr)
+    return _transformers(folder, cfg, max_model_len, seed)
+
+
+ENGINES: dict[str, Callable[[Path, EngineConfig, int, int], Engine]] = {
+    "auto": _auto,
+    "vllm": _vllm,
+    "transformers": _transformers,
+}
 
 
 def make_engine(cfg: EngineConfig, folder: Path, *, max_model_len: int, seed: int) -> Engine:
-    """The engine of that name over the model in the folder. "auto" is vLLM where it is installed, else transformers.
+    """The engine of that name over the model in the folder. "auto" is vLLM where it imports, else transformers.
 
     ValueError for an unknown name, and for vllm where it is not installed.
     """
-    name = cfg.name
-    has_vllm = importlib.util.find_spec("vllm") is not None
-    if name == "auto":
-        name = "vllm" if has_vllm else "transformers"
-    if name not in ENGINES:
-        raise ValueError(f"unknown engine {name!r}; known are auto, {', '.join(ENGINES)}")
-    if name == "vllm" and not has_vllm:
+    if cfg.name not in ENGINES:
+        raise ValueError(f"unknown engine {cfg.name!r}; known are {', '.join(ENGINES)}")
+    if cfg.name == "vllm" and importlib.util.find_spec("vllm") is None:
         raise ValueError("engine 'vllm' is not installed here; use --engine.name transformers")
-    return ENGINES[name](folder, cfg, max_model_len, seed)
+    return ENGINES[cfg.name](folder, cfg, max_model_len, seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,3 +155,4 @@ def _environment(cfg: EngineConfig) -> None:
         "VLLM_NO_USAGE_STATS": "1",
     }.items():
         os.environ.setdefault(name, value)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")  # of old names of torch's that it looks up
