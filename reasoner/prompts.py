@@ -66,7 +66,7 @@ def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBas
                 "prompt style 'chat' needs a tokenizer with a chat template; this model has none (use r1-zero)"
             )
         turn = [{"role": "user", "content": text}]
-        text = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        text = str(tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
     text += chosen.prefill
     ids = tokenizer(text, add_special_tokens=not chosen.chat)["input_ids"]
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
