@@ -14,7 +14,7 @@ from verifiers import Score, VerifierPool, grade
 
 def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
     """Print the verdict, the layer that decided, and what was compared."""
-    found = grade(gold, answer, rule)
+    found = grade(answer, gold, rule)
     row = {"verdict": str(found.verdict), "layer": found.layer, "gold": found.gold_form, "answer": found.answer_form}
     for name, value in row.items():
         print(f"{name:<8} {value}")

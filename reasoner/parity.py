@@ -13,7 +13,7 @@ from reasoner.rl.batch import collate
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import Score, Verdict
 
-_UNGRADED = Score(total=0.0, parts={}, verdict=Verdict.NO_ANSWER)
+_UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
 
 
 @torch.no_grad()

@@ -3,6 +3,7 @@
 runs/NAME/config.json             the settings, and where each value came from
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
+runs/NAME/evals.jsonl             the looks at the selection problems, the first before any step
 runs/NAME/rollouts/step-000012.parquet
 runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
 runs/NAME/report.txt, report.json the table before against after (reasoner.report)
@@ -144,8 +145,8 @@ def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequen
                     "verdict": str(score.verdict),
                     "layer": score.layer,
                     "extracted": score.extracted,
-                    "well_formed": score.well_formed,
-                    "reward": score.total,
+                    "well_formed": score.format_ok,
+                    "reward": score.reward,
                     "reward_correct": score.parts.get("correct", 0.0),
                     "reward_format": score.parts.get("format", 0.0),
                     "advantage": next(remaining),

@@ -55,5 +55,5 @@ class Group:
     @property
     def is_flat(self) -> bool:
         """All rewards equal: the group says nothing about which completion is better."""
-        totals = [score.total for score in self.scores]
-        return max(totals) == min(totals)
+        rewards = [score.reward for score in self.scores]
+        return max(rewards) == min(rewards)

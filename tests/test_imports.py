@@ -105,7 +105,7 @@ def test_what_the_table_allows_is_no_violation(module: str, source: str) -> None
 
 def test_grading_starts_without_the_libraries_that_only_hard_answers_need() -> None:
     script = (
-        "import sys, verifiers; verifiers.grade('1/2', '0.5')\n"
+        "import sys, verifiers; verifiers.grade('0.5', '1/2')\n"
         "print(sorted({'sympy', 'math_verify', 'torch', 'datasets', 'pyarrow', 'numpy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -2,36 +2,11 @@
 
 import pytest
 
-from data import Problem
 from reasoner.rollout import rollout
 from reasoner.seeds import sample_seed
-from reasoner.types import Completion, Prompt, Sampling
+from reasoner.types import Sampling
+from tests.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Verdict, VerifierPool
-
-
-class Scripted:
-    """Writes what the script says for (problem, sample), and remembers the seeds it was given."""
-
-    name = "scripted"
-
-    def __init__(self, script):
-        self.script = script
-        self.seeds = []
-
-    def sample(self, prompts, sampling, seeds):
-        self.seeds = [list(row) for row in seeds]
-        return [
-            tuple(Completion(text, (7,), (-0.5,), "stop", 3) for text in self.script[prompt.problem.id][: sampling.num])
-            for prompt in prompts
-        ]
-
-
-def prompt(name, answer, prefill=""):
-    return Prompt(Problem(name, "?", answer, "sums", "train"), f"?{prefill}", prefill, (1,))
-
-
-def answering(value):
-    return f"<think> so </think> <answer> {value} </answer>"
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +24,7 @@ def test_each_completion_is_graded_against_its_own_problem(pool):
     assert [group.prompt for group in groups] == PROMPTS
     assert [len(group.completions) for group in groups] == [len(group.scores) for group in groups] == [3, 3]  # trap 6
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
-    assert [score.total for score in groups[0].scores] == [1.2, 0.2, 0.0]
+    assert [score.reward for score in groups[0].scores] == [1.2, 0.2, 0.0]
     assert groups[0].scores[2].verdict is Verdict.MALFORMED
 
 

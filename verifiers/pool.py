@@ -180,7 +180,7 @@ class _Work:
 def _score(response: str, result: dict[str, Any]) -> Score:
     """What a worker found, or the score of a response that it could not judge: then only the form is known."""
     verdict = Verdict(result["verdict"])
-    if "total" in result:
+    if "reward" in result:
         return Score(**{**result, "verdict": verdict})
     found = extract(response)
     return Score(0.0, {}, verdict, found.answer, result["layer"], found.well_formed, seconds=result["seconds"])

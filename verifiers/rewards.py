@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from data.problem import Problem
 from verifiers.extract import extract
 from verifiers.rules import grade
 from verifiers.score import Judgement, Score, Verdict
@@ -24,7 +23,7 @@ DEFAULT_WEIGHTS = RewardWeights()
 
 REWARDS: dict[str, Callable[[Score], float]] = {
     "correct": lambda score: float(score.verdict is Verdict.CORRECT),
-    "format": lambda score: float(score.well_formed),
+    "format": lambda score: float(score.format_ok),
 }
 
 
@@ -36,7 +35,7 @@ def total(parts: Mapping[str, float], weights: RewardWeights) -> float:
 def rewarded(score: Score, weights: RewardWeights) -> Score:
     """The score with its parts and their total."""
     parts = {name: reward(score) for name, reward in REWARDS.items()}
-    return replace(score, parts=parts, total=total(parts, weights))
+    return replace(score, parts=parts, reward=total(parts, weights))
 
 
 def assess(response: str, gold: str, rule: str) -> Score:
@@ -47,24 +46,24 @@ def assess(response: str, gold: str, rule: str) -> Score:
     start = perf_counter()
     strict, lenient = extract(response, "strict"), extract(response, "lenient")
     if strict.answer is not None:
-        judgement = grade(gold, strict.answer, rule)
+        judgement = grade(strict.answer, gold, rule)
         is_right = judgement.verdict is Verdict.CORRECT
     else:
         verdict = Verdict.NO_ANSWER if strict.well_formed or lenient.answer is None else Verdict.MALFORMED
         judgement = Judgement(verdict, strict.reason)
-        is_right = lenient.answer is not None and grade(gold, lenient.answer, rule).verdict is Verdict.CORRECT
+        is_right = lenient.answer is not None and bool(grade(lenient.answer, gold, rule))
     return Score(
-        total=0.0,
+        reward=0.0,
         parts={},
         verdict=judgement.verdict,
         extracted=strict.answer,
         layer=judgement.layer,
-        well_formed=strict.well_formed,
+        format_ok=strict.well_formed,
         lenient=is_right,
         seconds=perf_counter() - start,
     )
 
 
-def score_response(response: str, problem: Problem, weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
+def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
     """Grade one response, prefilled `<think>` included; here and without limits (see VerifierPool for those)."""
-    return rewarded(assess(response, problem.answer, problem.verifier), weights)
+    return rewarded(assess(response, gold, rule), weights)

@@ -13,12 +13,13 @@ RULES: dict[str, Callable[[str, str], Judgement]] = {
 }
 
 
-def grade(gold: str, answer: str, rule: str = "maths") -> Judgement:
-    """Judge one answer text. In this process and without a time limit: what a model wrote goes through a VerifierPool.
+def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
+    """Judge one answer text. Not symmetric: the gold decides what was asked for.
 
-    ValueError for an unknown rule, and for a gold that the rule cannot use.
+    In this process and without a time limit: what a model wrote goes through a VerifierPool. ValueError for an unknown
+    rule, and for a gold that the rule cannot use.
     """
-    return RULES[known(rule)](gold, answer)
+    return RULES[known(rule)](gold, prediction)
 
 
 def same(left: str, right: str, rule: str = "maths") -> bool:

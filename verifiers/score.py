@@ -22,24 +22,27 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Equivalence of one answer text with one gold text."""
+    """Equivalence of one answer text with one gold text. True when they are equivalent."""
 
     verdict: Verdict
     layer: str  # which layer decided: "identical", "rational", "numeric", "structure", "math-verify", ...
     gold_form: str = ""  # normal forms, as compared
     answer_form: str = ""
 
+    def __bool__(self) -> bool:
+        return self.verdict is Verdict.CORRECT
+
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One graded response. `total` is made in verifiers.rewards and nowhere else."""
+    """One graded response. `reward` is made in verifiers.rewards and nowhere else."""
 
-    total: float
+    reward: float
     parts: Mapping[str, float]  # reward by name, before weights: {"correct": 1.0, "format": 0.0}
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    well_formed: bool = False
+    format_ok: bool = False  # the strict form
     lenient: bool = False  # right under the last-answer-anywhere extraction, whatever the format
     seconds: float = 0.0
 

@@ -99,7 +99,7 @@ def collate(groups: Sequence[Group]) -> Batch:
         prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
         completion_ids=_padded([c.token_ids for c in completions]).long(),
         lengths=lengths,
-        rewards=torch.tensor([score.total for g in groups for score in g.scores], dtype=torch.float32),
+        rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
         advantages=torch.zeros(len(completions)),
         weights=torch.zeros(0),

@@ -75,7 +75,7 @@ def written_out(cfg, groups, model, reference):
     sizes = [len(c.token_ids) for g in groups for c in g.completions]
     total = 0.0
     for g in groups:
-        rewards = torch.tensor([float(s.total) for s in g.scores])
+        rewards = torch.tensor([float(s.reward) for s in g.scores])
         centred = rewards - rewards.mean()
         spread = 1.0 if algo.name == "dr_grpo" or g.is_flat else rewards.std(correction=0)
         for completion, advantage in zip(g.completions, centred / spread, strict=True):

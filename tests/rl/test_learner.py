@@ -153,7 +153,7 @@ def test_the_toy_learns(name):
                 logits = made.policy(input_ids=torch.tensor([[5, question]])).logits[0, -1]
             drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
             groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
-        shares.append(sum(s.total for g in groups for s in g.scores) / (4 * size))
+        shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
         made.update(made.annotate(made.credit(collate(groups))))
     assert sum(shares[:3]) / 3 < 0.4
     assert sum(shares[-10:]) / 10 > 0.8

@@ -233,7 +233,7 @@ def test_the_judgement_says_which_layer_decided(gold: str, answer: str, verdict:
 
 
 def test_votes_are_symmetric_where_grading_is_not() -> None:
-    assert grade("2+3", "5").verdict == "correct" and grade("5", "2+3").verdict == "wrong"
+    assert grade("5", "2+3") and not grade("2+3", "5")
     assert not same("2+3", "5") and not same("5", "2+3")
     assert same("1/2", "0.5") and same("0.5", "1/2")
 

@@ -56,7 +56,7 @@ def test_scores_come_in_order_and_are_counted() -> None:
     with VerifierPool() as fresh:
         scores = fresh.score(EASY, RewardWeights(correct=2.0, format=0.5))
         assert [score.verdict for score in scores] == EASY_VERDICTS
-        assert {score.total for score in scores} == {2.5, 0.5}
+        assert {score.reward for score in scores} == {2.5, 0.5}
         assert fresh.counts == {Verdict.CORRECT: 34, Verdict.WRONG: 66} and fresh.restarts == 0
         assert fresh.score([]) == []
 
@@ -66,7 +66,7 @@ def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None
     items = [*EASY[:10], (response(ENDLESS), problem(r"\sqrt{2}")), *EASY[10:20]]
     scores = pool.score(items)
     assert [score.verdict for score in scores] == [*EASY_VERDICTS[:10], Verdict.TIMED_OUT, *EASY_VERDICTS[10:20]]
-    assert (scores[10].total, scores[10].well_formed, scores[10].layer) == (0.2, True, "clock")
+    assert (scores[10].reward, scores[10].format_ok, scores[10].layer) == (0.2, True, "clock")
     assert pool.restarts == before + 1 and pool.counts[Verdict.TIMED_OUT] >= 1
 
 
@@ -148,7 +148,7 @@ def test_verdicts_do_not_depend_on_the_number_of_workers() -> None:
     found = []
     for workers in (1, 3):
         with VerifierPool(workers=workers) as fresh:
-            found.append([(score.verdict, score.layer, score.total) for score in fresh.score(items)])
+            found.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
     assert found[0] == found[1]
 
 

@@ -2,11 +2,10 @@ from dataclasses import fields
 
 import pytest
 
-from data import Problem
 from verifiers import RewardWeights, Verdict, score_response
 from verifiers.rewards import REWARDS, total
 
-PROBLEM = Problem("p", "6*7?", "42", "test", "test")
+GOLD = "42"
 
 
 def response(answer: str) -> str:
@@ -32,14 +31,14 @@ def response(answer: str) -> str:
     ],
 )
 def test_what_a_response_earns(text: str, verdict: Verdict, reward: float, lenient: bool) -> None:
-    score = score_response(text, PROBLEM)
-    assert (score.verdict, score.total, score.lenient) == (verdict, pytest.approx(reward), lenient)
-    assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.well_formed)}
+    score = score_response(text, GOLD)
+    assert (score.verdict, score.reward, score.lenient) == (verdict, pytest.approx(reward), lenient)
+    assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.format_ok)}
 
 
 def test_the_total_is_the_weighted_sum_of_the_parts() -> None:
     assert total({"correct": 1.0, "format": 1.0}, RewardWeights(correct=2.0, format=0.5)) == 2.5
-    assert score_response(response("42"), PROBLEM, RewardWeights(correct=1.0, format=0.0)).total == 1.0
+    assert score_response(response("42"), GOLD, weights=RewardWeights(correct=1.0, format=0.0)).reward == 1.0
 
 
 def test_every_reward_has_a_weight() -> None:
@@ -47,16 +46,15 @@ def test_every_reward_has_a_weight() -> None:
 
 
 def test_a_malformed_response_has_no_answer_to_vote_with() -> None:
-    assert score_response(r"\boxed{42}", PROBLEM).extracted is None
-    assert score_response(response("42"), PROBLEM).extracted == "42"
+    assert score_response(r"\boxed{42}", GOLD).extracted is None
+    assert score_response(response("42"), GOLD).extracted == "42"
 
 
 def test_the_rule_of_the_problem_judges() -> None:
-    countdown = Problem("c", "Make 46 of 25, 3 and 7.", "25+3*7", "test", "test", verifier="countdown")
-    assert score_response(response("7*3+25"), countdown).correct
-    assert not score_response(response("46"), countdown).correct
+    assert score_response(response("7*3+25"), "25+3*7", "countdown").correct
+    assert not score_response(response("46"), "25+3*7", "countdown").correct
 
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown rule 'chess'; known are maths, countdown"):
-        score_response(response("42"), Problem("p", "?", "42", "test", "test", verifier="chess"))
+        score_response(response("42"), GOLD, "chess")

@@ -1,0 +1,35 @@
+"""An engine that writes what a script says, for tests of everything around it."""
+
+from __future__ import annotations
+
+from data import Problem
+from reasoner.types import Completion, Prompt
+
+
+class Scripted:
+    """Writes script[problem id][sample] (from the start again where the script is short), and remembers the seeds."""
+
+    name = "scripted"
+
+    def __init__(self, script):
+        self.script = script
+        self.seeds = []
+
+    def sample(self, prompts, sampling, seeds):
+        self.seeds = [list(row) for row in seeds]
+        return [tuple(self._completion(prompt, j) for j in range(sampling.num)) for prompt in prompts]
+
+    def _completion(self, prompt, sample):
+        texts = self.script[prompt.problem.id]
+        text = texts[sample % len(texts)]
+        size = max(1, len(text.split()))
+        return Completion(text, tuple(range(size)), (-0.5,) * size, "stop", 3)
+
+
+def prompt(name, answer, prefill="", subject=None, level=None):
+    problem = Problem(name, "?", answer, "sums", "train", level, subject)
+    return Prompt(problem, f"?{prefill}", prefill, (1,))
+
+
+def answering(value, thought="so"):
+    return f"<think> {thought} </think> <answer> {value} </answer>"

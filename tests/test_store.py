@@ -1,0 +1,54 @@
+"""The run folder: what goes in comes out, and nothing is written over."""
+
+import json
+
+import pytest
+
+from data import Problem
+from reasoner import store
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import rewarded
+
+
+def group():
+    prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", "sums", 1), "Q 2+2?<think>", "<think>", (1, 2, 3))
+    completions = (
+        Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
+        Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
+    )
+    scores = (Score(1.0, {}, Verdict.CORRECT, format_ok=True), Score(0.0, {}, Verdict.MALFORMED))
+    return Group(prompt, completions, tuple(rewarded(score, RewardWeights(1.0, 0.2)) for score in scores))
+
+
+def test_a_step_is_read_as_it_was_written(tmp_path):
+    store.open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
+    store.append(tmp_path / "a", 4, [group()], [0.75, -0.75])
+    first, second = store.read(tmp_path / "a", 4)
+    assert (first["prompt"], first["completion"]) == ("Q 2+2?<think>", "<think>so 4")
+    assert (first["token_ids"], first["logprobs"], first["prompt_token_ids"]) == ([5, 6], [-0.5, -0.25], [1, 2, 3])
+    assert (first["verdict"], first["advantage"], first["subject"], first["level"]) == ("correct", 0.75, "sums", 1)
+    assert second["completion"] == "<think>\x00\ud7ff👍" and second["finish"] == "length"
+    assert [row["sample"] for row in (first, second)] == [0, 1]
+    assert first["reward"] == pytest.approx(first["reward_correct"] + first["reward_format"])
+    assert set(first) == set(store.SCHEMA.names)
+    assert not list((tmp_path / "a" / "rollouts").glob("*.partial"))
+
+
+def test_a_step_without_rollouts_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no rollouts of step 9"):
+        store.read(tmp_path, 9)
+
+
+def test_a_folder_in_use_is_not_opened_again_unless_the_run_goes_on(tmp_path):
+    store.open_run(tmp_path / "a", {"steps": 2}, {}, resuming=False)
+    with pytest.raises(ValueError, match=r"is in use.*--resume a"):
+        store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=False)
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 2}
+    store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=True)
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 3}
+
+
+def test_versions_name_what_ran(tmp_path):
+    found = store.versions()
+    assert {"python", "torch", "transformers", "processor", "platform"} <= found.keys()
