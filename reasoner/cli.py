@@ -151,6 +151,7 @@ def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit status 0, 1 for faults of the machine, 2 for what the user can put right, 130 when interrupted."""
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
         rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
         args = _parser().parse_args(rest)

@@ -114,7 +114,7 @@ def summarise(
     first = [c / n for c in right]
     rows = [(c, s) for group in groups for c, s in zip(group.completions, group.scores, strict=True)]
     lengths = {ok: [len(c.token_ids) for c, s in rows if s.correct is ok] for ok in (True, False)}
-    well_formed = [s for _, s in rows if s.well_formed]
+    well_formed = [s for _, s in rows if s.format_ok]
     votes = [_votes(group, pool) for group in groups] if cons_at else []
     return Evaluation(
         label=label,

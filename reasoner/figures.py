@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reasoner.journal import read_metrics
+from reasoner.journal import read_evals, read_metrics
 from reasoner.metrics import estimate, wilson
 from reasoner.store import shard
 
@@ -50,7 +50,7 @@ def draw(run_dir: Path, out: Path) -> Path:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = [detailed(run_dir, line) for line in read_metrics(run_dir)]
+    lines = [detailed(run_dir, line) for line in [*_start(run_dir), *read_metrics(run_dir)]]
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
@@ -66,6 +66,19 @@ def draw(run_dir: Path, out: Path) -> Path:
     figure.savefig(out, dpi=110)
     pyplot.close(figure)
     return out
+
+
+def _start(run_dir: Path) -> list[dict[str, float]]:
+    """The look at the selection problems before the first step, as a step -1."""
+    return [
+        {
+            "step": -1,
+            "eval/selection/pass@1": line["sampled"]["pass_at"]["1"]["value"],
+            "eval/selection/greedy": line["greedy"]["pass_at"]["1"]["value"],
+        }
+        for line in read_evals(run_dir)
+        if line["step"] == 0
+    ]
 
 
 def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:

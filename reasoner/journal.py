@@ -1,4 +1,4 @@
-"""metrics.jsonl and what the console shows of it while a run goes on."""
+"""metrics.jsonl, evals.jsonl, and what the console shows of them while a run goes on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -50,8 +51,17 @@ METRICS: dict[str, str] = {
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, float]]:
-    """The lines of a run's metrics.jsonl; a last line that was torn in writing is left out."""
-    path = run_dir / "metrics.jsonl"
+    """The steps of a run's metrics.jsonl: `step` counts the steps done before."""
+    return _lines(run_dir / "metrics.jsonl")
+
+
+def read_evals(run_dir: Path) -> list[dict[str, Any]]:
+    """The looks at the selection problems: `step` (steps done), `sampled` and `greedy` (Evaluation.figures)."""
+    return _lines(run_dir / "evals.jsonl")
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON; a last line that was torn in writing is left out. ValueError for a damaged one."""
     if not path.is_file():
         return []
     lines = path.read_text().splitlines()
@@ -65,18 +75,24 @@ def read_metrics(run_dir: Path) -> list[dict[str, float]]:
     return found
 
 
+def _rewrite(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The file with these lines alone; it is whole or as it was."""
+    beside = path.with_name(path.name + ".partial")
+    beside.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    beside.replace(path)
+    return lines
+
+
 class Journal:
     """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
 
     def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
         self.path = run_dir / "metrics.jsonl"
+        self.evals = run_dir / "evals.jsonl"
         self.steps = steps
         self.start = start
-        kept = [line for line in read_metrics(run_dir) if line["step"] < start]
-        beside = self.path.with_name(self.path.name + ".partial")
-        beside.write_text("".join(json.dumps(line) + "\n" for line in kept))
-        beside.replace(self.path)
-        self.history = kept
+        self.history = _rewrite(self.path, [line for line in read_metrics(run_dir) if line["step"] < start])
+        _rewrite(self.evals, [line for line in read_evals(run_dir) if line["step"] <= start])
         self.console = Console(stderr=True)
         self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
         self.began = time.monotonic()
@@ -99,6 +115,11 @@ class Journal:
         else:
             print(line, file=sys.stderr, flush=True)
 
+    def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
+        """Record a look at the selection problems after so many steps."""
+        with self.evals.open("a") as file:
+            file.write(json.dumps({"step": step, "sampled": sampled, "greedy": greedy}, allow_nan=False) + "\n")
+
     def write(self, metrics: Mapping[str, float], *, example: str = "") -> None:
         """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours.
 
@@ -114,9 +135,13 @@ class Journal:
         else:
             print(self._line(), file=sys.stderr, flush=True)
 
+    def minutes(self) -> float:
+        """Since this journal was opened: steps, looks at the selection problems and checkpoints."""
+        return (time.monotonic() - self.began) / 60
+
     def _seconds_left(self) -> float:
         done = self.history[-1]["step"] + 1 - self.start
-        return (time.monotonic() - self.began) / done * (self.steps - self.start - done)
+        return 60 * self.minutes() / done * (self.steps - self.start - done)
 
     def _line(self) -> str:
         m = self.history[-1]

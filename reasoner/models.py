@@ -13,6 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+logging.disable_progress_bar()  # a bar for every file loaded and saved would stand between the lines of the steps
 
 _LOGITS = 2**26  # made at once, at most: 256 MiB in float32
 

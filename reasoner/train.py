@@ -76,7 +76,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
         Journal(run_dir, steps=cfg.steps, start=start) as journal,
     ):
         if selection and not resuming:
-            journal.say(f"step 0  {_selection_line(*_look(engine, pool, selection, sampling, cfg))}")
+            sampled, greedy = _look(engine, pool, selection, sampling, cfg)
+            journal.evaluated(0, sampled=sampled.figures(), greedy=greedy.figures())
+            journal.say(f"step 0  {_selection_line(sampled, greedy)}")
         for step in range(start, cfg.steps):
             clock = Clock()
 
@@ -109,13 +111,16 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 metrics["eval/selection/pass@1"] = sampled.pass_at_1.value
                 metrics["eval/selection/greedy"] = greedy.pass_at_1.value
                 metrics["eval/selection/format"] = sampled.well_formed
+                journal.evaluated(step + 1, sampled=sampled.figures(), greedy=greedy.figures())
             store.append(run_dir, step, groups, learner.advantages(batch).tolist())
             journal.write(metrics, example=groups[0].completions[0].text)
             if due(step, cfg.run.save_every) or step + 1 == cfg.steps:
                 checkpoint.save(run_dir, step + 1, learner, tokenizer, keep=cfg.run.keep)
+        minutes = journal.minutes()
+        journal.say(f"{cfg.steps - start} steps in {minutes:.1f} minutes")
 
     if heldout:
-        _report(run_dir, engine, heldout, sampling, learner, base, cfg)
+        _report(run_dir, engine, heldout, sampling, learner, base, cfg, minutes)
     print(next_commands(run_dir))
     engine.close()
 
@@ -132,9 +137,9 @@ def summarise(groups: Sequence[Group]) -> dict[str, float]:
     reflection = rates(group.prompt.prefill + c.text for group in groups for c in group.completions)
     size = len(scores)
     found = {
-        "reward/mean": sum(s.total for s in scores) / size,
+        "reward/mean": sum(s.reward for s in scores) / size,
         "correct": sum(s.correct for s in scores) / size,
-        "format": sum(s.well_formed for s in scores) / size,
+        "format": sum(s.format_ok for s in scores) / size,
         "completions/mean_length": sum(len(c.token_ids) for c in completions) / size,
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "self_check": reflection.checks,
@@ -196,6 +201,7 @@ def _report(
     learner: Learner,
     base: Path,
     cfg: Config,
+    minutes: float,
 ) -> None:
     """Measure the trained policy and the model it began as on the held-out problems; print and keep the comparison."""
     with VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool:
@@ -204,7 +210,8 @@ def _report(
         before = measure(engine, pool, heldout, sampling, cfg)
     text = f"{table(before, after)}\n\n{traces(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
-    store.write_json(run_dir / "report.json", {"before": before.figures(), "after": after.figures()})
+    figures = {"before": before.figures(), "after": after.figures(), "minutes": minutes}
+    store.write_json(run_dir / "report.json", figures)
     print(f"\n{text}", flush=True)
 
 

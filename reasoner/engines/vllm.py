@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import warnings
 from collections.abc import Iterable, Sequence
@@ -155,4 +156,5 @@ def _environment(cfg: EngineConfig) -> None:
         "VLLM_NO_USAGE_STATS": "1",
     }.items():
         os.environ.setdefault(name, value)
+    logging.getLogger("vllm").setLevel(logging.ERROR)  # while it is imported, before it reads the level above
     warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")  # of old names of torch's that it looks up

@@ -1,0 +1,50 @@
+"""One table of several runs: `python bench/seeds.py runs/s0 runs/s1 runs/s2`. Reads each report.json."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Figures = dict[str, Any]
+
+
+def _cons(sampled: Figures) -> float:
+    return max(sampled["cons_at"].items(), key=lambda item: int(item[0]))[1]["value"]
+
+
+ROWS: dict[str, Callable[[Figures], float | None]] = {
+    "pass@1": lambda m: 100 * m["sampled"]["pass_at"]["1"]["value"],
+    "greedy": lambda m: 100 * m["greedy"]["pass_at"]["1"]["value"],
+    "cons@16": lambda m: 100 * _cons(m["sampled"]),
+    "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
+    "right given well-formed": lambda m: 100 * m["sampled"]["right_given_well_formed"],
+    "countdown, pass@1": lambda m: 100 * m["sampled"]["cells"]["countdown"]["value"],
+    "check their own working": lambda m: 100 * m["sampled"]["reflection"]["checks"],
+    "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["caught_share"]),
+    "response tokens": lambda m: m["sampled"]["response_tokens"],
+}
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100 * share
+
+
+def main(folders: list[Path]) -> None:
+    reports = [json.loads((folder / "report.json").read_text()) for folder in folders]
+    print("| % unless said | " + " | ".join(folder.name for folder in folders) + " |")
+    print("|---|" + "---:|" * len(folders))
+    for name, read in ROWS.items():
+        cells = (" → ".join(_shown(read(report[when])) for when in ("before", "after")) for report in reports)
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    print("| minutes of training | " + " | ".join(f"{report['minutes']:.1f}" for report in reports) + " |")
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])

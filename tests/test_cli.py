@@ -1,0 +1,141 @@
+"""The command line: what it refuses, with one line and the right exit status, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli import main
+from reasoner.locate import BASE
+
+needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def refused(capsys, *arguments: object) -> str:
+    """The one line with which a command is refused; exit status 2."""
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as stopped:  # argparse's way
+        status = stopped.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert err.startswith("reasoner: error: ") and err.count("\n") == 1, err
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "trian"),
+        ([], "COMMAND"),
+        (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
+        (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
+        (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
+        (["train", "--algo", "grop"], "grop"),
+        (["train", "--run.name", "../x"], "run.name is '../x'"),
+        (["train", "--resume", "nowhere"], "no run 'nowhere'"),
+        (["train", "--pass@1"], "belong to reasoner eval"),
+        (["eval", "--pass@0"], "K must be a whole number above 0"),
+        (["eval", "--cons@x"], "K must be a whole number above 0"),
+        (["eval", "--pass@8", "--n", "4"], "--n is 4; the largest K asked for needs 8"),
+        (["eval", "--pass@1", "--temperature", "0"], "--temperature is 0"),
+        (["eval", "--model", "nothing-here"], "no model 'nothing-here'"),
+        (["eval", "--prompt", "r2"], "r2"),
+        (["grade"], "grade needs --gold and --answer, or a file"),
+        (["grade", "--gold", "1", "--answer", "1", "--rule", "physics"], "physics"),
+        (["data", "show", "gsm9k"], "gsm9k"),
+    ],
+)
+def test_usage_errors_are_one_line_with_exit_status_two(capsys, arguments, message):
+    assert message in refused(capsys, *arguments)
+
+
+@needs_base
+@pytest.mark.parametrize(
+    ("arguments", "rows", "message"),
+    [
+        (["--model", "no/such/model"], None, "no model 'no/such/model'"),
+        (["--data", "{file}"], [], "the file holds no problems"),
+        (["--data", "{file}"], [{"question": "1+1?"}], "line 1: no column for the answer"),
+        (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 questions is longer"),
+        (["--data", "{file}.csv"], None, "unknown kind of file '.csv'"),
+        (["--sampling.max_tokens", "512"], None, "leaves no room for a question"),
+    ],
+)
+def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arguments, rows, message):
+    file = tmp_path / "mine.jsonl"
+    if rows is not None:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    runs = tmp_path / "runs"
+    filled = [argument.format(file=file) for argument in arguments]
+    assert message in refused(capsys, "train", "--run.dir", runs, "--run.name", "a", *filled)
+    assert not runs.exists()
+
+
+@needs_base
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no folder that cannot be written")
+def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_path):
+    (tmp_path / "runs").write_text("a file where the folder of the runs should be")
+    assert main(["train", "--run.dir", str(tmp_path / "runs"), "--run.name", "a", "--engine", "transformers"]) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert [line for line in err if line.startswith("reasoner: error: ")] == err[-1:]
+
+
+def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path):
+    assert main(["train", "--dry-run", "--seed", "4", "--run.dir", str(tmp_path / "runs")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert found["seed"] == ["4", "command", "line"]
+    assert found["algo.beta"] == ["0.001", "default"]
+    assert found["optim.lr"] == ["0.0005", "preset", "base"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_file_is_below_the_command_line_and_above_the_preset(capsys, tmp_path):
+    (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
+    assert main(["train", "--dry-run", "--config", str(tmp_path / "a.toml"), "--seed", "4"]) == 0
+    found = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert found["steps"] == ["3", str(tmp_path / "a.toml")] and found["seed"] == ["4", "command", "line"]
+
+
+def test_grade_says_what_was_compared_and_by_which_layer(capsys, tmp_path):
+    assert main(["grade", "--gold", "1/2", "--answer", "0.5", "--json", str(tmp_path / "v.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["verdict", "correct"]
+    (row,) = json.loads((tmp_path / "v.json").read_text())
+    assert row["verdict"] == "correct" and row["layer"]
+
+
+def test_grade_reads_a_file_and_counts(capsys, tmp_path):
+    rows = [
+        {"gold": "12", "answer": "12.0"},
+        {"gold": "12", "response": "<think> so </think> <answer> 13 </answer>"},
+        {"gold": "12", "response": "it is 12"},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[2] for line in out[:3]] == ["correct", "wrong", "malformed"]
+    assert out[-1] == "3 graded: 1 correct, 1 wrong, 1 malformed"
+
+
+def test_data_list_and_show(capsys):
+    assert main(["data", "list"]) == 0
+    assert "generated" in capsys.readouterr().out
+    assert main(["data", "show", "generated:heldout", "-n", "2"]) == 0
+    assert capsys.readouterr().out.count("->") == 2
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    code = (
+        "import sys; from reasoner.cli import main\n"
+        "try: main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'vllm', 'sympy', 'datasets', 'pyarrow', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "train" in done.stdout and "eval" in done.stdout

@@ -1,0 +1,67 @@
+"""metrics.jsonl and evals.jsonl: whole, finite, and cut back where a run goes on."""
+
+import json
+
+import pytest
+
+from reasoner.journal import METRICS, Journal, clock, read_evals, read_metrics, sparkline, visible
+
+LINE = {
+    "reward/mean": 0.5, "correct": 0.4, "format": 0.9, "completions/mean_length": 30.0, "self_check": 0.1,
+    "kl": 0.01, "tokens_per_second": 900.0,
+}  # fmt: skip
+
+
+def written(folder, steps, start=0):
+    with Journal(folder, steps=9, start=start) as journal:
+        for step in steps:
+            journal.write({"step": step, **LINE})
+            journal.evaluated(step + 1, sampled={"x": step}, greedy={})
+
+
+def test_a_line_a_step_and_on_the_console_without_control_characters(tmp_path, capsys):
+    written(tmp_path, [0, 1])
+    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1]
+    assert read_evals(tmp_path)[1] == {"step": 2, "sampled": {"x": 1}, "greedy": {}}
+    shown = capsys.readouterr().err.splitlines()
+    assert len(shown) == 2 and shown[1].startswith("step 2/9  reward 0.500  correct 40.0%") and "\x1b" not in shown[1]
+
+
+def test_a_run_that_goes_on_forgets_what_it_does_again(tmp_path):
+    written(tmp_path, [0, 1, 2])
+    written(tmp_path, [2], start=2)
+    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]
+    assert [line["step"] for line in read_evals(tmp_path)] == [1, 2, 3]
+
+
+def test_a_value_that_is_not_finite_is_left_out_of_the_file(tmp_path):
+    with Journal(tmp_path, steps=1, start=0) as journal:
+        journal.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")})
+    (line,) = read_metrics(tmp_path)
+    assert line == {"step": 0, **LINE}
+
+
+def test_a_metric_without_a_meaning_is_a_mistake(tmp_path):
+    with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
+        journal.write({"step": 0, **LINE, "made_up": 1.0})
+    assert all(len(meaning) > 5 for meaning in METRICS.values())
+
+
+def test_a_torn_last_line_is_left_out_and_damage_elsewhere_is_said(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 0}\n{"step": 1')
+    assert read_metrics(tmp_path) == [{"step": 0}]
+    path.write_text('{"step"\n{"step": 1}\n')
+    with pytest.raises(ValueError, match=r"metrics\.jsonl, line 1 is damaged"):
+        read_metrics(tmp_path)
+    assert read_metrics(tmp_path / "nowhere") == []
+
+
+def test_what_a_model_writes_cannot_move_the_cursor():
+    assert visible("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
+
+
+def test_small_texts():
+    assert clock(90.7) == "1:30"
+    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
+    assert json.dumps(LINE)
