@@ -51,23 +51,23 @@ def _solved(family: str, level: int, question: str, steps: list[Equation]) -> Dr
 # ------------------------------------------------------------------------------------------------------- sums
 
 
+_SECOND_TERM = {2: 11, 3: 101}  # level -> the least that a second step adds or takes away
+
+
 def _sums(level: int, rng: Random) -> Draft:
-    """A chain of `level` additions and subtractions of three-digit numbers."""
-    total = rng.randint(101, 999)
-    shown = str(total)
-    steps: list[Equation] = []
-    for _ in range(level):
-        step = _sum_step(total, rng)
-        shown += f" {step.op} {step.right}"
-        total = step.value
-        steps.append(step)
+    """One addition or subtraction of three-digit numbers; then a second of two digits; then a second of three."""
+    steps = [_sum_step(rng.randint(101, 999), rng)]
+    if level > 1:
+        low = _SECOND_TERM[level]
+        steps.append(_sum_step(steps[0].value, rng, low, 99 if low < 100 else 999))
+    shown = str(steps[0].left) + "".join(f" {step.op} {step.right}" for step in steps)
     return _solved("sums", level, rng.choice(_CALCULATE).format(shown), steps)
 
 
-def _sum_step(left: int, rng: Random) -> Equation:
-    """left + b or left - b with a three-digit b; a difference stays above 100."""
-    op: Operator = "-" if left > 300 and rng.random() < 0.5 else "+"
-    right = rng.randint(101, min(999, left - 101) if op == "-" else 999)
+def _sum_step(left: int, rng: Random, low: int = 101, high: int = 999) -> Equation:
+    """left + b or left - b with b from low to high; a difference stays above 100."""
+    op: Operator = "-" if left > 200 + low and rng.random() < 0.5 else "+"
+    right = rng.randint(low, min(high, left - 101) if op == "-" else high)
     return equation(left, op, right)
 
 
@@ -138,7 +138,7 @@ _TWO_KINDS_LESS = "{who} packs {b} boxes of {a} {what} and then sells {d} bags o
 def _words(level: int, rng: Random) -> Draft:
     """A story of one, two or three steps."""
     who, what = rng.choice(_NAMES), rng.choice(_THINGS)
-    boxes = _product(1 if level < 3 else rng.choice((1, 1, 2)), rng)
+    boxes = _product(1, rng)
     a, b = boxes.left, boxes.right
     if level == 1:
         story = rng.choice((_GAIN, _LOSS, _BOXES, _SHARE))

@@ -12,17 +12,20 @@ from collections.abc import Callable
 from random import Random
 
 from data.arithmetic import Equation, equation, split_of_step, work
-from data.families import FAMILIES, LEVELS, Draft, candidates, draw
+from data.families import LEVELS, Draft, candidates, draw
 from reasoner.base.writing import STYLES, Solution, checked, slip, tried
 from reasoner.prompts import R1_ZERO
 
-DRILLS = 0.35  # share of the documents
-CONVERSATIONS = 0.4  # share of the problems that stand in the R1-Zero template
+DRILLS = 0.45  # share of the documents
+CONVERSATIONS = 0.3  # share of the problems that stand in the R1-Zero template
+
+# The families in the corpus (shares): more of what is hard to learn.
+FAMILY_SHARES = {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
 
 # How the authors of each frame work (shares).
 STYLE_SHARES = {
-    "conversation": {"guess": 0.62, "quick": 0.17, "steps": 0.12, "check": 0.09},
-    "textbook": {"guess": 0.20, "quick": 0.10, "steps": 0.25, "check": 0.45},
+    "conversation": {"guess": 0.58, "quick": 0.16, "steps": 0.12, "check": 0.14},
+    "textbook": {"guess": 0.10, "quick": 0.10, "steps": 0.25, "check": 0.55},
 }
 
 # How a conversation is tagged: t is the thought, a the answer. The first is the well-formed one.
@@ -70,8 +73,8 @@ def is_clean(text: str) -> bool:
 
 
 def _draft(rng: Random) -> Draft:
-    """A question of the corpus split, all families and levels alike."""
-    family, level = rng.choice(list(FAMILIES)), rng.choice(LEVELS)
+    """A question of the corpus split, its levels alike."""
+    family, level = _choose(FAMILY_SHARES, rng), rng.choice(LEVELS)
     while (drawn := draw(family, level, rng)).split != "corpus":
         pass
     return drawn
@@ -103,13 +106,17 @@ def _drill(rng: Random) -> str:
 
 
 def _steps(rng: Random, number: int) -> list[Equation]:
-    """Steps of problems of the corpus split, the kinds alike."""
+    """Steps of problems of the corpus split; of the operators, more of what is hard to learn."""
     found: list[Equation] = []
-    while len(found) < number:
-        drawn = _draft(rng)
-        if drawn.steps:
-            found.append(rng.choice(drawn.steps))
+    for _ in range(number):
+        op = _choose(_OPERATOR_SHARES, rng)
+        while not (steps := [step for step in _draft(rng).steps if step.op == op and split_of_step(step) == "corpus"]):
+            pass
+        found.append(rng.choice(steps))
     return found
+
+
+_OPERATOR_SHARES = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
 
 
 def _facts(rng: Random) -> str:
@@ -119,41 +126,45 @@ def _facts(rng: Random) -> str:
 
 def _tables(rng: Random) -> str:
     """The elementary steps that working by place value needs."""
-    pool = [part for step in _steps(rng, 4) for part in work(step)]
+    pool = [part for step in _steps(rng, 6) for part in work(step)]
     return ", ".join(map(str, rng.sample(pool, min(8, len(pool)))))
 
 
 def _workings(rng: Random) -> str:
     """Steps worked by place value."""
     lines = []
-    for step in _steps(rng, 2):
+    for step in _steps(rng, 3):
         parts = work(step)
-        lines.append(f"{step.expression}: {', '.join(map(str, parts))}. So {step}." if parts else f"{step}.")
+        lines.append(f"{step.expression}: {', '.join(map(str, parts))}." if parts else f"{step}.")
     return " ".join(lines)
 
 
 def _checks(rng: Random) -> str:
     """Steps in one go, checked and mended."""
-    return " ".join(checked(step, rng) for step in _steps(rng, 2))
+    return " ".join(checked(step, rng)[0] for step in _steps(rng, 2))
 
 
 def _comparisons(rng: Random) -> str:
     """Whether two values agree."""
     lines = []
-    for _ in range(6):
-        value = rng.randint(11, 4000)
+    for _ in range(7):
+        value = rng.randint(*rng.choice(_COMPARED))
         had = slip(value, rng) if rng.random() < 0.5 else value
-        lines.append(f"{value}. I had {had}. {'Good.' if had == value else f'Wait, {value}.'}")
+        lines.append(f"{value}. I had {had}. {'Good' if had == value else 'Wait'}, {value}.")
     return " ".join(lines)
 
 
+_COMPARED = ((11, 99), (101, 999), (101, 999), (1000, 6000))
+
+
 def _searches(rng: Random) -> str:
-    """Values of countdown candidates."""
-    drawn = draw("countdown", rng.choice(LEVELS), rng)
-    while drawn.split != "corpus":
-        drawn = draw("countdown", rng.choice(LEVELS), rng)
-    options = candidates(drawn.level, drawn.numbers)
-    return ". ".join(tried(expression) for expression, _ in options)
+    """The candidates of a countdown, held against its target."""
+    level = rng.choice(LEVELS)
+    while (drawn := draw("countdown", level, rng)).split != "corpus":
+        pass
+    options = rng.sample(found := candidates(level, drawn.numbers), min(5, len(found)))
+    verdicts = (f"{tried(shape)} {'yes' if value == drawn.target else 'no'}." for shape, value in options)
+    return f"Make {drawn.target}: {' '.join(verdicts)}"
 
 
 _DRILLS: dict[str, Callable[[Random], str]] = {
@@ -164,4 +175,11 @@ _DRILLS: dict[str, Callable[[Random], str]] = {
     "comparisons": _comparisons,
     "searches": _searches,
 }
-_DRILL_SHARES = {"facts": 0.1, "tables": 0.35, "workings": 0.15, "checks": 0.2, "comparisons": 0.05, "searches": 0.15}
+_DRILL_SHARES = {
+    "facts": 0.06,
+    "tables": 0.3,
+    "workings": 0.18,
+    "checks": 0.14,
+    "comparisons": 0.14,
+    "searches": 0.18,
+}

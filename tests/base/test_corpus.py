@@ -10,7 +10,7 @@ from data.arithmetic import equation, split_of_step
 from data.families import LEVELS, draw
 from data.generated import problems
 from reasoner.base.corpus import STYLE_SHARES, TAGGINGS, document, is_clean, stated
-from reasoner.base.writing import STYLES, checked, slip
+from reasoner.base.writing import CARELESS, STYLES, checked, slip
 from verifiers import grade
 
 DOCUMENTS = 6000
@@ -71,20 +71,38 @@ def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
         drawn = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
         rule = "countdown" if drawn.numbers else "maths"
         for style, write in STYLES.items():
-            right[style] += grade(drawn.answer, write(drawn, rng)[1], rule).verdict == "correct"
-    assert right["check"] == 400
+            right[style] += grade(write(drawn, rng)[1], drawn.answer, rule).verdict == "correct"
+    assert 400 * (1 - CARELESS) < right["check"] < 400  # all but what the careless wave through
     assert right["guess"] < 60
     assert right["quick"] < right["steps"] + 60 < 400
 
 
-def test_a_slip_in_a_checked_step_is_always_mended():
+def test_a_slip_in_a_checked_step_is_mended_and_what_the_verdict_says_goes_on():
     rng = Random(3)
     step = equation(347, "*", 6)
     for _ in range(200):
-        text = checked(step, rng)
+        text, settled = checked(step, rng)
         had = int(re.search(r"I had (\d+)\.", text).group(1))
         assert text.startswith(f"347*6={had}. Check: 300*6=1800")
-        assert text.endswith("Good.") if had == 2082 else text.endswith("Wait, 347*6=2082.")
+        assert text.endswith("Good, 2082." if had == 2082 else "Wait, 2082.")
+        assert settled == 2082
+
+
+def test_the_careless_say_good_to_what_they_had_and_carry_it_on():
+    rng = Random(4)
+    step = equation(347, "*", 6)
+    found = {checked(step, rng, careless=1.0) for _ in range(50)}
+    assert all(text.endswith(f"I had {settled}. Good, {settled}.") for text, settled in found)
+    assert len({settled for _, settled in found}) > 5
+    drawn = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
+    for _ in range(300):
+        thought, answer = STYLES["check"](drawn, rng)
+        waved = re.findall(r"Good, (\d+)\.", thought)
+        if waved and int(waved[0]) != drawn.steps[0].value and f" {waved[0]}+" in thought:
+            assert answer != drawn.answer
+            break
+    else:
+        pytest.fail("no careless check in 300")
 
 
 def test_a_slip_is_another_positive_number():
