@@ -22,31 +22,9 @@ import re
 from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
 
-# Spellings of the same sign, so that what follows needs to know one. Bold comes before products, bullets before signs.
-_SPELLINGS = tuple(
-    (re.compile(pattern), plain)
-    for pattern, plain in (
-        (r"\*\*", " "),
-        (r"(?m)^[ \t]*[-*+•][ \t]+", ""),
-        (r"[×·∗]|\\times\b|\\cdot\b|(?<=[\d)])[ ]?x[ ]?(?=[\d(])", "*"),
-        (r"÷|\\div\b", "/"),
-        (r"[−–]", "-"),
-        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
-        (r"\\?\$|\\[,;!()\[\]]", ""),
-    )
-)
-_NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
-_ATOM = rf"\({{0,3}}{_NUMBER}\){{0,3}}"
-# A piece of something longer is not an equation: "x - 3+4 = 8", "1 1/2 = 0.5", "650 000/2 = 325 000".
-_BEFORE = r"(?<![\w.)}\]^+\-*/])(?<![\^+\-*/x\d] )"
-# Nor is one whose value goes on: "2+3=10-5", "3*30 = 30 + m", "1/10=10%", "17/3 = 5 and 2/3", "63/5 = 12 remainder 3".
-_AFTER = (
-    r"(?![\w%^]|\.\d|[ ]?[+\-*/^][ ]?(?:[\d(]|[A-Za-z]\b)| \d{3}\b| and \d+/\d"
-    r"|[ ]?(?:\\text\{[ ]?)?(?:with a )?(?:remainder|R )\b)"
-)
-_EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]?=[ ]?(-?{_NUMBER}){_AFTER}")
+from verifiers.equations import Equation, equations, plain, think
+
 _CHECK = re.compile(
     r"\b(?:double[- ]?check|re-?check|check|verify|confirm|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b",
     re.IGNORECASE,
@@ -58,21 +36,12 @@ _WAIT = re.compile(r"\bwait\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Equation:
-    """One stated equation: `expression` without spaces, what it comes to, what is written, and where."""
+class Placed:
+    """A stated equation and where it stands among the checks."""
 
-    expression: str
-    exact: Fraction
-    written: str
-    end: int  # in the text
+    equation: Equation
     in_check: bool
     in_accepted_check: bool  # the check ends in "good" or the like
-
-    @property
-    def is_right(self) -> bool:
-        stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
-        has_no_end = unit != 1 and (self.exact / unit).denominator != 1
-        return abs(self.exact - stated) < unit if has_no_end else self.exact == stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,79 +57,22 @@ class Reflection:
     wrong_in_checks: int = 0  # arithmetic inside the checks that is itself wrong
 
 
-def evaluate(expression: str) -> Fraction | None:
-    """The exact value of numbers joined by + - * / and parentheses; None for a division by zero or anything else."""
-    tokens = re.findall(r"\d+(?:\.\d+)?|[+\-*/()]", expression)
-    if "".join(tokens) != expression.replace(" ", ""):
-        return None
-    try:
-        value = _sum(tokens)
-    except (ZeroDivisionError, IndexError, ValueError):
-        return None
-    return None if tokens else value
-
-
-def _sum(tokens: list[str]) -> Fraction:
-    """Takes a sum of products off the front of the tokens."""
-    value = _product(tokens)
-    while tokens and tokens[0] in "+-":
-        sign = 1 if tokens.pop(0) == "+" else -1
-        value += sign * _product(tokens)
-    return value
-
-
-def _product(tokens: list[str]) -> Fraction:
-    value = _operand(tokens)
-    while tokens and tokens[0] in "*/":
-        op, operand = tokens.pop(0), _operand(tokens)
-        value = value * operand if op == "*" else value / operand
-    return value
-
-
-def _operand(tokens: list[str]) -> Fraction:
-    first = tokens.pop(0)
-    if first != "(":
-        return Fraction(first)
-    value = _sum(tokens)
-    if tokens.pop(0) != ")":
-        raise ValueError("a parenthesis is not closed")
-    return value
-
-
-def think(response: str) -> str:
-    """The text before `</think>`; all of it where the block is not closed."""
-    return response.split("</think>", 1)[0]
-
-
-def plain(text: str) -> str:
-    """The text with one spelling for each sign of arithmetic, and no thousands separators, currency or bold marks."""
-    for pattern, sign in _SPELLINGS:
-        text = pattern.sub(sign, text)
-    return text
-
-
-def equations(text: str) -> list[Equation]:
-    """Every equation of a plain text, in order."""
-    checks = list(_check_spans(text))
+def placed(text: str) -> list[Placed]:
+    """Every equation of a plain text, in order, in or outside of a check."""
+    stated = equations(text)
+    checks = list(_check_spans(text, stated[0].end)) if stated else []
     starts = [start for start, _ in checks]
     found = []
-    for match in _EQUATION.finditer(text):
-        expression = match[1].replace(" ", "")
-        expression = expression[max(0, expression.count("(") - expression.count(")")) :]  # "(3+4=7)"
-        exact = evaluate(expression)
-        if exact is None:
-            continue
-        check = bisect(starts, match.start()) - 1
-        in_check = check >= 0 and match.start() < checks[check][1]
+    for equation in stated:
+        check = bisect(starts, equation.start) - 1
+        in_check = check >= 0 and equation.start < checks[check][1]
         accepted = in_check and _ACCEPTED.match(text, checks[check][1]) is not None
-        found.append(Equation(expression, exact, match[2], match.end(), in_check, accepted))
+        found.append(Placed(equation, in_check, accepted))
     return found
 
 
-def _check_spans(text: str) -> Iterator[tuple[int, int]]:
-    """From each checking word that has an equation before it to the verdict after it (or the end of the text)."""
-    first = _EQUATION.search(text)
-    at = first.end() if first else len(text)
+def _check_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
+    """From each checking word after `at`, where the first equation ends, to the verdict after it (or the end)."""
     while cue := _CHECK.search(text, at):
         verdict = _VERDICT.search(text, cue.end())
         at = verdict.start() if verdict else len(text)
@@ -170,13 +82,13 @@ def _check_spans(text: str) -> Iterator[tuple[int, int]]:
 def reflect(response: str) -> Reflection:
     """The rule of this module's docstring, applied to one response."""
     text = plain(think(response))
-    found = equations(text)
+    found = placed(text)
     waits = _WAIT.search(text) is not None
-    if not any(equation.in_check for equation in found):
+    if not any(item.in_check for item in found):
         return Reflection(False, waits)
     claims = list(_by_expression(found))
-    wrong = [stated for stated in claims if not stated[0].is_right]
-    missed = [stated[0] for stated in wrong if not stated[-1].is_right and not _is_taken_back(stated[0], text)]
+    wrong = [values for values in claims if not values[0].is_right]
+    missed = [values[0] for values in wrong if not values[-1].is_right and not _is_taken_back(values[0], text)]
     whole = plain(response)
     return Reflection(
         checks=True,
@@ -184,18 +96,19 @@ def reflect(response: str) -> Reflection:
         wrong_claims=len(wrong),
         caught=len(wrong) - len(missed),
         replaced_unsaid=sum(_is_replaced(claim, whole) for claim in missed),
-        false_alarms=sum(stated[0].is_right and not stated[-1].is_right for stated in claims),
-        wrong_in_checks=sum(equation.in_check and not equation.is_right for equation in found),
+        false_alarms=sum(values[0].is_right and not values[-1].is_right for values in claims),
+        wrong_in_checks=sum(item.in_check and not item.equation.is_right for item in found),
     )
 
 
-def _by_expression(found: Iterable[Equation]) -> Iterable[list[Equation]]:
+def _by_expression(found: Iterable[Placed]) -> Iterable[list[Equation]]:
     """The claims of each expression in order; a right value that a check finds and does not wave off is one too."""
     claims: dict[str, list[Equation]] = {}
-    for equation in found:
-        if not equation.in_check:
+    for item in found:
+        equation = item.equation
+        if not item.in_check:
             claims.setdefault(equation.expression, []).append(equation)
-        elif equation.expression in claims and equation.is_right and not equation.in_accepted_check:
+        elif equation.expression in claims and equation.is_right and not item.in_accepted_check:
             claims[equation.expression].append(equation)
     return claims.values()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from verifiers.rewards import RewardWeights
+
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
@@ -44,14 +46,6 @@ class SamplingConfig:
     top_p: float = 1.0
     # most tokens of a completion
     max_tokens: int = 256
-
-
-@dataclass(frozen=True, slots=True)
-class RewardConfig:
-    # weight of a right answer (0 or 1) in the reward
-    correct: float = 1.0
-    # weight of the strict <think>/<answer> form (0 or 1) in the reward
-    format: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +142,7 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    reward: RewardConfig = field(default_factory=RewardConfig)
+    reward: RewardWeights = field(default_factory=RewardWeights)
     algo: AlgoConfig = field(default_factory=AlgoConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)

@@ -27,12 +27,17 @@ def rollout(
     """
     seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num)] for prompt in prompts]
     drawn = engine.sample(prompts, sampling, seeds)
-    responses = [
-        (prompt.prefill + completion.text, prompt.problem)
-        for prompt, completions in zip(prompts, drawn, strict=True)
-        for completion in completions
+    rows = [
+        (prompt, completion) for prompt, completions in zip(prompts, drawn, strict=True) for completion in completions
     ]
-    scores = iter(pool.score(responses, weights))
+    scores = iter(
+        pool.score(
+            [(prompt.prefill + completion.text, prompt.problem) for prompt, completion in rows],
+            weights,
+            tokens=[len(completion.token_ids) for _, completion in rows],
+            max_tokens=sampling.max_tokens,
+        )
+    )
     return [
         Group(prompt, completions, tuple(next(scores) for _ in completions))
         for prompt, completions in zip(prompts, drawn, strict=True)

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from reasoner.config import Config
+from verifiers.rewards import check_weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +184,7 @@ def check(config: Config) -> None:
         if values[key] not in allowed:
             known = ", ".join(str(choice) for choice in allowed if choice is not None)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
+    check_weights(config.reward)
     if config.sampling.top_p != 1:
         raise ValueError(
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "

@@ -48,8 +48,7 @@ SCHEMA = pa.schema(
         ("extracted", pa.string()),
         ("well_formed", pa.bool_()),
         ("reward", pa.float32()),
-        ("reward_correct", pa.float32()),
-        ("reward_format", pa.float32()),
+        ("rewards", pa.map_(pa.string(), pa.float32())),
         ("advantage", pa.float32()),
         ("grading_seconds", pa.float32()),
     ]
@@ -147,8 +146,7 @@ def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequen
                     "extracted": score.extracted,
                     "well_formed": score.format_ok,
                     "reward": score.reward,
-                    "reward_correct": score.parts.get("correct", 0.0),
-                    "reward_format": score.parts.get("format", 0.0),
+                    "rewards": list(score.parts.items()),
                     "advantage": next(remaining),
                     "grading_seconds": score.seconds,
                 }

@@ -28,7 +28,7 @@ from reasoner.rl.learner import Learner
 from reasoner.rollout import rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.types import Group, Prompt, Sampling
-from verifiers import RewardWeights, Verdict, VerifierPool
+from verifiers import Verdict, VerifierPool
 
 _PROBED = 8  # prompts of a parity probe
 _EVAL_SAMPLES = 4  # of each selection problem, during training
@@ -68,7 +68,6 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     sampling = Sampling(
         cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
     )
-    weights = RewardWeights(cfg.reward.correct, cfg.reward.format)
     engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
 
     with (
@@ -84,7 +83,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
             # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
             chosen = [prompts[i] for i in pick(len(prompts), step, cfg.data.prompts_per_step, cfg.seed)]
-            groups = rollout(engine, pool, chosen, sampling, weights, run_seed=cfg.seed, step=step)
+            groups = rollout(engine, pool, chosen, sampling, cfg.reward, run_seed=cfg.seed, step=step)
             clock.lap("time/sample")
 
             # credit and learn

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.aha import equations, evaluate, plain, rates, reflect
+from reasoner.aha import rates, reflect
+from verifiers.equations import equations, evaluate, plain
 
 MENDED = (
     "<think> Let me work and check. 347*6=2072. Check: 300*6=1800, 40*6=240, 7*6=42, 1800+240=2040, 2040+42=2082. "

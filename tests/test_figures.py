@@ -11,14 +11,18 @@ from reasoner.figures import detailed, draw
 from reasoner.metrics import estimate, wilson
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import Graded, rewarded
 
 
 def group(name, right, lengths):
     prompt = Prompt(Problem(name, "2+2?", "4", "sums", "train"), "2+2?", "", (1, 2))
     completions = tuple(Completion("", tuple(range(n)), (0.0,) * n, "stop", 0) for n in lengths)
     verdicts = [Verdict.CORRECT if ok else Verdict.WRONG for ok in right]
-    return Group(prompt, completions, tuple(rewarded(Score(0.0, {}, v), RewardWeights()) for v in verdicts))
+    return Group(
+        prompt,
+        completions,
+        tuple(rewarded(Graded("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
+    )
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ from data import Problem
 from reasoner import store
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import Graded, rewarded
+
+WEIGHTS = RewardWeights(1.0, 0.2)
 
 
 def group():
@@ -18,7 +20,7 @@ def group():
         Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
     )
     scores = (Score(1.0, {}, Verdict.CORRECT, format_ok=True), Score(0.0, {}, Verdict.MALFORMED))
-    return Group(prompt, completions, tuple(rewarded(score, RewardWeights(1.0, 0.2)) for score in scores))
+    return Group(prompt, completions, tuple(rewarded(Graded("", prompt.problem, score), WEIGHTS) for score in scores))
 
 
 def test_a_step_is_read_as_it_was_written(tmp_path):
@@ -30,7 +32,8 @@ def test_a_step_is_read_as_it_was_written(tmp_path):
     assert (first["verdict"], first["advantage"], first["subject"], first["level"]) == ("correct", 0.75, "sums", 1)
     assert second["completion"] == "<think>\x00\ud7ff👍" and second["finish"] == "length"
     assert [row["sample"] for row in (first, second)] == [0, 1]
-    assert first["reward"] == pytest.approx(first["reward_correct"] + first["reward_format"])
+    assert dict(first["rewards"]) == {"correct": 1.0, "format": 1.0}
+    assert first["reward"] == pytest.approx(1.2)
     assert set(first) == set(store.SCHEMA.names)
     assert not list((tmp_path / "a" / "rollouts").glob("*.partial"))
 

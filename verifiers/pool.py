@@ -18,7 +18,7 @@ from typing import Any
 from data.problem import Problem
 from verifiers.extract import extract
 from verifiers.process import WorkerProcess
-from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, rewarded
+from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, rewarded
 from verifiers.rules import known
 from verifiers.score import Score, Verdict
 
@@ -45,11 +45,24 @@ class VerifierPool:
         self._lock = threading.Lock()
         self._is_open = True
 
-    def score(self, items: Sequence[tuple[str, Problem]], weights: RewardWeights = DEFAULT_WEIGHTS) -> list[Score]:
-        """One score for each (response, problem), in order. ValueError for a problem whose rule is unknown."""
+    def score(
+        self,
+        items: Sequence[tuple[str, Problem]],
+        weights: RewardWeights = DEFAULT_WEIGHTS,
+        *,
+        tokens: Sequence[int] | None = None,
+        max_tokens: int = 0,
+    ) -> list[Score]:
+        """One score for each (response, problem), in order; `tokens` of each response for the rewards that need them.
+
+        ValueError for a problem whose rule is unknown.
+        """
         jobs = [(response, problem.answer, known(problem.verifier)) for response, problem in items]
         results = self._run("score", jobs)
-        scores = [rewarded(_score(job[0], result), weights) for job, result in zip(jobs, results, strict=True)]
+        scores = [
+            rewarded(Graded(response, problem, _score(response, result), size, max_tokens), weights)
+            for (response, problem), result, size in zip(items, results, tokens or [0] * len(items), strict=True)
+        ]
         self.counts.update(score.verdict for score in scores)
         return scores
 

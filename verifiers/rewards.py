@@ -2,40 +2,128 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from math import isfinite
 from time import perf_counter
 
+from data.problem import Problem
+from verifiers import shaping
 from verifiers.extract import extract
 from verifiers.rules import grade
 from verifiers.score import Judgement, Score, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class RewardWeights:
-    """What each part is worth; a field for every name in REWARDS."""
+class Graded:
+    """What a reward may look at."""
 
+    response: str  # with the part that the prompt prefilled
+    problem: Problem
+    score: Score  # verdict, form, extracted answer; no parts yet
+    tokens: int = 0  # of the completion
+    max_tokens: int = 0  # the most it could have had; 0 where nobody counts
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """One row of REWARDS."""
+
+    of: Callable[[Graded], float]
+    low: float
+    high: float
+
+
+REWARDS: dict[str, Reward] = {
+    "correct": Reward(lambda graded: float(graded.score.correct), 0, 1),
+    "format": Reward(lambda graded: float(graded.score.format_ok), 0, 1),
+    "length": Reward(shaping.length, -1, 1),
+    "overlong": Reward(shaping.overlong, -1, 0),
+    "repetition": Reward(shaping.repetition, -1, 0),
+    "language": Reward(shaping.language, 0, 1),
+    "steps": Reward(shaping.steps, -1, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RewardWeights:
+    """What each part is worth: a field for every name in REWARDS. A part of weight 0 is not computed."""
+
+    # weight of a right answer (0 or 1) in the reward
     correct: float = 1.0
+    # weight of the strict <think>/<answer> form (0 or 1)
     format: float = 0.2
+    # weight of the cosine of the length (-1 to 1): short right answers first, short wrong ones last
+    length: float = 0.0
+    # weight of the soft punishment of the last fifth of the room (-1 to 0)
+    overlong: float = 0.0
+    # weight of repeated runs of 20 words (-1 to 0)
+    repetition: float = 0.0
+    # weight of staying in the question's script (0 to 1)
+    language: float = 0.0
+    # weight of right equations less wrong ones in the think block (-1 to 1)
+    steps: float = 0.0
+    # functions of yours, (response, problem) -> float: module:function=weight, several with commas between
+    custom: str = ""
 
 
 DEFAULT_WEIGHTS = RewardWeights()
 
-REWARDS: dict[str, Callable[[Score], float]] = {
-    "correct": lambda score: float(score.verdict is Verdict.CORRECT),
-    "format": lambda score: float(score.format_ok),
-}
+
+def rewarded(graded: Graded, weights: RewardWeights) -> Score:
+    """The score with its parts and the reward: the weighted sum of the parts.
+
+    Correctness and form are always among the parts. ValueError for a function of the user's that cannot be called or
+    gives no finite number.
+    """
+    worth = {name: getattr(weights, name) for name in REWARDS}
+    parts = {name: row.of(graded) for name, row in REWARDS.items() if worth[name] or name in ("correct", "format")}
+    for name, (function, weight) in custom_rewards(weights.custom).items():
+        parts[name], worth[name] = _called(name, function, graded), weight
+    return replace(graded.score, parts=parts, reward=float(sum(worth[name] * part for name, part in parts.items())))
 
 
-def total(parts: Mapping[str, float], weights: RewardWeights) -> float:
-    """The reward: the weighted sum of the parts."""
-    return float(sum(getattr(weights, name) * part for name, part in parts.items()))
+UserReward = Callable[[str, Problem], float]
 
 
-def rewarded(score: Score, weights: RewardWeights) -> Score:
-    """The score with its parts and their total."""
-    parts = {name: reward(score) for name, reward in REWARDS.items()}
-    return replace(score, parts=parts, reward=total(parts, weights))
+@lru_cache(maxsize=16)
+def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
+    """Functions and weights by name, of "module:function=0.5, module:other". ValueError for what cannot be found."""
+    found: dict[str, tuple[UserReward, float]] = {}
+    for part in filter(None, map(str.strip, spec.split(","))):
+        path, _, weight = part.partition("=")
+        module, colon, name = path.strip().partition(":")
+        if not colon or not module or not name:
+            raise ValueError(f"reward.custom has {part!r}; it takes module:function or module:function=weight")
+        try:
+            function, worth = getattr(importlib.import_module(module), name), float(weight or 1)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"reward.custom has {part!r}: {error}") from error
+        if not callable(function):
+            raise ValueError(f"reward.custom has {part!r}: {path} is no function")
+        found[path.strip()] = function, worth
+    return found
+
+
+def _called(name: str, function: UserReward, graded: Graded) -> float:
+    try:
+        value = float(function(graded.response, graded.problem))
+    except Exception as error:
+        raise ValueError(f"reward {name} failed on problem {graded.problem.id}: {error!r}") from error
+    if not isfinite(value):
+        raise ValueError(f"reward {name} gave {value} on problem {graded.problem.id}; a finite number is needed")
+    return value
+
+
+def check_weights(weights: RewardWeights) -> None:
+    """ValueError for a weight that is not finite, and for functions that cannot be found."""
+    for field in fields(weights):
+        value = getattr(weights, field.name)
+        if field.name != "custom" and not isfinite(value):
+            raise ValueError(f"reward.{field.name} is {value}; a finite number is needed")
+    custom_rewards(weights.custom)
 
 
 def assess(response: str, gold: str, rule: str) -> Score:
@@ -47,7 +135,7 @@ def assess(response: str, gold: str, rule: str) -> Score:
     strict, lenient = extract(response, "strict"), extract(response, "lenient")
     if strict.answer is not None:
         judgement = grade(strict.answer, gold, rule)
-        is_right = judgement.verdict is Verdict.CORRECT
+        is_right = bool(judgement)
     else:
         verdict = Verdict.NO_ANSWER if strict.well_formed or lenient.answer is None else Verdict.MALFORMED
         judgement = Judgement(verdict, strict.reason)
@@ -66,4 +154,5 @@ def assess(response: str, gold: str, rule: str) -> Score:
 
 def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
     """Grade one response, prefilled `<think>` included; here and without limits (see VerifierPool for those)."""
-    return rewarded(assess(response, gold, rule), weights)
+    problem = Problem("", "", gold, "", "", verifier=rule)
+    return rewarded(Graded(response, problem, assess(response, gold, rule)), weights)

@@ -3,7 +3,7 @@ from dataclasses import fields
 import pytest
 
 from verifiers import RewardWeights, Verdict, score_response
-from verifiers.rewards import REWARDS, total
+from verifiers.rewards import REWARDS
 
 GOLD = "42"
 
@@ -36,13 +36,13 @@ def test_what_a_response_earns(text: str, verdict: Verdict, reward: float, lenie
     assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.format_ok)}
 
 
-def test_the_total_is_the_weighted_sum_of_the_parts() -> None:
-    assert total({"correct": 1.0, "format": 1.0}, RewardWeights(correct=2.0, format=0.5)) == 2.5
+def test_the_reward_is_the_weighted_sum_of_the_parts() -> None:
+    assert score_response(response("42"), GOLD, weights=RewardWeights(correct=2.0, format=0.5)).reward == 2.5
     assert score_response(response("42"), GOLD, weights=RewardWeights(correct=1.0, format=0.0)).reward == 1.0
 
 
 def test_every_reward_has_a_weight() -> None:
-    assert [field.name for field in fields(RewardWeights)] == list(REWARDS)
+    assert [field.name for field in fields(RewardWeights)] == [*REWARDS, "custom"]
 
 
 def test_a_malformed_response_has_no_answer_to_vote_with() -> None:

@@ -1,0 +1,134 @@
+"""The optional rewards: their ranges, their ends, and functions of the user's."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from data import Problem
+from verifiers import RewardWeights, Score, Verdict, VerifierPool, score_response
+from verifiers.rewards import REWARDS, Graded, check_weights, custom_rewards
+
+PROBLEM = Problem("p/1", "How many?", "42", "mine", "train")
+
+
+def graded(response: str = "", *, correct: bool = True, tokens: int = 0, question: str = "How many?") -> Graded:
+    verdict = Verdict.CORRECT if correct else Verdict.WRONG
+    problem = Problem("p/1", question, "42", "mine", "train")
+    return Graded(response, problem, Score(0.0, {}, verdict, format_ok=True), tokens, 100)
+
+
+@given(st.text(max_size=300), st.integers(0, 100), st.booleans())
+def test_every_reward_stays_in_its_range(response: str, tokens: int, correct: bool) -> None:
+    for row in REWARDS.values():
+        assert row.low <= row.of(graded(response, correct=correct, tokens=tokens)) <= row.high
+
+
+def test_length_prefers_short_right_answers_and_long_wrong_ones() -> None:
+    of = REWARDS["length"].of
+    right = [of(graded(tokens=n)) for n in (0, 25, 50, 75, 99)]
+    wrong = [of(graded(correct=False, tokens=n)) for n in (0, 25, 50, 75, 99)]
+    assert right == sorted(right, reverse=True) and wrong == sorted(wrong)
+    assert (right[0], right[2], wrong[0]) == (1.0, pytest.approx(0.5), -1.0)
+    assert of(graded(tokens=100)) == -1.0
+
+
+def test_overlong_sets_in_at_four_fifths_and_ends_at_the_limit() -> None:
+    assert [REWARDS["overlong"].of(graded(tokens=n)) for n in (0, 80, 90, 100)] == [0.0, 0.0, -0.5, -1.0]
+
+
+@pytest.mark.parametrize("name", ["length", "overlong"])
+def test_a_reward_of_the_length_is_refused_where_nobody_counts(name: str) -> None:
+    with pytest.raises(ValueError, match="need the number of tokens"):
+        score_response("<think>a</think><answer>42</answer>", "42", weights=RewardWeights(**{name: 1.0}))
+
+
+def test_repetition_is_the_share_of_runs_that_come_again() -> None:
+    of = REWARDS["repetition"].of
+    once = " ".join(map(str, range(30)))
+    assert of(graded(once)) == 0.0
+    assert of(graded("too short")) == 0.0
+    assert of(graded(f"{once} {once}")) == pytest.approx(-11 / 41)  # 41 runs of 20 words, 11 stood there before
+    assert of(graded("wait " * 1000)) < -0.99
+
+
+def test_language_is_the_share_of_letters_in_the_script_of_the_question() -> None:
+    of = REWARDS["language"].of
+    assert of(graded("<think>We add 2.</think>")) == 1.0
+    assert of(graded("<think>ab 你好</think> more")) == 0.5
+    assert of(graded("<think>你好</think>", question="几个？")) == 1.0
+    assert of(graded("<think>1+1</think>")) == 1.0
+
+
+def test_steps_are_right_equations_less_wrong_ones_in_the_thought() -> None:
+    of = REWARDS["steps"].of
+    assert of(graded("<think>2+3=5, 5*2=10</think> 1+1=3")) == 1.0
+    assert of(graded("<think>2+3=5, 5*2=11</think>")) == 0.0
+    assert of(graded("<think>2+3=6</think>")) == -1.0
+    assert of(graded("<think>so</think>")) == 0.0
+
+
+def test_what_weighs_nothing_is_not_computed() -> None:
+    assert set(score_response("x", "42").parts) == {"correct", "format"}
+    weights = RewardWeights(steps=0.5, repetition=0.1)
+    score = score_response("<think>2+3=5</think><answer>42</answer>", "42", weights=weights)
+    assert score.parts == {"correct": 1.0, "format": 1.0, "repetition": 0.0, "steps": 1.0}
+    assert score.reward == pytest.approx(1.7)
+
+
+MINE = """
+def short(response, problem):
+    return 1.0 / len(response)
+def bad(response, problem):
+    return response[10**6]
+def endless(response, problem):
+    return float("inf")
+limit = 3
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    (tmp_path / "my_rewards.py").write_text(MINE)
+    monkeypatch.syspath_prepend(tmp_path)
+    custom_rewards.cache_clear()
+
+
+def test_a_function_of_the_users_is_a_part_by_its_path(mine) -> None:
+    weights = RewardWeights(format=0.0, custom="my_rewards:short=10, math:nan=0")
+    with pytest.raises(ValueError, match="math:nan is no function"):
+        check_weights(weights)
+    weights = RewardWeights(format=0.0, custom="my_rewards:short=10")
+    check_weights(weights)
+    response = "<think>a</think><answer>42</answer>"
+    with VerifierPool() as pool:
+        (score,) = pool.score([(response, PROBLEM)], weights)
+    assert score.parts["my_rewards:short"] == pytest.approx(1 / len(response))
+    assert score.reward == pytest.approx(1 + 10 / len(response))
+
+
+@pytest.mark.parametrize(
+    ("custom", "message"),
+    [
+        ("my_rewards", "it takes module:function"),
+        ("no_such_module:f", "No module named 'no_such_module'"),
+        ("my_rewards:gone", "has no attribute 'gone'"),
+        ("my_rewards:limit", "is no function"),
+        ("my_rewards:short=lots", "could not convert string to float: 'lots'"),
+    ],
+)
+def test_a_function_that_cannot_be_found_is_refused(mine, custom: str, message: str) -> None:
+    with pytest.raises(ValueError, match=rf"reward\.custom has '{custom}'.*{re.escape(message)}"):
+        check_weights(RewardWeights(custom=custom))
+
+
+@pytest.mark.parametrize(("name", "message"), [("bad", "failed on problem p/1: IndexError"), ("endless", "gave inf")])
+def test_a_function_that_fails_is_named_with_the_problem(mine, name: str, message: str) -> None:
+    with VerifierPool() as pool, pytest.raises(ValueError, match=f"reward my_rewards:{name} {message}"):
+        pool.score([("x", PROBLEM)], RewardWeights(custom=f"my_rewards:{name}"))
+
+
+def test_a_weight_must_be_a_number() -> None:
+    with pytest.raises(ValueError, match=r"reward\.steps is nan"):
+        check_weights(RewardWeights(steps=float("nan")))

@@ -1,0 +1,115 @@
+"""Equations stated in a text, read exactly: whole or decimal numbers, + - * / in their spellings, parentheses.
+
+Linear scans with bounded repeats: the text is a model's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+# Spellings of the same sign, so that what follows needs to know one. Bold comes before products, bullets before signs.
+_SPELLINGS = tuple(
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (r"\*\*", " "),
+        (r"(?m)^[ \t]*[-*+•][ \t]+", ""),
+        (r"[×·∗]|\\times\b|\\cdot\b|(?<=[\d)])[ ]?x[ ]?(?=[\d(])", "*"),
+        (r"÷|\\div\b", "/"),
+        (r"[−–]", "-"),
+        (r"(?<=\d),(?=\d{3}(?!\d))", ""),
+        (r"\\?\$|\\[,;!()\[\]]", ""),
+    )
+)
+_NUMBER = r"\d{1,12}(?:\.\d{1,12})?"
+_ATOM = rf"\({{0,3}}{_NUMBER}\){{0,3}}"
+# A piece of something longer is not an equation: "x - 3+4 = 8", "1 1/2 = 0.5", "650 000/2 = 325 000".
+_BEFORE = r"(?<![\w.)}\]^+\-*/])(?<![\^+\-*/x\d] )"
+# Nor is one whose value goes on: "2+3=10-5", "3*30 = 30 + m", "1/10=10%", "17/3 = 5 and 2/3", "63/5 = 12 remainder 3".
+_AFTER = (
+    r"(?![\w%^]|\.\d|[ ]?[+\-*/^][ ]?(?:[\d(]|[A-Za-z]\b)| \d{3}\b| and \d+/\d"
+    r"|[ ]?(?:\\text\{[ ]?)?(?:with a )?(?:remainder|R )\b)"
+)
+_EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]?=[ ]?(-?{_NUMBER}){_AFTER}")
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """One stated equation: `expression` without spaces, what it comes to, what is written, and where."""
+
+    expression: str
+    exact: Fraction
+    written: str
+    start: int  # in the plain text
+    end: int
+
+    @property
+    def is_right(self) -> bool:
+        """Both sides agree; a value that has no end (10/3) may be cut or rounded at the decimals that are written."""
+        stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
+        has_no_end = unit != 1 and (self.exact / unit).denominator != 1
+        return abs(self.exact - stated) < unit if has_no_end else self.exact == stated
+
+
+def equations(text: str) -> list[Equation]:
+    """Every equation of a plain text, in order."""
+    found = []
+    for match in _EQUATION.finditer(text):
+        expression = match[1].replace(" ", "")
+        expression = expression[max(0, expression.count("(") - expression.count(")")) :]  # "(3+4=7)"
+        exact = evaluate(expression)
+        if exact is not None:
+            found.append(Equation(expression, exact, match[2], match.start(), match.end()))
+    return found
+
+
+def evaluate(expression: str) -> Fraction | None:
+    """The exact value of numbers joined by + - * / and parentheses; None for a division by zero or anything else."""
+    tokens = re.findall(r"\d+(?:\.\d+)?|[+\-*/()]", expression)
+    if "".join(tokens) != expression.replace(" ", ""):
+        return None
+    try:
+        value = _sum(tokens)
+    except (ZeroDivisionError, IndexError, ValueError):
+        return None
+    return None if tokens else value
+
+
+def _sum(tokens: list[str]) -> Fraction:
+    """Takes a sum of products off the front of the tokens."""
+    value = _product(tokens)
+    while tokens and tokens[0] in "+-":
+        sign = 1 if tokens.pop(0) == "+" else -1
+        value += sign * _product(tokens)
+    return value
+
+
+def _product(tokens: list[str]) -> Fraction:
+    value = _operand(tokens)
+    while tokens and tokens[0] in "*/":
+        op, operand = tokens.pop(0), _operand(tokens)
+        value = value * operand if op == "*" else value / operand
+    return value
+
+
+def _operand(tokens: list[str]) -> Fraction:
+    first = tokens.pop(0)
+    if first != "(":
+        return Fraction(first)
+    value = _sum(tokens)
+    if tokens.pop(0) != ")":
+        raise ValueError("a parenthesis is not closed")
+    return value
+
+
+def think(response: str) -> str:
+    """The text before `</think>`; all of it where the block is not closed."""
+    return response.split("</think>", 1)[0]
+
+
+def plain(text: str) -> str:
+    """The text with one spelling for each sign of arithmetic, and no thousands separators, currency or bold marks."""
+    for pattern, sign in _SPELLINGS:
+        text = pattern.sub(sign, text)
+    return text

@@ -1,0 +1,87 @@
+"""The optional rewards: what users add to correctness and form. Linear scans of at most MAX_SCANNED characters."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+from math import cos, pi
+from typing import TYPE_CHECKING
+
+from verifiers.equations import equations, plain, think
+
+if TYPE_CHECKING:
+    from verifiers.rewards import Graded
+
+MAX_SCANNED = 50_000
+NGRAM = 20  # words
+OVERLONG_SHARE = 0.2  # of the longest completion: where the soft punishment sets in
+
+
+def length(graded: Graded) -> float:
+    """Right and short earns most, wrong and short least: 1 to 0 for right answers, -1 to 0 for wrong ones, by a cosine
+    of the length; -1 at the limit. In [-1, 1]. The cosine reward of Yeo et al. 2025 (2502.03373, eq. 1), scaled.
+    """
+    _needs_length(graded)
+    if graded.tokens >= graded.max_tokens:
+        return -1.0
+    wave = 0.5 * (1 + cos(pi * graded.tokens / graded.max_tokens))  # 1 for nothing, 0 at the limit
+    return wave if graded.score.correct else -wave
+
+
+def overlong(graded: Graded) -> float:
+    """0 up to 80 % of the longest completion, then straight down to -1 at its limit. In [-1, 0]. The soft overlong
+    punishment of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
+    """
+    _needs_length(graded)
+    cache = OVERLONG_SHARE * graded.max_tokens
+    return -min(1.0, max(0.0, graded.tokens - (graded.max_tokens - cache)) / cache)
+
+
+def repetition(graded: Graded) -> float:
+    """Minus the share of runs of 20 words that stood in the response before. In [-1, 0]. The n-gram penalty of Yeo et
+    al. 2025, as Open-R1 computes it.
+    """
+    words = graded.response[:MAX_SCANNED].split()
+    runs = [tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1)]
+    return len(set(runs)) / len(runs) - 1 if runs else 0.0
+
+
+def language(graded: Graded) -> float:
+    """The share of the think block's letters that are of the question's script. In [0, 1]; 1 where there is no letter.
+    After the language consistency reward of DeepSeek-R1 (2501.12948, section 2.3.2), which counts words.
+    """
+    asked = _scripts(graded.problem.question)
+    used = _scripts(think(graded.response).replace("<think>", ""))
+    if not asked or not used:
+        return 1.0
+    return used[asked.most_common(1)[0][0]] / used.total()
+
+
+def steps(graded: Graded) -> float:
+    """Of the equations in the think block, the right ones less the wrong ones, as a share. In [-1, 1]; 0 for none.
+
+    A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
+    """
+    found = equations(plain(think(graded.response)[:MAX_SCANNED]))
+    right = sum(equation.is_right for equation in found)
+    return (2 * right - len(found)) / len(found) if found else 0.0
+
+
+def _needs_length(graded: Graded) -> None:
+    if graded.max_tokens < 1:
+        raise ValueError("the rewards length and overlong need the number of tokens, and the most that there may be")
+
+
+_LETTERS = re.compile(r"[^\W\d_]")
+
+
+def _scripts(text: str) -> Counter[str]:
+    return Counter(_script(letter) for letter in _LETTERS.findall(text[:MAX_SCANNED]))
+
+
+@lru_cache(maxsize=4096)
+def _script(letter: str) -> str:
+    """LATIN, CYRILLIC, CJK, ...: the first word of the character's name."""
+    return unicodedata.name(letter, "UNKNOWN").split()[0]
