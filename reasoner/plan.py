@@ -12,12 +12,13 @@ from data import Problem
 from reasoner.config import Config
 from reasoner.prompts import Template, render
 from reasoner.types import Prompt
+from verifiers import grade
 
 
 def askable(
     problems: Sequence[Problem], asked: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, context: int
 ) -> list[Prompt]:
-    """The problems as prompts, without those that are too long, of which it tells the number.
+    """The problems as prompts, without those that cannot be graded or are too long, of which it tells.
 
     ValueError when none is left.
     """
@@ -28,7 +29,7 @@ def askable(
             f"sampling.max_tokens is {cfg.sampling.max_tokens}; "
             f"the model's context of {context} tokens leaves no room for a question"
         )
-    prompts = [render(problem, asked, tokenizer) for problem in problems]
+    prompts = [render(problem, asked, tokenizer) for problem in gradable(problems)]
     kept = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
     if not kept:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
@@ -40,6 +41,36 @@ def askable(
     if len(kept) < len(prompts):
         _say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
     return kept
+
+
+def gradable(problems: Sequence[Problem]) -> list[Problem]:
+    """The problems whose gold answer grades as correct against itself; tells of the others by id.
+
+    ValueError when none is left.
+    """
+    faults = {problem.id: fault for problem in problems if (fault := _fault(problem))}
+    if not faults:
+        return list(problems)
+    named = "; ".join(f"{name} ({fault})" for name, fault in list(faults.items())[:_NAMED])
+    told = f"{len(faults)} of {len(problems)} problems have a gold answer that cannot be graded: {named}"
+    if len(faults) > _NAMED:
+        told += f"; and {len(faults) - _NAMED} more"
+    if len(faults) == len(problems):
+        raise ValueError(told)
+    _say(f"left out: {told}")
+    return [problem for problem in problems if problem.id not in faults]
+
+
+_NAMED = 5
+
+
+def _fault(problem: Problem) -> str:
+    """Why the gold answer cannot be used; empty where it can."""
+    try:
+        judgement = grade(problem.answer, problem.answer, problem.verifier)
+    except ValueError as error:
+        return str(error)
+    return "" if judgement else f"{judgement.verdict}: {judgement.layer}"
 
 
 def announce(cfg: Config, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int) -> None:

@@ -1,9 +1,10 @@
 """Grading: what a response earns, and why."""
 
 from verifiers.extract import Extraction, extract
+from verifiers.grading import grade, score_response
 from verifiers.pool import VerifierPool
-from verifiers.rewards import RewardWeights, score_response
-from verifiers.rules import grade, same
+from verifiers.rewards import RewardWeights
+from verifiers.rules import same
 from verifiers.score import Judgement, Score, Verdict
 
 __all__ = [

@@ -8,16 +8,35 @@ not matter; a rounded value, an unfinished calculation, a hedge, an extra or a m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from data.gold import last_boxed
 from verifiers import prose, structure
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
 from verifiers.numerals import equal as equal_numerals
-from verifiers.numerals import numeral, without_unit
+from verifiers.numerals import in_words, numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
+
+_algebra: ContextVar[bool] = ContextVar("algebra", default=True)
+
+
+class Undecided(Exception):
+    """Only algebra could tell, and it was not allowed."""
+
+
+@contextmanager
+def without_algebra() -> Iterator[None]:
+    """Inside, what would reach the last layer raises Undecided. A context of its own for every thread and task."""
+    token = _algebra.set(False)
+    try:
+        yield
+    finally:
+        _algebra.reset(token)
+
 
 Finding = tuple[Verdict, str]  # the verdict and the layer that gave it
 _MAX_NESTING = 4  # of lists in lists
@@ -88,7 +107,26 @@ def _based(gold: str, answer: str, _depth: int) -> Finding | None:
     gold_match, answer_match = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
     if not gold_match and not answer_match:
         return None
-    return _verdict(bool(gold_match) and gold_match is not None and gold_match[1] == answer), "base"
+    if gold_match and answer_match:
+        return _verdict(gold_match[1] == answer_match[1] and _base(gold_match[2]) == _base(answer_match[2])), "base"
+    return _verdict(gold_match is not None and gold_match[1] == answer), "base"
+
+
+def _base(text: str) -> str:
+    spelt = in_words(text)
+    return text if spelt is None else str(spelt)
+
+
+_CHOICE = re.compile(r"(?:(?:the )?(?:correct )?(?:answer|choice|option)(?: is)?:? ?)?\(?([A-Ja-j])\)?", re.IGNORECASE)
+
+
+def _choice(gold: str, answer: str, _depth: int) -> Finding | None:
+    """The gold is the capital letter of a choice: the same letter, however it is dressed."""
+    asked = re.fullmatch(r"\(?([A-J])\)?", key(gold))
+    given = _CHOICE.fullmatch(key(answer)) if asked else None
+    if asked is None or given is None:
+        return None
+    return _verdict(asked[1] == given[1].upper()), "choice"
 
 
 _EVALUATED = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
@@ -151,6 +189,8 @@ def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
         return Verdict.REFUSED, reason
     if too_costly(gold):
         return Verdict.WRONG, "text"
+    if not _algebra.get():
+        raise Undecided
     return compare(gold, answer)
 
 
@@ -160,6 +200,7 @@ def _verdict(is_equal: bool) -> Verdict:
 
 LAYERS: tuple[Callable[[str, str, int], Finding | None], ...] = (
     _rational,
+    _choice,
     _based,
     _structured,
     _undone,

@@ -70,6 +70,8 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\frac([0-9a-zA-Z])\{", r"\\frac{\1}{"),
         (r"\\frac(\{[^{}]*\})([0-9a-zA-Z])", r"\\frac\1{\2}"),
         (r"([\^_])\s*(-?\d+|[a-zA-Z])", r"\1{\2}"),
+        (r"\\text\{i\}", "i"),  # the imaginary unit, set upright
+        (r"(?<![\w.,/])(\d{1,3}) (?=\d{3}(?![\w/]))", r"\1"),  # 1 000 000
     )
 )  # fmt: skip
 _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -105,7 +107,7 @@ _TEXT = re.compile(r"\\text\s*\{\s*([^{}]*?)\s*\}")
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
     """The one spelling of an answer. Never raises; a text that is no mathematics stays readable."""
-    text = text.strip()
+    text = text.strip().rstrip("\\").rstrip()
     if _PLAIN_NUMBER.fullmatch(text):
         return text
     for fence in ("**", "__", "``", "`", "*"):

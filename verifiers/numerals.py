@@ -45,6 +45,14 @@ _UNIT_NAMES: dict[str, tuple[str, ...]] = {
 _UNIT_OF = {alias: unit for unit, aliases in _UNIT_NAMES.items() for alias in (unit, *aliases)}
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _SCALE = re.compile(rf"\s?(?:\\text\{{)?({'|'.join(_SCALES)})\b\}}?", re.IGNORECASE)
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_UNITS = {word: number for number, word in enumerate(_SMALL.split())} | {
+    word: 10 * number for number, word in enumerate(_TENS.split(), 2)
+}
 _NO_UNIT = re.compile(
     r"\b(?:or|and|not|but|nor|maybe|perhaps|either|if|unless|except|mod|plus|minus|times|divided|over|is|are|than|to)\b",
     re.IGNORECASE,
@@ -64,6 +72,8 @@ class Numeral:
 def numeral(text: str) -> Numeral | None:
     """The number that a canonical text is, unit included, or None where it is anything else (undone arithmetic too)."""
     text = _bare(text)
+    if (spelt := in_words(text)) is not None:
+        return Numeral(Fraction(spelt))
     match = _NUMBER.match(text)
     value = _value(match) if match else None
     if match is None or value is None:
@@ -80,6 +90,22 @@ def numeral(text: str) -> Numeral | None:
     if unit is None or _NO_UNIT.search(rest):
         return None
     return Numeral(value, _unit_name(rest))
+
+
+def in_words(text: str) -> int | None:
+    """The number that words spell ("twenty-one", "a hundred and five"), or None."""
+    words = re.split(r"[ -]", text.casefold()) if text.isascii() and text[:1].isalpha() else []
+    total = current = 0
+    for place, word in enumerate(words):
+        if word in _UNITS:
+            current += _UNITS[word]
+        elif word == "hundred":
+            current = max(1, current) * 100
+        elif word in _SCALES:
+            total, current = total + max(1, current) * 10 ** _SCALES[word], 0
+        elif not (word == "a" and place == 0 < len(words) - 1) and not (word == "and" and 0 < place < len(words) - 1):
+            return None
+    return total + current if words else None
 
 
 def equal(gold: Numeral, answer: Numeral) -> bool:

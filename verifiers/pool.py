@@ -11,6 +11,7 @@ import selectors
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
+from dataclasses import fields
 from math import ceil
 from types import TracebackType
 from typing import Any
@@ -20,7 +21,7 @@ from verifiers.extract import extract
 from verifiers.process import WorkerProcess
 from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, rewarded
 from verifiers.rules import known
-from verifiers.score import Score, Verdict
+from verifiers.score import Judgement, Score, Verdict
 
 MAX_BATCH = 32  # items sent to a worker at once
 MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
@@ -65,6 +66,12 @@ class VerifierPool:
         ]
         self.counts.update(score.verdict for score in scores)
         return scores
+
+    def judge(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[Judgement]:
+        """A judgement of each (prediction, gold), in order."""
+        results = self._run("judge", [(*pair, known(rule)) for pair in pairs])
+        names = [field.name for field in fields(Judgement)]
+        return [Judgement(**{n: r[n] for n in names if n in r} | {"verdict": Verdict(r["verdict"])}) for r in results]
 
     def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair are one answer, for voting; a pair that takes too long is not."""

@@ -12,7 +12,7 @@ from time import perf_counter
 from data.problem import Problem
 from verifiers import shaping
 from verifiers.extract import extract
-from verifiers.rules import grade
+from verifiers.rules import judge
 from verifiers.score import Judgement, Score, Verdict
 
 
@@ -134,12 +134,12 @@ def assess(response: str, gold: str, rule: str) -> Score:
     start = perf_counter()
     strict, lenient = extract(response, "strict"), extract(response, "lenient")
     if strict.answer is not None:
-        judgement = grade(strict.answer, gold, rule)
+        judgement = judge(strict.answer, gold, rule)
         is_right = bool(judgement)
     else:
         verdict = Verdict.NO_ANSWER if strict.well_formed or lenient.answer is None else Verdict.MALFORMED
         judgement = Judgement(verdict, strict.reason)
-        is_right = lenient.answer is not None and bool(grade(lenient.answer, gold, rule))
+        is_right = lenient.answer is not None and bool(judge(lenient.answer, gold, rule))
     return Score(
         reward=0.0,
         parts={},
@@ -150,9 +150,3 @@ def assess(response: str, gold: str, rule: str) -> Score:
         lenient=is_right,
         seconds=perf_counter() - start,
     )
-
-
-def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
-    """Grade one response, prefilled `<think>` included; here and without limits (see VerifierPool for those)."""
-    problem = Problem("", "", gold, "", "", verifier=rule)
-    return rewarded(Graded(response, problem, assess(response, gold, rule)), weights)

@@ -13,11 +13,10 @@ RULES: dict[str, Callable[[str, str], Judgement]] = {
 }
 
 
-def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
-    """Judge one answer text. Not symmetric: the gold decides what was asked for.
+def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
+    """Judge one answer text in this process and without a time limit: for workers (see verifiers.grading.grade).
 
-    In this process and without a time limit: what a model wrote goes through a VerifierPool. ValueError for an unknown
-    rule, and for a gold that the rule cannot use.
+    ValueError for an unknown rule, and for a gold that the rule cannot use.
     """
     return RULES[known(rule)](gold, prediction)
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from verifiers import symbolic
 from verifiers.rewards import assess
-from verifiers.rules import same
+from verifiers.rules import judge, same
 from verifiers.score import Verdict
 
 LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine
@@ -33,7 +33,11 @@ def _score(response: str, gold: str, rule: str) -> dict[str, Any]:
     return asdict(assess(response, gold, rule))
 
 
-TASKS: dict[str, Callable[..., Any]] = {"score": _score, "same": same}
+def _judge(prediction: str, gold: str, rule: str) -> dict[str, Any]:
+    return asdict(judge(prediction, gold, rule))
+
+
+TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": same}
 
 
 def serve(seconds: float, memory_mib: int) -> None:

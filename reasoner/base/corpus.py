@@ -13,7 +13,7 @@ from random import Random
 
 from data.arithmetic import Equation, equation, split_of_step, work
 from data.families import LEVELS, Draft, candidates, draw
-from reasoner.base.writing import STYLES, Solution, checked, slip, tried
+from reasoner.base.writing import STYLES, Solution, checked, reread, slip, tried
 from reasoner.prompts import R1_ZERO
 
 DRILLS = 0.45  # share of the documents
@@ -150,7 +150,7 @@ def _comparisons(rng: Random) -> str:
     for _ in range(7):
         value = rng.randint(*rng.choice(_COMPARED))
         had = slip(value, rng) if rng.random() < 0.5 else value
-        lines.append(f"{value}. I had {had}. {'Good' if had == value else 'Wait'}, {value}.")
+        lines.append(f"{value}. {reread(had, value, mended=str(value))}")
     return " ".join(lines)
 
 
@@ -163,8 +163,7 @@ def _searches(rng: Random) -> str:
     while (drawn := draw("countdown", level, rng)).split != "corpus":
         pass
     options = rng.sample(found := candidates(level, drawn.numbers), min(5, len(found)))
-    verdicts = (f"{tried(shape)} {'yes' if value == drawn.target else 'no'}." for shape, value in options)
-    return f"Make {drawn.target}: {' '.join(verdicts)}"
+    return f"Make {drawn.target}: {' '.join(tried(shape, value, drawn.target) for shape, value in options)}"
 
 
 _DRILLS: dict[str, Callable[[Random], str]] = {
@@ -179,7 +178,7 @@ _DRILL_SHARES = {
     "facts": 0.06,
     "tables": 0.3,
     "workings": 0.18,
-    "checks": 0.14,
-    "comparisons": 0.14,
-    "searches": 0.18,
+    "checks": 0.18,
+    "comparisons": 0.08,
+    "searches": 0.2,
 }

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch.nn import functional
-from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from reasoner.base.corpus import document
 from reasoner.base.muon import Muon
@@ -34,11 +34,15 @@ class Recipe:
     decay_share: float = 0.6  # the last part of the run, over which the learning rates fall to zero in a straight line
 
 
-def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> Qwen2ForCausalLM:
-    """Random weights, fixed by the seed."""
+def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+    """Random weights, fixed by the seed.
+
+    Llama with biases rather than Qwen2: AutoTokenizer gives every folder of a Qwen2 model Qwen's way of cutting words,
+    whatever its tokenizer.json says, and the model would then read what it was not trained on.
+    """
     torch.manual_seed(seed)
-    return Qwen2ForCausalLM(
-        Qwen2Config(
+    return LlamaForCausalLM(
+        LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=recipe.width,
             num_hidden_layers=recipe.layers,
@@ -47,6 +51,7 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
             intermediate_size=recipe.feed_forward,
             max_position_embeddings=recipe.context,
             tie_word_embeddings=True,
+            attention_bias=True,
             bos_token_id=None,
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.pad_token_id,
@@ -102,7 +107,7 @@ def learning_rate_factor(step: int, recipe: Recipe) -> float:
 
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int, report: Callable[[int, float], None]
-) -> Qwen2ForCausalLM:
+) -> LlamaForCausalLM:
     """The trained model. `report(step, loss)` is called after every step with the mean loss per token in nats."""
     model = new_model(recipe, tokenizer, seed)
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]

@@ -7,6 +7,7 @@ is drawn from the generator that is passed in, so the corpus is a function of it
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import takewhile
 from random import Random
 
 from data.arithmetic import Equation, work
@@ -15,8 +16,8 @@ from data.families import Draft, candidates
 # How often a checked step is first written wrong, and how often a step that nobody checks is.
 SLIPS_CHECKED = 0.4
 SLIPS_UNCHECKED = 0.3
-# How often the author of a check sees a difference and says "Good" all the same: the wrong value is then carried on.
-CARELESS = 0.15
+# How often the author of a check reads over a difference and says "Good": the wrong value is then carried on.
+CARELESS = 0.08
 
 Solution = tuple[str, str]  # what is thought, what is answered
 
@@ -48,7 +49,7 @@ def steps(draft: Draft, rng: Random) -> Solution:
     """Every step in one go, none checked: a slip is carried to the end. In countdown: a search given up too early."""
     if draft.numbers:
         tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
-        text = " ".join(f"{tried(expression)} no." for expression, _ in tries)
+        text = " ".join(tried(expression, value, draft.target) for expression, value in tries)
         return f"Let me see. {text} So {tries[-1][0]}.", tries[-1][0]
     written: list[str] = []
     carried: dict[int, int] = {}
@@ -83,15 +84,30 @@ STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
 def checked(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, int]:
     """A step in one go, its check by place value, the verdict with the value that it settles on; and that value.
 
-    Nothing is said after "Good," or "Wait," but the value that goes on: whoever waves a wrong value through answers it.
+    What stands after the verdict is the value that goes on: whoever waves a wrong value through answers it.
     """
     again = work(step)
     if not again or again[-1].value != step.value:
         return f"{step}.", step.value
     had = slip(step.value, rng) if rng.random() < SLIPS_CHECKED else step.value
     settled = had if rng.random() < careless else step.value
-    verdict = f"{'Good' if settled == had else 'Wait'}, {settled}."
-    return f"{step.expression}={had}. Check: {', '.join(map(str, again))}. I had {had}. {verdict}", settled
+    check = f"{step.expression}={had}. Check: {', '.join(map(str, again))}."
+    return f"{check} {reread(had, settled, mended=str(step))}", settled
+
+
+def reread(had: int, settled: int, mended: str) -> str:
+    """The earlier value read again beside the new one, digit by digit, as far as the two agree; and the verdict.
+
+    2083 beside 2085: "I had 208... Wait, " and what is right. Two digits are compared sooner than two numbers.
+    """
+    if had == settled:
+        return f"I had {had}. Good, {had}."
+    return f"I had {_shared(had, settled)}... Wait, {mended}."
+
+
+def _shared(a: int, b: int) -> str:
+    """The leading digits that two numbers share."""
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(str(a), str(b), strict=False)))
 
 
 def slip(value: int, rng: Random) -> int:
@@ -109,25 +125,29 @@ def _search(draft: Draft, rng: Random) -> Solution:
     tries: list[str] = []
     for expression, value in candidates(draft.level, draft.numbers):
         if value == draft.target:
-            tries.append(f"{tried(expression)} yes. {expression}={value}. {_check_candidate(expression, value, value)}")
+            tries += [tried(expression, value, value), _claim(expression, value, value)]
             break
-        if rng.random() < 0.05:
-            slipped = f"{tried(expression).rpartition(' ')[0]} {draft.target}"
-            claim = f"{expression}={draft.target}."
-            tries.append(f"{slipped} yes. {claim} {_check_candidate(expression, draft.target, value)}")
-        else:
-            tries.append(f"{tried(expression)} no.")
+        slips = rng.random() < 0.05
+        tries.append(tried(expression, draft.target if slips else value, draft.target))
+        if slips:
+            tries.append(_claim(expression, draft.target, value))
     return f"Let me work and check. {' '.join(tries)}", expression
 
 
-def tried(expression: str) -> str:
-    """A candidate with its running values: 18+5-7 -> "18+5-7: 23, 16"."""
-    return f"{expression}: {', '.join(line.partition('=')[2] for line in _left_to_right(expression))}"
+def tried(expression: str, value: int, target: int) -> str:
+    """A candidate with its running values, the last of them held against the target as far as the two agree.
+
+    18+5-7 for 16 -> "18+5-7: 23, 16, want 16 yes."; for 19 -> "18+5-7: 23, 16, want 1 no."
+    """
+    *running, _ = (line.partition("=")[2] for line in _left_to_right(expression))
+    verdict = f"want {target} yes" if value == target else f"want {_shared(value, target)} no".replace("  ", " ")
+    return f"{expression}: {', '.join([*running, str(value)])}, {verdict}."
 
 
-def _check_candidate(expression: str, had: int, value: int) -> str:
-    verdict = f"Good, {value}." if had == value else f"Wait, {value} no."
-    return f"Check: {', '.join(_left_to_right(expression))}. I had {had}. {verdict}"
+def _claim(expression: str, had: int, value: int) -> str:
+    """A candidate said to make `had`, and its check."""
+    mended = f"{expression}={value} no"
+    return f"{expression}={had}. Check: {', '.join(_left_to_right(expression))}. {reread(had, value, mended)}"
 
 
 def _left_to_right(expression: str) -> list[str]:

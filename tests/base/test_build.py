@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
 from reasoner.base.build import build
 from reasoner.base.corpus import document
@@ -20,6 +21,18 @@ def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     with pytest.raises(ValueError, match="not empty"):
         build(tmp_path / "a", recipe=TINY)
+
+
+def cuts(tokenizer, text):
+    return tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])
+
+
+def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_with(tmp_path, monkeypatch):
+    # transformers gives folders of some architectures (qwen2) another way of cutting words than their tokenizer.json's
+    monkeypatch.setattr("reasoner.base.build.TOKENIZER_DOCUMENTS", 300)
+    read = load_tokenizer(build(tmp_path / "a", recipe=TINY))
+    trained = train_tokenizer(document(0, index) for index in range(300))
+    assert all(cuts(read, text) == cuts(trained, text) for text in (document(0, index) for index in range(100)))
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +87,5 @@ def test_the_shipped_base_is_small_and_standard():
     assert model.config.model_type in ("qwen2", "llama")
     tokenizer = load_tokenizer(BASE)
     assert all(len(tokenizer(tag)["input_ids"]) == 1 for tag in TAGS)
+    own = Tokenizer.from_file(str(BASE / "tokenizer.json"))
+    assert all(tokenizer(text)["input_ids"] == own.encode(text).ids for text in (document(0, i) for i in range(100)))

@@ -9,7 +9,7 @@ from data.gold import final_answer
 from data.registry import load
 from verifiers.extract import extract
 from verifiers.maths import equivalent
-from verifiers.rules import grade, same
+from verifiers.rules import judge, same
 
 SETS = ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
 SHARED = Path(__file__).parents[3] / "shared"
@@ -233,7 +233,7 @@ def test_the_judgement_says_which_layer_decided(gold: str, answer: str, verdict:
 
 
 def test_votes_are_symmetric_where_grading_is_not() -> None:
-    assert grade("5", "2+3") and not grade("2+3", "5")
+    assert judge("5", "2+3") and not judge("2+3", "5")
     assert not same("2+3", "5") and not same("5", "2+3")
     assert same("1/2", "0.5") and same("0.5", "1/2")
 

@@ -1,0 +1,80 @@
+"""grade and score_response from a plain script: no set-up, and nothing hangs."""
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from verifiers import RewardWeights, Verdict, grade, score_response
+from verifiers.grading import _pool
+
+CHECKOUT = Path(__file__).parents[2]
+ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
+SCRIPT = f"""
+import sys
+from verifiers import grade, score_response
+assert grade("0.5", "1/2") and not grade("0.6", "1/2")
+assert "sympy" not in sys.modules
+hung = grade({ENDLESS!r}, r"\\sqrt{{7}}")
+assert not hung and hung.verdict == "timed_out", hung
+assert grade("(x+1)^2", "x^2+2x+1")
+score = score_response("<think>so</think><answer>(x+1)^2</answer>", "x^2+2x+1")
+assert score.correct and score.format_ok and score.reward == 1.2 and score.extracted == "(x+1)^2", score
+assert "sympy" not in sys.modules
+from verifiers.grading import _pool
+import os
+print(*_pool(os.getpid()).pids)
+"""
+
+
+def test_a_plain_script_needs_no_main_guard_and_leaves_no_process():
+    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=CHECKOUT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (pid,) = map(int, done.stdout.split())
+    assert not Path(f"/proc/{pid}").exists() or sys.platform != "linux"
+
+
+def test_from_several_threads():
+    found = {}
+    cases = [("x+1", "1+x", True), ("x+2", "1+x", False), (r"\sqrt{8}", r"2\sqrt{2}", True), ("7", "7.0", True)]
+
+    def run(number):
+        prediction, gold, _ = cases[number]
+        found[number] = bool(grade(prediction, gold))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(cases))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {number: expected for number, (*_, expected) in enumerate(cases)}
+
+
+def test_a_judgement_says_how_it_was_made():
+    judgement = grade(r"2\sqrt{2}", r"\sqrt{8}")
+    assert (judgement.verdict, judgement.layer) == (Verdict.CORRECT, "numeric")
+    assert judgement.gold_form and judgement.answer_form
+
+
+def test_the_faults_of_the_caller_are_raised_on_both_ways():
+    with pytest.raises(ValueError, match="unknown rule 'chess'"):
+        grade("x+1", "1+x", "chess")
+    with pytest.raises(ValueError, match="unknown rule 'chess'"):
+        score_response("<think>a</think><answer>x+1</answer>", "1+x", "chess")
+
+
+def test_weights_hold_where_algebra_decides():
+    response = "<think>2+2=4</think><answer>1+x</answer>"
+    score = score_response(response, "x+1", weights=RewardWeights(correct=2.0, steps=0.5))
+    assert score.reward == pytest.approx(2.0 + 0.2 + 0.5)
+
+
+def test_one_pool_a_process():
+    assert _pool(1) is _pool(1)
+    first = _pool(1)
+    assert _pool(2) is not first
+    first.close()
+    _pool(2).close()
+    _pool.cache_clear()
