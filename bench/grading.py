@@ -1,0 +1,112 @@
+"""Our grader beside math-verify, one process each, the same pairs: `python bench/grading.py [FILE.jsonl ...]`.
+
+Without files: answers like GSM8K's and AIME's, made here. A file holds JSON lines with `answer` (the gold), as the
+problem sets do; each gold is graded against itself in another spelling and against the gold of its neighbour. The last
+line compares two worker processes with one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from math_verify import parse, verify
+
+from data import Problem
+from data.gold import final_answer
+from verifiers import VerifierPool
+from verifiers.normalise import canonical, key
+from verifiers.numerals import numeral
+from verifiers.rules import judge
+from verifiers.symbolic import expression
+
+Pairs = list[tuple[str, str]]  # prediction, gold
+ROUNDS = 3
+CACHES = (canonical, key, numeral, expression)
+
+
+def integers(low: int, high: int, number: int, seed: int) -> Pairs:
+    """Half right, half off by one; a third each plain, boxed, and with dollars or separators."""
+    rng = Random(seed)
+    pairs: Pairs = []
+    for _ in range(number):
+        gold = rng.randint(low, high)
+        said = gold + rng.choice((0, 1))
+        dress = rng.choice(("{}", r"\boxed{{{}}}", "${}$"))
+        pairs.append((dress.format(f"{said:,}" if rng.random() < 0.3 else said), str(gold)))
+    return pairs
+
+
+def from_file(path: Path, limit: int = 500) -> Pairs:
+    golds = [final_answer(str(json.loads(line)["answer"])) for line in path.read_text().splitlines()[:limit]]
+    kept = [gold for gold in golds if gold]
+    right = [(rf"$\boxed{{{gold}}}$".replace("frac", "dfrac"), gold) for gold in kept]
+    return right + list(zip(kept[1:] + kept[:1], kept, strict=True))
+
+
+def ours(pairs: Pairs) -> int:
+    return sum(bool(judge(prediction, gold)) for prediction, gold in pairs)
+
+
+def theirs(pairs: Pairs) -> int:
+    def boxed(text: str) -> str:
+        return text if "boxed" in text else rf"\boxed{{{text}}}"
+
+    return sum(
+        verify(
+            parse(boxed(gold), parsing_timeout=None),
+            parse(boxed(prediction), parsing_timeout=None),
+            timeout_seconds=None,
+        )
+        for prediction, gold in pairs
+    )
+
+
+def rate(run: Callable[[Pairs], int], pairs: Pairs) -> tuple[float, int]:
+    """Pairs a second, the best of ROUNDS after one to warm up; and how many it calls right."""
+    right = run(pairs)
+    best = 0.0
+    for _ in range(ROUNDS):
+        for cached in CACHES:
+            cached.cache_clear()  # every answer is new to us
+        began = time.perf_counter()
+        run(pairs)
+        best = max(best, len(pairs) / (time.perf_counter() - began))
+    return best, right
+
+
+def pooled(pairs: Pairs, workers: int) -> float:
+    """Responses a second through that many worker processes."""
+    items = [
+        (f"<think>a</think><answer>{prediction}</answer>", Problem("", "", gold, "", "")) for prediction, gold in pairs
+    ]
+    with VerifierPool(workers=workers, seconds=10) as pool:
+        pool.score(items)
+        began = time.perf_counter()
+        for _ in range(ROUNDS):
+            pool.score(items)
+        return ROUNDS * len(items) / (time.perf_counter() - began)
+
+
+def main(paths: list[Path]) -> None:
+    sets = {"GSM8K-like": integers(1, 5000, 1000, 0), "AIME-like": integers(0, 999, 1000, 1)}
+    sets |= {path.stem: from_file(path) for path in paths}
+    print("| answers | pairs | ours a second (right) | math-verify a second (right) | ratio |")
+    print("|---|---:|---:|---:|---:|")
+    for name, pairs in sets.items():
+        (mine, my_right), (other, other_right) = rate(ours, pairs), rate(theirs, pairs)
+        print(
+            f"| {name} | {len(pairs)} | {mine:,.0f} ({my_right}) | {other:,.0f} ({other_right}) | {mine / other:.1f} |",
+            flush=True,
+        )
+    hardest = list(sets.values())[-1]
+    one, two = pooled(hardest, 1), pooled(hardest, 2)
+    print(f"\nworkers: 1 grades {one:,.0f} responses a second, 2 grade {two:,.0f}: {two / one:.2f} times")
+
+
+if __name__ == "__main__":
+    main([Path(argument) for argument in sys.argv[1:]])
