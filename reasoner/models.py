@@ -5,7 +5,6 @@ Shapes: P prompts, L longest prompt, N completions, T longest completion, H widt
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,11 +60,6 @@ def _check_supported(model: PreTrainedModel) -> None:
         raise ValueError(f"{type(model).__name__} is not supported: {_first_line(error)}") from error
     if not torch.allclose(found, expected, atol=1e-3):
         raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
-
-
-def frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
-    """The reference: the same weights in their own memory, without gradient."""
-    return copy.deepcopy(model).requires_grad_(False)
 
 
 def context_length(model: PreTrainedModel) -> int:

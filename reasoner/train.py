@@ -17,7 +17,7 @@ from reasoner.engines import Engine, make_engine
 from reasoner.evaluate import Evaluation, evaluate
 from reasoner.journal import Journal
 from reasoner.locate import locate
-from reasoner.models import context_length, frozen_copy, load_policy, load_tokenizer
+from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.parity import probe
 from reasoner.plan import announce, askable
 from reasoner.prompts import template
@@ -47,7 +47,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     start_from = checkpoint.last(run_dir) if resuming else base
     tokenizer = load_tokenizer(start_from)
     policy = load_policy(start_from, device=device)
-    reference = frozen_copy(load_policy(base, device=device)) if cfg.algo.beta > 0 else None
+    reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     context = context_length(policy)
     prompts = askable(load(cfg.data.train), asked, tokenizer, cfg, context)
     selection = (

@@ -1,13 +1,14 @@
 """Models from folders: what is refused, and what must not change a log-probability."""
 
 import math
+from copy import deepcopy
 
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, GraniteConfig, GraniteForCausalLM
 
 from reasoner import models
-from reasoner.models import frozen_copy, load_policy, load_tokenizer, token_logprobs
+from reasoner.models import load_policy, load_tokenizer, token_logprobs
 from tests.tiny import tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
@@ -64,7 +65,7 @@ def test_a_model_that_scales_its_logits_is_refused(tmp_path):
 
 def test_the_reference_shares_no_memory_with_the_policy():  # trap 28
     model = tiny_model(vocabulary=40, width=32)
-    reference = frozen_copy(model)
+    reference = deepcopy(model).requires_grad_(False)
     own = {p.data_ptr() for p in model.parameters()}
     assert not own & {p.data_ptr() for p in reference.parameters()}
     assert not any(p.requires_grad for p in reference.parameters())

@@ -1,12 +1,13 @@
 """The learner on tiny models: what must not change a gradient, what must, and that a toy learns."""
 
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 import torch
 
 from reasoner.checkpoint import load, save
-from reasoner.models import frozen_copy, load_policy, token_logprobs
+from reasoner.models import load_policy, token_logprobs
 from reasoner.rl.batch import collate
 from tests.rl.toys import config, group, learner, random_groups
 from tests.tiny import tiny_model, tiny_tokenizer
@@ -22,7 +23,7 @@ def gradient(cfg, groups, reference=None):
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
 @pytest.mark.parametrize("beta", [0.0, 0.1])
 def test_micro_batches_do_not_change_the_gradient(how, beta):  # traps 21, 43
-    reference = frozen_copy(tiny_model(vocabulary=60, width=32, layers=2, seed=5)) if beta else None
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False) if beta else None
     whole = gradient(config(weights=how, beta=beta), random_groups(), reference)
     assert whole.abs().max() > 0
     for tokens in (1, 13, 20, 40, 100):
@@ -97,7 +98,7 @@ def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
 
 def test_the_reference_stays_what_it_was():  # trap 28
     model = tiny_model(vocabulary=60, width=32, layers=2)
-    reference = frozen_copy(model)
+    reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
     made = learner(config(beta=0.1), model, reference)
     made.update(made.annotate(made.credit(collate(random_groups()))))
