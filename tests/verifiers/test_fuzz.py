@@ -1,0 +1,93 @@
+"""Mutated answers and soups of LaTeX: no exception, no hang, and the verdict is the answer's own.
+
+The default run tries 2,000; `pytest -m slow` tries 100,000.
+"""
+
+from random import Random
+
+import pytest
+
+from data import Problem
+from tests.verifiers.test_conventions import CONVENTIONS
+from verifiers import Verdict, VerifierPool, grade
+
+PIECES = [
+    *"0123456789+-*/^_=<>(){}[],.;:|&%$!'\"\\ \n\tabcixyzAB",
+    r"\frac", r"\sqrt", r"\left(", r"\right)", r"\pi", r"\infty", r"\cup", r"\begin{pmatrix}", r"\end{pmatrix}",
+    r"\text{", r"\boxed{", r"\sum", r"\int", r"\binom", r"\overline{", r"\pm", r"\times", " or ", " and ", "the answer is ", "**",
+    "<answer>", "</answer>", "<think>", "½", "∞", "²", "−", "…", "\x00", "\u202e", "👍",
+]  # fmt: skip
+
+
+def mutated(text: str, rng: Random) -> str:
+    """One to four edits: a piece put in, put in place of another, taken out, doubled, or moved to the end."""
+    for _ in range(rng.randint(1, 4)):
+        at, end = sorted((rng.randrange(len(text) + 1), min(len(text), rng.randrange(len(text) + 1))))
+        edits = (
+            text[:at] + rng.choice(PIECES) + text[at:],
+            text[:at] + rng.choice(PIECES) + text[at + 1 :],
+            text[:at] + text[end:],
+            text[:end] + text[at:],
+            text[:at] + text[end:] + text[at:end],
+        )
+        text = rng.choice(edits)[:400]
+    return text
+
+
+def soup(rng: Random) -> str:
+    return "".join(rng.choice(PIECES) for _ in range(rng.randint(1, 40)))
+
+
+def cases(number: int, seed: int) -> list[tuple[str, Problem]]:
+    """(response, problem): three mutations for every soup."""
+    rng = Random(seed)
+    golds = list(CONVENTIONS)
+    found = []
+    for index in range(number):
+        gold = rng.choice(golds)
+        right, wrong = CONVENTIONS[gold]
+        answer = soup(rng) if rng.random() < 0.25 else mutated(rng.choice([gold, *right, *wrong]), rng)
+        response = f"<think>a</think><answer>{answer}</answer>"
+        found.append((response, Problem(f"fuzz/{index}", "?", gold, "fuzz", "train")))
+    return found
+
+
+def check(number: int) -> None:
+    items = cases(number, seed=number)
+    with VerifierPool(workers=2, seconds=5.0) as pool:
+        scores = pool.score(items)
+        assert len(scores) == number
+        late = [item for item, score in zip(items, scores, strict=True) if score.verdict is Verdict.TIMED_OUT]
+        assert len(late) <= number / 1000, late[:3]
+        crashed = [item for item, score in zip(items, scores, strict=True) if score.verdict is Verdict.CRASHED]
+        assert len(crashed) <= number / 1000, crashed[:3]
+    order = list(range(number))
+    Random(1).shuffle(order)
+    some = order[: max(200, number // 10)]
+    with VerifierPool(workers=1, seconds=5.0) as pool:
+        again = pool.score([items[i] for i in some])
+    settled = {Verdict.TIMED_OUT, Verdict.CRASHED}
+    differing = [
+        items[i]
+        for i, score in zip(some, again, strict=True)
+        if not settled & {score.verdict, scores[i].verdict}
+        and (score.verdict, score.layer) != (scores[i].verdict, scores[i].layer)
+    ]
+    assert not differing, differing[:3]
+
+
+def test_two_thousand_mutations_and_soups():
+    check(2_000)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+def test_a_hundred_thousand_mutations_and_soups():
+    check(100_000)
+
+
+def test_the_easy_layers_survive_soups_in_this_process():
+    rng = Random(7)
+    for _ in range(200):
+        found = grade(soup(rng)[:12], "5")
+        assert found.verdict in set(Verdict)
