@@ -14,8 +14,9 @@ from verifiers import Verdict, VerifierPool, grade
 PIECES = [
     *"0123456789+-*/^_=<>(){}[],.;:|&%$!'\"\\ \n\tabcixyzAB",
     r"\frac", r"\sqrt", r"\left(", r"\right)", r"\pi", r"\infty", r"\cup", r"\begin{pmatrix}", r"\end{pmatrix}",
-    r"\text{", r"\boxed{", r"\sum", r"\int", r"\binom", r"\overline{", r"\pm", r"\times", " or ", " and ", "the answer is ", "**",
-    "<answer>", "</answer>", "<think>", "½", "∞", "²", "−", "…", "\x00", "\u202e", "👍",
+    r"\text{", r"\boxed{", r"\sum", r"\int", r"\binom", r"\overline{", r"\pm", r"\times",
+    " or ", " and ", "the answer is ",
+    "**", "<answer>", "</answer>", "<think>", "½", "∞", "²", "−", "…", "\x00", "\u202e", "👍",
 ]  # fmt: skip
 
 
