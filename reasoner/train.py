@@ -31,7 +31,7 @@ from reasoner.types import Group, Prompt, Sampling
 from verifiers import Verdict, VerifierPool
 
 _PROBED = 8  # prompts of a parity probe
-_EVAL_SAMPLES = 4  # of each selection problem, during training
+_EVAL_SAMPLES = 2  # of each selection problem, during training
 
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
