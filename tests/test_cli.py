@@ -59,7 +59,7 @@ def test_usage_errors_are_one_line_with_exit_status_two(capsys, arguments, messa
     [
         (["--model", "no/such/model"], None, "no model 'no/such/model'"),
         (["--data", "{file}"], [], "the file holds no problems"),
-        (["--data", "{file}"], [{"question": "1+1?"}], "line 1: no column for the answer"),
+        (["--data", "{file}"], [{"question": "1+1?"}], "line 1: no column 'answer'"),
         (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 questions is longer"),
         (["--data", "{file}.csv"], None, "unknown kind of file '.csv'"),
         (["--sampling.max_tokens", "512"], None, "leaves no room for a question"),

@@ -72,7 +72,7 @@ def test_figures_are_json_without_the_completions(found):
 def test_lengths_of_right_and_wrong(found):
     lengths = [len(c.token_ids) for group in found.groups for c in group.completions]
     assert found.response_tokens == pytest.approx(sum(lengths) / 12)
-    assert found.response_tokens_right == 7
+    assert found.response_tokens_right == 6
 
 
 def test_progress_is_told_and_chunks_change_nothing(pool, monkeypatch):

@@ -14,7 +14,7 @@ WEIGHTS = RewardWeights(1.0, 0.2)
 
 
 def group():
-    prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", "sums", 1), "Q 2+2?<think>", "<think>", (1, 2, 3))
+    prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", 1, "sums"), "Q 2+2?<think>", "<think>", (1, 2, 3))
     completions = (
         Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
         Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
