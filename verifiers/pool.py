@@ -11,7 +11,6 @@ import selectors
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import fields
 from math import ceil
 from types import TracebackType
 from typing import Any
@@ -70,8 +69,10 @@ class VerifierPool:
     def judge(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[Judgement]:
         """A judgement of each (prediction, gold), in order."""
         results = self._run("judge", [(*pair, known(rule)) for pair in pairs])
-        names = [field.name for field in fields(Judgement)]
-        return [Judgement(**{n: r[n] for n in names if n in r} | {"verdict": Verdict(r["verdict"])}) for r in results]
+        return [
+            Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""))
+            for r in results
+        ]
 
     def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair are one answer, for voting; a pair that takes too long is not."""

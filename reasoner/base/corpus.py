@@ -1,7 +1,7 @@
 """The corpus of the embedded base: generated documents, each a pure function of (seed, index).
 
-Two fifths of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often
-botched; the other half in textbook frames, where work is more common. The rest are drills of bare arithmetic. No
+Three tenths of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often
+botched; the others in textbook frames, where work is more common. The rest are drills of bare arithmetic. No
 document states a fact (data.arithmetic) or a countdown that belongs to the train, selection or held-out problems.
 """
 

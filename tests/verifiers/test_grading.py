@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Verdict, grade, score_response
 from verifiers.grading import _pool
 
 CHECKOUT = Path(__file__).parents[2]
-ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
 SCRIPT = f"""
 import sys
 from verifiers import grade, score_response
