@@ -76,6 +76,8 @@ class OptimConfig:
     lr: float = 1e-6
     # steps of linear warm-up
     warmup_steps: int = 5
+    # share of the steps, at the end, over which the learning rate falls linearly towards 0; 0 = it stays
+    decay_share: float = 0.0
     # AdamW's averaging factors
     beta1: float = 0.9
     # AdamW's second factor

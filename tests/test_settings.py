@@ -59,6 +59,8 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"algo.group": 1}, "algo.group is 1; it must be at least 2"),
         ({"steps": 0}, "steps is 0"),
         ({"optim.lr": 0.0}, "optim.lr is 0"),
+        ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
+        ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),

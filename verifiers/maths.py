@@ -46,11 +46,17 @@ def equivalent(gold: str, answer: str) -> Judgement:
     """Whether `answer` says what `gold` says. Not symmetric: the gold decides what was asked for."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
-    gold, answer = (canonical(boxed if (boxed := last_boxed(text)) is not None else text) for text in (gold, answer))
+    gold, answer = (canonical(_answer_part(text)) for text in (gold, answer))
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
     verdict, layer = _find(gold, answer, 0)
     return Judgement(verdict, layer, gold, answer)
+
+
+def _answer_part(text: str) -> str:
+    """The last box; without one, the formula that a sentence is about."""
+    boxed = last_boxed(text)
+    return prose.formula(text) if boxed is None else boxed
 
 
 def _find(gold: str, answer: str, depth: int) -> Finding:

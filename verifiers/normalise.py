@@ -40,11 +40,11 @@ _LATEX: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\\\$", r"\\dollar "),
         (r"(?<!\\)\\[()\[\]]|\$", " "),  # maths delimiters; `\\[` in a matrix is a line end
         (r"\\(?:left|right|middle|[bB]igg?[lrm]?)(?![a-zA-Z])\s*\.?", ""),
-        (r"\{,\}(?=\d)", ","),
+        (r"\{\s?,\s?\}(?=\d)|(?<=\d),\\!\s*(?=\d{3})", ","),
         (r"\\!|\\(?:displaystyle|textstyle|limits|nolimits)(?![a-zA-Z])", ""),
         (r"(?<!\\)\\[,;: ]|~|\\(?:quad|qquad|thinspace)(?![a-zA-Z])", " "),
         (r"\\[dtc]frac(?![a-zA-Z])", r"\\frac"),
-        (r"\\(?:mathrm|mathbf|mathit|mathsf|textbf|textit|textrm|textsf|mbox|operatorname|rm|bf)\s*\{", r"\\text{"),
+        (r"\\(?:math(?:rm|bf|it|sf)|text(?:bf|it|rm|sf|normal)|mbox|operatorname|rm|bf)\s*\{", r"\\text{"),
         (r"\\leqs?(?:lant)?(?![a-zA-Z])|<=", r"\\le "),
         (r"\\geqs?(?:lant)?(?![a-zA-Z])|>=", r"\\ge "),
         (r"\\neq(?![a-zA-Z])|!=", r"\\ne "),

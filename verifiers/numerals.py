@@ -21,7 +21,7 @@ _NUMBER = re.compile(
     rf"|(?P<decimal>{_DECIMAL})(?:\s?\\cdot\s?10\^\{{(?P<power>[-+]?\d+)\}}|[eE](?P<power2>[-+]?\d+))?"
     r")"
 )
-_PERCENT = re.compile(r"\s?(?:%|\\text\{(?:percent|per cent|%)\}|percent|per cent)")
+_PERCENT = re.compile(r"\s?(?:%|\\text\{\s?(?:percent(?:age)?|per cent|pct|%)\s?\}|percent(?:age)?|per cent|pct)")
 _MORE_WORDS = r"(?:[ /][A-Za-z]+){0,4}(?:\^\{\d\})?"
 _SET_UNIT = (
     r"\s?\\text\{[^{}]*\}(?:\^\{-?\d\}|\\cdot ?|/|\s|\\text\{[^{}]*\})*"

@@ -16,7 +16,30 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 _LEAD = re.compile(
     r"\b(?:is|are|equals|be|was|get|gives)\b\s*:?\s*|(?:\banswer|\bresult|\bsolution)\s*[:=]\s*", re.IGNORECASE
 )
+_LONGEST_UNIT = 4  # words that may follow a number and belong to it
+_JOINED = re.compile(r"\b(?:or|and|plus|minus|times|over)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
+
+
+# One formula between maths delimiters.
+_FORMULA = re.compile(
+    r"(?<!\\)\$\$([^$]+)\$\$|(?<!\\)\$([^$]+)(?<!\\)\$|(?<!\\)\\\[(.+?)(?<!\\)\\\]|(?<!\\)\\\((.+?)(?<!\\)\\\)",
+    re.DOTALL,
+)
+_AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
+
+
+def formula(text: str) -> str:
+    """The formula of a sentence that has one and, outside it, words alone: "Thus $x<3$." The text itself otherwise."""
+    text = _AFTERWORD.sub("", text)
+    found = list(_FORMULA.finditer(text))
+    if len(found) != 1:
+        return text
+    before, after = text[: found[0].start()], text[found[0].end() :]
+    is_sentence = _WORD.search(before) and re.match(r"[\s.!]*$|\s+(?:is|are)\b", after)
+    if not is_sentence or re.search(r"[\d\\=<>^+*/]", before + after) or _HEDGE.search(before + after):
+        return text
+    return next(filter(None, found[0].groups()))
 
 
 def words(text: str) -> list[str]:
@@ -36,6 +59,10 @@ def plain(text: str) -> str:
     lead = next(reversed(list(_LEAD.finditer(text))), None)
     if lead and text[lead.end() :].strip(" .}"):
         after = text[lead.end() :].strip()
-        return after if re.search(r"\d|\\", after) or not re.search(r"\d", text) else text[: lead.start()].strip()
+        if not re.search(r"\d|\\", after) and re.search(r"\d", text):
+            return text[: lead.start()].strip()
+        text = after
+        if len(words(text)) <= _LONGEST_UNIT or _JOINED.search(text):
+            return text
     numbers = _NUMBER.findall(text)
     return numbers[0].rstrip(",") if len(numbers) == 1 else text

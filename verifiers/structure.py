@@ -85,7 +85,8 @@ def _both_signs(text: str) -> list[str]:
 
 
 def _matrix(text: str) -> Shape | None:
-    found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", text, re.DOTALL)
+    inner = text[1:-1] if text[:1] in "([" and text[-1:] in ")]" else text
+    found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", inner.strip(), re.DOTALL)
     if not found:
         return None
     rows = [row.split("&") for row in found[2].split(r"\\") if row.strip()]
@@ -128,6 +129,9 @@ def _inequality(text: str) -> Shape | None:
         terms, relations = terms[::-1], [_MIRRORED[relation] for relation in relations[::-1]]
     if not relations or any(relation not in _SHUT for relation in relations):
         return None
+    if any(re.fullmatch(r"-[a-zA-Z]", term) for term in terms):  # -x < 2 is -2 < x
+        terms = [_negated(term) for term in terms[::-1]]
+        relations = relations[::-1]
     if len(terms) == 2:
         below = _is_letter(terms[0])
         terms = ["-\\infty", *terms] if below else [*terms, "\\infty"]
@@ -136,6 +140,12 @@ def _inequality(text: str) -> Shape | None:
         return None
     opening = "[" if relations[0] == r"\le" else "("
     return Shape((terms[0], terms[2]), order=True, brackets=opening + _SHUT[relations[1]])
+
+
+def _negated(text: str) -> str:
+    return (
+        text[1:] if text.startswith("-") else f"-({text.removeprefix('+')})" if re.search("[-+]", text) else f"-{text}"
+    )
 
 
 def _is_letter(text: str) -> bool:

@@ -192,8 +192,11 @@ class Learner:
         return loss
 
     def _lr(self) -> float:
-        """Linear warm-up, then constant."""
-        return self.cfg.optim.lr * min(1.0, (self.steps_done + 1) / max(1, self.cfg.optim.warmup_steps))
+        """Linear warm-up, then constant, then linear towards 0 over the last `decay_share` of the run."""
+        optim, steps = self.cfg.optim, self.cfg.steps
+        warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
+        left = (steps - self.steps_done) / max(1.0, optim.decay_share * steps) if optim.decay_share else 1.0
+        return optim.lr * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
 

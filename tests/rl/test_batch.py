@@ -122,6 +122,13 @@ def test_the_learning_rate_warms_up_in_a_straight_line_and_is_reported_as_it_was
     assert made.optimizer.param_groups[0]["lr"] == 0.01
 
 
+def test_the_learning_rate_falls_in_a_straight_line_over_the_last_share_of_the_run():
+    cfg = replace(config(lr=0.01), steps=6)
+    made = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
+    rates = [made.update(made.annotate(made.credit(collate(random_groups()))))["lr"] for _ in range(6)]
+    assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
+
+
 def test_an_unknown_weighting_is_refused_before_anything_is_sampled():
     with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
         resolve(AlgoConfig(weights="tokens"))

@@ -1,13 +1,10 @@
 r"""Pairs of gold and answer with the verdict they deserve. Every grading bug becomes a row here."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from data.gold import final_answer
 from data.registry import load
-from verifiers.extract import extract
 from verifiers.maths import equivalent
 from verifiers.rules import judge, same
 
@@ -243,45 +240,3 @@ def test_generated_golds_are_right_and_their_neighbours_wrong() -> None:
         if problem.verifier == "maths":
             assert equivalent(problem.answer, problem.answer).verdict == "correct"
             assert equivalent(problem.answer, str(int(problem.answer) + 1)).verdict == "wrong"
-
-
-def rows(name: str) -> list[dict]:
-    path = SHARED / name
-    if not path.is_file():
-        pytest.skip(f"needs {path.name}")
-    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-
-
-def test_agrees_with_all_5276_labels_of_gsm8k() -> None:
-    for row in rows("graded_outputs/gsm8k_gpt3_solutions.jsonl"):
-        answer = row["response"].rpartition("A: ")[2] if "A: " in row["response"] else ""
-        assert (equivalent(row["gold"], answer).verdict == "correct") == row["label"], (row["gold"], answer)
-
-
-def test_agrees_with_the_labels_of_math500() -> None:
-    differs = [
-        (row["gold"], row["pred"])
-        for row in rows("graded_outputs/math500_qwen3_pairs.jsonl")
-        if row["label"] is not None and (equivalent(row["gold"], row["pred"]).verdict == "correct") != row["label"]
-    ]
-    assert differs == [(r"(0,9) \cup (9,36)", r"(0, 36) \setminus \{9\}")]  # a set difference is not read yet
-
-
-def test_agrees_with_the_labels_of_800_math_responses() -> None:
-    differs = [
-        (row["gold"], answer)
-        for row in rows("graded_outputs/qwen25math_math100x8.jsonl")
-        for response, label in zip(row["responses"], row["labels"], strict=True)
-        if (equivalent(row["gold"], answer := extract(response, "lenient").answer or "").verdict == "correct") != label
-    ]
-    assert differs == [("10{,}000", "10000")]  # a fault of the label
-
-
-@pytest.mark.parametrize(
-    "name", ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
-)
-def test_benchmark_golds_are_right_against_themselves(name: str) -> None:
-    for row in rows(f"benchmarks/{name}.jsonl")[::7]:
-        gold = final_answer(row["answer"])
-        assert equivalent(gold, gold).verdict == "correct", gold
-        assert equivalent(gold, rf"The answer is $\boxed{{{gold}}}$.").verdict == "correct", gold
