@@ -15,18 +15,24 @@ from data.problem import Problem
 
 CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200
+EASY_TO_TRAIN_ON = 100  # of a family at level 1: soon all answers to those are right, and such a group teaches nothing
 _PATIENCE = 400  # indices in a row without a new question, after which a cell counts as exhausted
 
 
 def problems(split: str, limit: int | None = None) -> list[Problem]:
     """Distinct problems of a split, one family and level after the other in turn, so that every beginning is balanced.
 
-    At most 200 of a family and level: fewer where there are no more. ValueError for an unknown split.
+    At most 200 of a family and level, 100 of level 1 to train on; fewer where there are no more. ValueError for an
+    unknown split.
     """
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r} of generated problems; known are {', '.join(SPLITS)}")
     cells: list[Iterator[Problem]] = [
-        islice(_distinct(family, level, split), PROBLEMS_PER_CELL) for family, level in CELLS
+        islice(
+            _distinct(family, level, split),
+            EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else PROBLEMS_PER_CELL,
+        )
+        for family, level in CELLS
     ]
     return list(islice(_in_turn(cells), limit))
 

@@ -1,0 +1,36 @@
+"""The tests that others publish for their graders: where we say the same, and where we do not, and why."""
+
+from pathlib import Path
+
+import pytest
+
+from verifiers.maths import equivalent
+
+HERE = Path(__file__).parent
+GUIDE = (HERE.parents[1] / "docs" / "GRADING.md").read_text("utf-8")
+
+
+def cases() -> list[tuple[str, str, bool, str]]:
+    """(gold, answer, whether they call it right, why we do not: "" where we agree)."""
+    found, reason = [], ""
+    for line in (HERE / "published.txt").read_text("utf-8").splitlines():
+        if line.startswith(("# ", "? ")):
+            reason = line[2:] if line[0] == "?" else ""
+        elif line and not line.startswith("//"):
+            is_right = " !~ " not in line
+            gold, _, answer = line.replace("↵", "\n").partition(" ~ " if is_right else " !~ ")
+            found.append((gold, answer, is_right, reason))
+    return found
+
+
+@pytest.mark.parametrize(("gold", "answer", "is_right", "reason"), cases())
+def test_we_agree_or_say_why_not(gold: str, answer: str, is_right: bool, reason: str) -> None:
+    assert bool(equivalent(gold, answer)) is (is_right != bool(reason))
+
+
+def test_every_disagreement_stands_in_the_guide() -> None:
+    for gold, answer, _, reason in cases():
+        if reason:
+            assert reason in GUIDE
+            row = f"gold `{gold}`, answer `{answer}`".replace("\n", "↵").replace("|", "\\|")
+            assert row in GUIDE, row
