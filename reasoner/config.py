@@ -111,7 +111,7 @@ class VerifyConfig:
     # a response that takes longer is "timed_out" and its worker replaced
     seconds: float = 2.0
     # address space of a worker
-    memory_mib: int = 1024
+    memory_mib: int = 512
 
 
 @dataclass(frozen=True, slots=True)

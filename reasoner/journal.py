@@ -17,6 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from reasoner.terminal import clock, sparkline, visible
+
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
 METRICS: dict[str, str] = {
     "step": "steps done before this one",
@@ -181,18 +183,3 @@ class Journal:
             Text(f"pass@1 on selection problems after step  {selection}" if selection else ""),
             Text(f"a completion: {' '.join(visible(example).split())}", "dim", overflow="ellipsis", no_wrap=True),
         )
-
-
-def sparkline(values: list[float], width: int = 60) -> str:
-    """Values in [0, 1] as blocks, the last `width` of them."""
-    return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values[-width:])
-
-
-def clock(seconds: float) -> str:
-    """90 -> 1:30"""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
-
-
-def visible(text: str) -> str:
-    """Model text with nothing in it that a terminal would obey."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

@@ -9,6 +9,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
     "base": {
         "steps": 50,
         "optim.lr": 5e-4,
+        "optim.decay_share": 0.4,
         "optim.micro_batch_tokens": 4096,
         "algo.weights": "token",
         "sampling.max_tokens": 288,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from reasoner.aha import ReflectionRates, reflect
 from reasoner.evaluate import Evaluation
-from reasoner.journal import visible
 from reasoner.metrics import Estimate
+from reasoner.terminal import visible
 from reasoner.types import Group
 
 Row = tuple[str, str, str]  # what, before, after

@@ -155,8 +155,8 @@ def to_dict(config: Config) -> dict[str, object]:
 _LEAST: dict[str, float] = {
     "steps": 1, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0, "data.prompts_per_step": 1,
     "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0, "algo.epochs": 1,
-    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0, "optim.micro_batch_tokens": 1,
-    "engine.cpu_cache_gib": 1,
+    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
+    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1,
 }  # fmt: skip

@@ -117,8 +117,9 @@ def test_grade_reads_a_file_and_counts(capsys, tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
     out = capsys.readouterr().out.splitlines()
-    assert [line.split()[2] for line in out[:3]] == ["correct", "wrong", "malformed"]
-    assert out[-1] == "3 graded: 1 correct, 1 wrong, 1 malformed"
+    assert [line.split()[:2] for line in out[1:4]] == [["1", "correct"], ["2", "wrong"], ["3", "malformed"]]
+    assert out[5].startswith("3 graded, 1 right: 33.3 % [")
+    assert out[6] == "verdicts: 1 correct, 1 wrong, 1 malformed"
 
 
 def test_data_list_and_show(capsys):

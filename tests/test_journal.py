@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from reasoner.journal import METRICS, Journal, clock, read_evals, read_metrics, sparkline, visible
+from reasoner.journal import METRICS, Journal, read_evals, read_metrics
+from reasoner.terminal import clock, sparkline, visible
 
 LINE = {
     "reward/mean": 0.5, "correct": 0.4, "format": 0.9, "completions/mean_length": 30.0, "self_check": 0.1,

@@ -1,7 +1,7 @@
 """Grading from a plain script: no set-up, and nothing that a model wrote can hang or hurt the caller.
 
-Most answers are decided here at once. What needs algebra goes to one worker process under a clock and a memory limit,
-which starts when it is first needed and ends with the program.
+Most answers are decided here at once. What needs algebra goes to a worker process under a clock and a memory limit; a
+second one stands by for the time after a killing. They start when they are first needed and end with the program.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ def score_response(response: str, gold: str, rule: str = "maths", weights: Rewar
 @lru_cache(maxsize=1)
 def _pool(_process: int) -> VerifierPool:
     """This process's own: a fork must not share its parent's."""
-    pool = VerifierPool(workers=1, seconds=SECONDS)
+    pool = VerifierPool(workers=2, seconds=SECONDS, preload=True)
     atexit.register(pool.close)
     return pool

@@ -22,6 +22,7 @@ from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, rewarded
 from verifiers.rules import known
 from verifiers.score import Judgement, Score, Verdict
 
+MEMORY_MIB = 512  # of address space
 MAX_BATCH = 32  # items sent to a worker at once
 MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
 MAX_FAILED_STARTS = 3  # in a row, after which the fault is not an item's
@@ -30,9 +31,16 @@ Item = tuple[str, str, str]
 
 
 class VerifierPool:
-    """A context manager; workers start when there is something to grade. For any thread; calls take turns."""
+    """A context manager. For any thread; calls take turns.
 
-    def __init__(self, workers: int = 1, seconds: float = 2.0, memory_mib: int = 1024) -> None:
+    Workers start when there is something to grade, and import the algebra libraries when an item needs them. With
+    `preload` all start at once with the libraries, and so does the successor of one that was killed: with two workers,
+    one is ready while the other is replaced.
+    """
+
+    def __init__(
+        self, workers: int = 1, seconds: float = 2.0, memory_mib: int = MEMORY_MIB, *, preload: bool = False
+    ) -> None:
         for name, value, least in (("workers", workers, 1), ("seconds", seconds, 0.1), ("memory_mib", memory_mib, 256)):
             if value < least:
                 raise ValueError(f"{name} is {value}; it must be at least {least}")
@@ -44,6 +52,10 @@ class VerifierPool:
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
         self._is_open = True
+        self._preload = preload
+        if preload:
+            for place in range(workers):
+                self._start(place)
 
     def score(
         self,
@@ -70,7 +82,7 @@ class VerifierPool:
         """A judgement of each (prediction, gold), in order."""
         results = self._run("judge", [(*pair, known(rule)) for pair in pairs])
         return [
-            Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""))
+            Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""), r["seconds"])
             for r in results
         ]
 
@@ -142,7 +154,7 @@ class VerifierPool:
                 work.timed_out(list(worker.owed), self._limits[0])
 
     def _start(self, place: int) -> WorkerProcess:
-        worker = self._workers[place] = WorkerProcess(*self._limits)
+        worker = self._workers[place] = WorkerProcess(*self._limits, preload=self._preload)
         self._selector.register(worker.output, selectors.EVENT_READ, place)
         return worker
 
@@ -161,6 +173,8 @@ class VerifierPool:
         worker.kill()
         if self._failed_starts == MAX_FAILED_STARTS:
             raise RuntimeError(f"grading workers do not start: {complaint}")
+        if self._preload:
+            self._start(place)
 
 
 class _Work:

@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 class WorkerProcess:
     """One child. `owed` are the numbers of the items sent and not answered; the first of them is in hand."""
 
-    def __init__(self, seconds: float, memory_mib: int) -> None:
+    def __init__(self, seconds: float, memory_mib: int, *, preload: bool = False) -> None:
         self.owed: deque[int] = deque()
         self.is_ready = False
         self._seconds = seconds
@@ -34,7 +34,7 @@ class WorkerProcess:
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  what it writes before it is ready
         # A new program, never a fork of this process: it may have threads. Found wherever we were started from.
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "verifiers.worker", str(seconds), str(memory_mib)],
+            [sys.executable, "-m", "verifiers.worker", str(seconds), str(memory_mib), *["preload"] * preload],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._complaints,

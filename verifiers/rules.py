@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
 
 from verifiers import countdown, maths
 from verifiers.score import Judgement, Verdict
@@ -18,7 +20,9 @@ def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
 
     ValueError for an unknown rule, and for a gold that the rule cannot use.
     """
-    return RULES[known(rule)](gold, prediction)
+    start = perf_counter()
+    found = RULES[known(rule)](gold, prediction)
+    return replace(found, seconds=perf_counter() - start)
 
 
 def same(left: str, right: str, rule: str = "maths") -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -28,6 +28,7 @@ class Judgement:
     layer: str  # which layer decided: "identical", "rational", "numeric", "structure", "math-verify", ...
     gold_form: str = ""  # normal forms, as compared
     answer_form: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
     def __bool__(self) -> bool:
         return self.verdict is Verdict.CORRECT

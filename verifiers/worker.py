@@ -1,4 +1,4 @@
-"""The child's side of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB` reads batches and answers item by item.
+"""The child's side of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` answers batches item by item.
 
 In, one JSON line a batch: {"task": name, "items": [[argument, ...], ...]}. Out, one JSON line an event: {"ready": true}
 once, {"loading": true or false} around the import of the algebra libraries, {"result": ...} for each item in order; all
@@ -40,10 +40,12 @@ def _judge(prediction: str, gold: str, rule: str) -> dict[str, Any]:
 TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": same}
 
 
-def serve(seconds: float, memory_mib: int) -> None:
+def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
     """Answer batches until the parent closes our standard input, or is gone."""
     send = _private_channel()
     _limit(memory_mib)
+    if preload:
+        symbolic.warm_up()
 
     def loading(begins: bool) -> None:
         send(loading=begins)
@@ -94,4 +96,4 @@ def _alarm(seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    serve(float(sys.argv[1]), int(sys.argv[2]))
+    serve(float(sys.argv[1]), int(sys.argv[2]), preload=sys.argv[3:] == ["preload"])

@@ -1,15 +1,22 @@
-"""Mutated answers and soups of LaTeX: no exception, no hang, and the verdict is the answer's own.
+"""Mutated answers, soups of LaTeX and any text at all: no exception, no hang, and the verdict is the answer's own.
 
 The default run tries 2,000; `pytest -m slow` tries 100,000.
 """
 
+from contextlib import suppress
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
-from verifiers import Verdict, VerifierPool, grade
+from verifiers import Verdict, VerifierPool, extract, grade
+from verifiers.extract import EXTRACTORS
+from verifiers.maths import Undecided, without_algebra
+from verifiers.normalise import canonical
+from verifiers.rules import judge
 
 PIECES = [
     *"0123456789+-*/^_=<>(){}[],.;:|&%$!'\"\\ \n\tabcixyzAB",
@@ -85,6 +92,20 @@ def test_two_thousand_mutations_and_soups():
 @pytest.mark.timeout(7200)
 def test_a_hundred_thousand_mutations_and_soups():
     check(100_000)
+
+
+TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
+
+
+@given(TEXTS, st.sampled_from(sorted(CONVENTIONS)))
+@settings(max_examples=300, deadline=None)
+def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, gold: str):
+    with without_algebra(), suppress(Undecided):
+        assert judge(text, gold).verdict in set(Verdict)
+    assert judge(text, "(1+2)*8", "countdown").verdict in set(Verdict)
+    assert len(canonical(text)) <= 40 * len(text)
+    for policy in EXTRACTORS:
+        extract(f"<think>{text}</think><answer>{text}</answer>", policy)
 
 
 def test_the_easy_layers_survive_soups_in_this_process():
