@@ -30,7 +30,7 @@ METRICS: dict[str, str] = {
     "self_check": "share of completions that check their own working (rule: reasoner.aha)",
     "caught": "of the wrong claims in completions that check themselves, the share found and mended",
     "frac_reward_zero_std": "share of groups whose rewards are all equal",
-    "grading/failed": "share of completions whose grading timed out or crashed",
+    "grading/failed": "share of completions whose grading timed out, crashed or was refused",
     "loss": "the loss; on-policy its value says little, its gradient everything",
     "kl": "mean estimate of KL(policy || reference) per token, in nats",
     "entropy": "mean entropy of the policy per token, in nats",

@@ -31,6 +31,7 @@ from reasoner.types import Group, Prompt, Sampling
 from verifiers import Verdict, VerifierPool
 
 _PROBED = 8  # prompts of a parity probe
+_FAILED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # no verdict on the answer itself
 _EVAL_SAMPLES = 2  # of each selection problem, during training
 
 
@@ -143,7 +144,7 @@ def summarise(groups: Sequence[Group]) -> dict[str, float]:
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "self_check": reflection.checks,
         "frac_reward_zero_std": sum(group.is_flat for group in groups) / len(groups),
-        "grading/failed": sum(s.verdict in (Verdict.TIMED_OUT, Verdict.CRASHED) for s in scores) / size,
+        "grading/failed": sum(s.verdict in _FAILED for s in scores) / size,
     }
     return found if reflection.caught_share is None else found | {"caught": reflection.caught_share}
 
