@@ -88,6 +88,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
     )
 )
+_BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+(?![A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
 # Whole answers with many names.
 _WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
@@ -113,6 +114,7 @@ def canonical(text: str) -> str:
     for fence in ("**", "__", "``", "`", "*"):
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()
+    text = _BOLD.sub(r"\1", text)
     text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ]+", lambda run: "^{" + run[0].translate(_SUPERSCRIPTS) + "}", text)
     text = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: "_{" + run[0].translate(_SUBSCRIPTS) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS))
@@ -138,5 +140,5 @@ def key(text: str) -> str:
     """What canonical texts share that say the same thing in the same way: no quotes, words in small letters."""
     text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
     if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
-        text = text.casefold()
+        text = text.casefold().removeprefix("the ")
     return _ONE_IN_BRACKETS.sub(lambda match: match[1] or match[2], text)

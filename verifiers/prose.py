@@ -16,6 +16,7 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 _LEAD = re.compile(
     r"\b(?:is|are|equals|be|was|get|gives)\b\s*:?\s*|(?:\banswer|\bresult|\bsolution)\s*[:=]\s*", re.IGNORECASE
 )
+_LABEL = re.compile(r"^#{2,}\s*|^(?:the )?(?:final )?(?:answer|result|solution)\s*[:=]\s*(?=\S)", re.IGNORECASE)
 _LONGEST_UNIT = 4  # words that may follow a number and belong to it
 _JOINED = re.compile(r"\b(?:or|and|plus|minus|times|over)\b", re.IGNORECASE)
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
@@ -54,6 +55,7 @@ def hedges(text: str, gold: str) -> bool:
 
 def plain(text: str) -> str:
     """The answer that a sentence states: what follows its last "is", or else its only number; or else the text."""
+    text = _LABEL.sub("", text)
     if len(words(text)) < 2:
         return text
     lead = next(reversed(list(_LEAD.finditer(text))), None)

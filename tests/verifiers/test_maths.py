@@ -82,6 +82,12 @@ y=2x+1 ~ 2x+1
 y=2x+1 ~ 2x-y+1=0
 3x-5y=7 ~ 6x-10y=14
 I_{\max }=\frac{q_{0}}{\sqrt{2 L C}} ~ \frac{ q_{0} }{ \sqrt{2 C L}  }
+42 ~ Answer: 42
+42 ~ #### 42
+42 ~ The product is **42**.
+1.5 ~ Solution: $x = \frac{3}{2}$
+x<3 ~ Therefore $x < 3$ is the solution.
+120 ~ Final Answer: The final answer is 120. I hope it is correct.
 # several values
 1,2 ~ 2, 1
 1, 2, 3 ~ 1, 2, and 3
@@ -102,12 +108,15 @@ x \in [1,2] ~ [1, 2]
 \begin{pmatrix}1\\2\end{pmatrix} ~ \begin{bmatrix} 1 \\ 2 \end{bmatrix}
 \langle 1,2\rangle ~ (1,2)
 5 ~ \{5\}
+x<2 ~ -x > -2
+x \ge -\frac12 ~ \frac{1}{2} \ge -x
 # words
 \text{Evelyn} ~ evelyn
 no solution ~ \emptyset
 None ~ no real solutions
 (C) ~ C
 \text{(C)} ~ C
+the derivative ~ derivative
 # algebra
 x^2+2x+1 ~ (x+1)^2
 \frac{\sqrt{2}}{2} ~ \frac{1}{\sqrt{2}}
@@ -167,6 +176,9 @@ WRONG = table(
 \begin{pmatrix}1\\2\end{pmatrix} ~ \begin{pmatrix}2\\1\end{pmatrix}
 a<b<c ~ a<c<b
 5 ~ \{5,6\}
+x<2 ~ -x < -2
+x<3 ~ Not $x < 3$ is the solution.
+3 ~ Either $3$ or the other one.
 # units, bases
 5 \text{ cm} ~ 5 m
 5 cm ~ 5 inches
