@@ -2,7 +2,7 @@
 REASONER = .venv/bin/reasoner
 PYTHON = .venv/bin/python
 
-.PHONY: train test check docs clean setup
+.PHONY: train test check coverage docs clean setup
 train: setup
 	$(REASONER) train --model base
 test: setup
@@ -11,6 +11,8 @@ check: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
+coverage: setup
+	$(PYTHON) -m pytest -q --cov tests/verifiers
 docs: setup
 	$(PYTHON) -m reasoner.settings > docs/config.md
 setup:
