@@ -52,7 +52,8 @@ def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
         if index - last_new > _PATIENCE:
             return
         drawn = draft(family, level, split, index)
-        key = (drawn.steps, drawn.numbers, drawn.target)  # the wording and the names do not make a new problem
+        # The wording and the names make a new problem to train on, but not one to measure by.
+        key = (drawn.question,) if split == "train" else (drawn.steps, drawn.numbers, drawn.target)
         if key in seen:
             continue
         seen.add(key)

@@ -1,5 +1,7 @@
 """The generated problems: pure functions of their place, distinct, and kept apart."""
 
+from collections import Counter
+
 import pytest
 
 from data.arithmetic import split_of_step
@@ -17,14 +19,22 @@ def test_every_beginning_is_balanced_over_families_and_levels():
 
 
 def test_no_problem_stands_twice_or_in_two_splits():
-    seen: set[tuple] = set()
-    for split in ("train", "selection", "heldout"):
+    calculations: dict[str, list[tuple]] = {"train": [], "selection": [], "heldout": []}
+    for split, found in calculations.items():
         for problem in problems(split):
             family, level, index = problem.id.split("/")[-1].split("-")
             drawn = draft(family, int(level), split, int(index))
-            key = (family, drawn.steps, drawn.numbers, drawn.target)
-            assert key not in seen
-            seen.add(key)
+            found.append((family, drawn.steps, drawn.numbers, drawn.target))
+    for split in ("selection", "heldout"):
+        assert len(set(calculations[split])) == len(calculations[split])
+    assert not set(calculations["train"]) & {*calculations["selection"], *calculations["heldout"]}
+    assert not set(calculations["selection"]) & set(calculations["heldout"])
+    assert len({problem.question for problem in problems("train")}) == len(problems("train"))
+
+
+def test_every_family_is_trained_on_alike_and_level_1_half_as_often():
+    counts = Counter((problem.subject, problem.level) for problem in problems("train"))
+    assert counts == {(family, level): 100 if level == 1 else 200 for family, level in CELLS}
 
 
 def test_a_held_out_problem_needs_a_calculation_that_no_other_split_may_use():
