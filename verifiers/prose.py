@@ -7,7 +7,7 @@ import re
 _HEDGES = (
     "not", "neither", "nor", "maybe", "perhaps", "possibly", "probably", "either", "guess", "unsure", "unknown",
     "think", "could", "might", "cannot", "can't", "isn't", "unless", "depends", "wrong", "incorrect", "about", "around",
-    "roughly", "approximately", "but",
+    "roughly", "approximately", "but", "false", "never", "untrue",
 )  # fmt: skip
 _HEDGE = re.compile(rf"\b(?:{'|'.join(_HEDGES)})\b", re.IGNORECASE)
 _COMMAND = re.compile(r"\\(?:text\b|[a-zA-Z]+)")
@@ -18,7 +18,14 @@ _LEAD = re.compile(
 )
 _LABEL = re.compile(r"^#{2,}\s*|^(?:the )?(?:final )?(?:answer|result|solution)\s*[:=]\s*(?=\S)", re.IGNORECASE)
 _LONGEST_UNIT = 4  # words that may follow a number and belong to it
-_JOINED = re.compile(r"\b(?:or|and|plus|minus|times|over)\b", re.IGNORECASE)
+# A number beside one of these is not what the sentence states, but something that it is measured by.
+_RELATIVE = re.compile(
+    r"\b(?:or|and|plus|minus|times|over|divided|less|more|least|most|fewer|greater|smaller|larger|than|after|before|between"
+    r"|beyond|above|below|under|up to|until|within|exceeds?|except|twice|half|double|triple|squared?|cubed?|roots?"
+    r"|powers?|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything|something|options?"
+    r"|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
 
 
@@ -27,6 +34,7 @@ _FORMULA = re.compile(
     r"(?<!\\)\$\$([^$]+)\$\$|(?<!\\)\$([^$]+)(?<!\\)\$|(?<!\\)\\\[(.+?)(?<!\\)\\\]|(?<!\\)\\\((.+?)(?<!\\)\\\)",
     re.DOTALL,
 )
+_CALCULATION = re.compile(r"[\d\\=<>^+*/]")
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
 
 
@@ -38,7 +46,8 @@ def formula(text: str) -> str:
         return text
     before, after = text[: found[0].start()], text[found[0].end() :]
     is_sentence = _WORD.search(before) and re.match(r"[\s.!]*$|\s+(?:is|are)\b", after)
-    if not is_sentence or re.search(r"[\d\\=<>^+*/]", before + after) or _HEDGE.search(before + after):
+    around = f"{before} {after}"
+    if not is_sentence or any(sign.search(around) for sign in (_CALCULATION, _HEDGE, _RELATIVE)):
         return text
     return next(filter(None, found[0].groups()))
 
@@ -62,9 +71,9 @@ def plain(text: str) -> str:
     if lead and text[lead.end() :].strip(" .}"):
         after = text[lead.end() :].strip()
         if not re.search(r"\d|\\", after) and re.search(r"\d", text):
-            return text[: lead.start()].strip()
+            return text if _RELATIVE.search(after) else text[: lead.start()].strip()
         text = after
-        if len(words(text)) <= _LONGEST_UNIT or _JOINED.search(text):
+        if len(words(text)) <= _LONGEST_UNIT:
             return text
     numbers = _NUMBER.findall(text)
-    return numbers[0].rstrip(",") if len(numbers) == 1 else text
+    return numbers[0].rstrip(",") if len(numbers) == 1 and not _RELATIVE.search(text) else text
