@@ -44,8 +44,10 @@ def integers(low: int, high: int, number: int, seed: int) -> Pairs:
 def from_file(path: Path, limit: int = 500) -> Pairs:
     golds = [final_answer(str(json.loads(line)["answer"])) for line in path.read_text().splitlines()[:limit]]
     kept = [gold for gold in golds if gold]
-    right = [(rf"$\boxed{{{gold}}}$".replace("frac", "dfrac"), gold) for gold in kept]
-    return right + list(zip(kept[1:] + kept[:1], kept, strict=True))
+    pairs: Pairs = []
+    for gold, neighbour in zip(kept, kept[1:] + kept[:1], strict=True):  # a gold's answers together, as in training
+        pairs += [(rf"$\boxed{{{gold}}}$".replace("frac", "dfrac"), gold), (neighbour, gold)]
+    return pairs
 
 
 def ours(pairs: Pairs) -> int:
@@ -80,16 +82,18 @@ def rate(run: Callable[[Pairs], int], pairs: Pairs) -> tuple[float, int]:
 
 
 def pooled(pairs: Pairs, workers: int) -> float:
-    """Responses a second through that many worker processes."""
+    """Responses a second through that many worker processes, which have the libraries but have seen no answer."""
     items = [
         (f"<think>a</think><answer>{prediction}</answer>", Problem("", "", gold, "", "")) for prediction, gold in pairs
     ]
-    with VerifierPool(workers=workers, seconds=10) as pool:
-        pool.score(items)
-        began = time.perf_counter()
-        for _ in range(ROUNDS):
+    best = 0.0
+    for _ in range(ROUNDS):
+        with VerifierPool(workers=workers, seconds=10, preload=True) as pool:
+            time.sleep(5)  # until all of them are ready
+            began = time.perf_counter()
             pool.score(items)
-        return ROUNDS * len(items) / (time.perf_counter() - began)
+            best = max(best, len(items) / (time.perf_counter() - began))
+    return best
 
 
 def main(paths: list[Path]) -> None:

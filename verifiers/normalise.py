@@ -11,7 +11,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-_PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_PLAIN_NUMBER = re.compile(r"\$?(-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)\$?")  # most answers: nothing to rewrite
 
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ", "0123456789+-()n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
@@ -109,8 +109,8 @@ _TEXT = re.compile(r"\\text\s*\{\s*([^{}]*?)\s*\}")
 def canonical(text: str) -> str:
     """The one spelling of an answer. Never raises; a text that is no mathematics stays readable."""
     text = text.strip().rstrip("\\").rstrip()
-    if _PLAIN_NUMBER.fullmatch(text):
-        return text
+    if number := _PLAIN_NUMBER.fullmatch(text):
+        return number[1]
     for fence in ("**", "__", "``", "`", "*"):
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()

@@ -40,8 +40,9 @@ _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNO
 
 def formula(text: str) -> str:
     """The formula of a sentence that has one and, outside it, words alone: "Thus $x<3$." The text itself otherwise."""
-    text = _AFTERWORD.sub("", text)
-    found = list(_FORMULA.finditer(text))
+    if "hope" in text:
+        text = _AFTERWORD.sub("", text)
+    found = list(_FORMULA.finditer(text)) if "$" in text or "\\" in text else []
     if len(found) != 1:
         return text
     before, after = text[: found[0].start()], text[found[0].end() :]

@@ -16,8 +16,8 @@ from zlib import crc32
 
 from verifiers.score import Verdict
 
-DIGITS = 60  # of the values compared
-_AGREE = 10**-40  # relative; two different numbers of the size that answers have do not come so close by chance
+DIGITS = 150  # of the values compared, where they are not rational
+_AGREE = 10**-120  # relative; e^{200} and e^{200}+1 differ by more
 _POINTS = 4  # random points at which two expressions must agree; half of them negative
 _ALLOWED = re.compile(r"[\w\s\\{}()\[\]+\-*/^=<>|.,!&']*", re.ASCII)
 
@@ -104,6 +104,8 @@ def _equal_values(gold: Any, answer: Any) -> bool | None:
         return _proportional(gold.lhs - gold.rhs, answer.lhs - answer.rhs)
     if not (isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr)):
         return None
+    if (difference := gold - answer).is_Rational:
+        return bool(difference == 0)
     symbols = gold.free_symbols | answer.free_symbols
     pairs = [(_value_at(gold, point), _value_at(answer, point)) for point in _points(symbols)]
     known = [(left, right) for left, right in pairs if left is not None and right is not None]
@@ -138,17 +140,20 @@ def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
 
 
 def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
-    """The value to 60 digits, or None where there is none (a pole, an unknown function)."""
+    """The value, exact where it is rational, else to 150 digits; None where there is none (a pole, say)."""
     sympy = _libraries().sympy
-    value = sympy.N(expression.xreplace(point), DIGITS)
+    value = expression.xreplace(point)
+    if value.is_Rational:
+        return value
+    value = sympy.N(value, DIGITS, maxn=2 * DIGITS)
     if not value.is_number or value.has(sympy.nan, sympy.zoo):
         return None
     return value
 
 
 def _agree(left: Any, right: Any) -> bool:
-    if left == right:
-        return True
+    if left == right or (left.is_Rational and right.is_Rational):
+        return bool(left == right)
     if left.is_infinite or right.is_infinite:
         return False
     scale = max(abs(left), abs(right))
