@@ -82,17 +82,23 @@ def rate(run: Callable[[Pairs], int], pairs: Pairs) -> tuple[float, int]:
 
 
 def pooled(pairs: Pairs, workers: int) -> float:
-    """Responses a second through that many worker processes, which have the libraries but have seen no answer."""
+    """Responses a second through that many worker processes: of the second half, when each has graded the first.
+
+    (A parser of LaTeX learns: its first few hundred expressions take longer, in every process.)
+    """
     items = [
         (f"<think>a</think><answer>{prediction}</answer>", Problem("", "", gold, "", "")) for prediction, gold in pairs
     ]
+    first, second = items[: len(items) // 2], items[len(items) // 2 :]
     best = 0.0
     for _ in range(ROUNDS):
         with VerifierPool(workers=workers, seconds=10, preload=True) as pool:
             time.sleep(5)  # until all of them are ready
+            for item in first:
+                pool.score([item] * workers)
             began = time.perf_counter()
-            pool.score(items)
-            best = max(best, len(items) / (time.perf_counter() - began))
+            pool.score(second)
+            best = max(best, len(second) / (time.perf_counter() - began))
     return best
 
 
