@@ -12,7 +12,7 @@ check: setup
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m mypy
 coverage: setup
-	$(PYTHON) -m pytest -q --cov tests/verifiers
+	$(PYTHON) -m pytest -q --cov=verifiers tests/verifiers
 docs: setup
 	$(PYTHON) -m reasoner.settings > docs/config.md
 setup:

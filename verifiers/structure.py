@@ -46,6 +46,8 @@ def shape(text: str) -> Shape | None:
     is_set = braces is not None and r"\}" not in braces[1]
     pieces = split(braces[1]) if braces is not None and is_set else _pieces(text)
     parts = tuple(dict.fromkeys(part for piece in pieces for part in _both_signs(piece)))
+    if len(parts) == 1 < len(pieces) and not is_set:  # 2,2 says more than 2: a double root, say
+        parts = tuple(pieces)
     if is_set or len(parts) > 1:
         return Shape(parts, order=False)
     return _inequality(text) or _bracketed(text)

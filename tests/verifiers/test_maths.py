@@ -110,6 +110,7 @@ x \in [1,2] ~ [1, 2]
 5 ~ \{5\}
 x<2 ~ -x > -2
 x \ge -\frac12 ~ \frac{1}{2} \ge -x
+2,2 ~ 2, 2
 # words
 \text{Evelyn} ~ evelyn
 no solution ~ \emptyset
@@ -196,6 +197,8 @@ a<b<c ~ a<c<b
 x<2 ~ -x < -2
 x<3 ~ Not $x < 3$ is the solution.
 3 ~ Either $3$ or the other one.
+2 ~ 2,2
+2,2 ~ 2
 # units, bases
 5 \text{ cm} ~ 5 m
 5 cm ~ 5 inches
