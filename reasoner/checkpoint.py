@@ -15,6 +15,7 @@ import shutil
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
@@ -26,25 +27,49 @@ def folder(run_dir: Path, step: int) -> Path:
 
 
 def save(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int) -> Path:
-    """Write the checkpoint after `step` steps and remove all but the `keep` newest."""
+    """Write the checkpoint after `step` steps and remove all but the `keep` newest.
+
+    OSError, with nothing left behind, where it cannot be written.
+    """
     path = folder(run_dir, step)
     beside = path.with_name(path.name + ".partial")
     shutil.rmtree(beside, ignore_errors=True)
-    (beside / "trainer").mkdir(parents=True)
-    learner.policy.save_pretrained(beside)
-    tokenizer.save_pretrained(beside)
-    names = [name for name, _ in learner.policy.named_parameters()]
-    states = learner.optimizer.state_dict()["state"]
-    tensors = {f"{names[i]}.{key}": value for i, kept in states.items() for key, value in kept.items()}
-    save_file(
-        {name: tensor.contiguous() for name, tensor in tensors.items()}, beside / "trainer" / "optimizer.safetensors"
-    )
-    (beside / "trainer" / "state.json").write_text(json.dumps({"steps_done": learner.steps_done}) + "\n")
+    try:
+        _write(beside, learner, tokenizer)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise OSError(f"cannot write {path}: {error}") from error
     shutil.rmtree(path, ignore_errors=True)
     beside.rename(path)
     for old in saved(run_dir)[: -max(1, keep)]:
         shutil.rmtree(old)
     return path
+
+
+def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> None:
+    (path / "trainer").mkdir(parents=True)
+    learner.policy.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    names = [name for name, _ in learner.policy.named_parameters()]
+    states = learner.optimizer.state_dict()["state"]
+    tensors = {f"{names[i]}.{key}": value for i, kept in states.items() for key, value in kept.items()}
+    save_file(
+        {name: tensor.contiguous() for name, tensor in tensors.items()}, path / "trainer" / "optimizer.safetensors"
+    )
+    (path / "trainer" / "state.json").write_text(json.dumps({"steps_done": learner.steps_done}) + "\n")
+
+
+def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
+    """OSError where the disk has no room for the checkpoints: weights and two averages in 4 bytes each, one more than
+    are kept.
+    """
+    needed = 12 * sum(parameter.numel() for parameter in learner.policy.parameters()) * (keep + 1)
+    there = next(folder for folder in (run_dir, *run_dir.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise OSError(
+            f"no space: the checkpoints of {run_dir} need {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} are free"
+        )
 
 
 def saved(run_dir: Path) -> list[Path]:

@@ -64,6 +64,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     learner = Learner(policy, reference, algorithm, cfg)
     start = checkpoint.load(start_from, learner) if resuming else 0
 
+    checkpoint.check_room(run_dir, learner, keep=cfg.run.keep)
     store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
     announce(cfg, policy, prompts, run_dir, start)
     sampling = Sampling(

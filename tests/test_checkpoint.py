@@ -1,12 +1,14 @@
 """Checkpoints are model folders, whole or not there."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from reasoner.checkpoint import last, save
+from reasoner.checkpoint import check_room, last, save
 from reasoner.rl.batch import collate
 from tests.rl.toys import config, learner, random_groups
 from tests.tiny import tiny_model, tiny_tokenizer
@@ -52,3 +54,20 @@ def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
     weights = dict(made.weights())
     assert {name for name, _ in made.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
     assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
+
+
+def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_written(tmp_path, monkeypatch):
+    made = trained()
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match=r"no space: the checkpoints of .*run need \d+ MiB, and 0 are free"):
+        check_room(tmp_path / "not" / "yet" / "run", made, keep=2)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    check_room(tmp_path / "run", made, keep=2)
+
+    def full(*_args: object) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("reasoner.checkpoint.save_file", full)
+    with pytest.raises(OSError, match="cannot write .*step-000003: No space left on device"):
+        save(tmp_path, 3, made, tiny_tokenizer(), keep=2)
+    assert list((tmp_path / "checkpoints").iterdir()) == []

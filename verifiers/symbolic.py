@@ -142,11 +142,13 @@ def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
 def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
     """The value, exact where it is rational, else to 150 digits; None where there is none (a pole, say)."""
     sympy = _libraries().sympy
-    value = expression.xreplace(point)
+    # The letter of an integral, a sum or a limit is bound, and `subs` knows it; `xreplace` is quicker.
+    binders = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative)
+    value = expression.subs(point) if expression.has(*binders) else expression.xreplace(point)
     if value.is_Rational:
         return value
     value = sympy.N(value, DIGITS, maxn=2 * DIGITS)
-    if not value.is_number or value.has(sympy.nan, sympy.zoo):
+    if not value.is_number or value.has(sympy.nan, sympy.zoo, *binders):
         return None
     return value
 

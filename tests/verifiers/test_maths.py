@@ -119,6 +119,7 @@ None ~ no real solutions
 \text{(C)} ~ C
 the derivative ~ derivative
 # algebra
+x \int_0^1 x^2 dx ~ \frac{x}{3}
 x^2+2x+1 ~ (x+1)^2
 \frac{\sqrt{2}}{2} ~ \frac{1}{\sqrt{2}}
 2+3i ~ 3i+2
