@@ -68,6 +68,6 @@ def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_w
         raise SafetensorError("No space left on device")
 
     monkeypatch.setattr("reasoner.checkpoint.save_file", full)
-    with pytest.raises(OSError, match="cannot write .*step-000003: No space left on device"):
+    with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
         save(tmp_path, 3, made, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []

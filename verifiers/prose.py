@@ -50,7 +50,7 @@ def formula(text: str) -> str:
     around = f"{before} {after}"
     if not is_sentence or any(sign.search(around) for sign in (_CALCULATION, _HEDGE, _RELATIVE)):
         return text
-    return next(filter(None, found[0].groups()))
+    return str(next(filter(None, found[0].groups())))
 
 
 def words(text: str) -> list[str]:
