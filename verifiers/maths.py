@@ -59,7 +59,14 @@ def _answer_part(text: str) -> str:
     return prose.formula(text) if boxed is None else boxed
 
 
+_LETTER = re.compile(r"[^\W\d_]")
+
+
 def _find(gold: str, answer: str, depth: int) -> Finding:
+    if gold == answer:
+        return Verdict.CORRECT, "identical"
+    if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
+        return finding  # most answers: numbers, with no words to look into
     if key(gold) == key(answer):
         return Verdict.CORRECT, "identical"
     if prose.hedges(answer, gold):

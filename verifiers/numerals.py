@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from verifiers.limits import MAX_DIGITS
+
 _INTEGER = r"\d{1,3}(?:,\d{3})+(?!\d)|\d+"
 _DECIMAL = rf"(?:{_INTEGER})?\.\d+|(?:{_INTEGER})\.?"
 _SIGNED = rf"[-+]?\s?(?:{_DECIMAL})"
@@ -71,6 +73,8 @@ class Numeral:
 @lru_cache(maxsize=4096)
 def numeral(text: str) -> Numeral | None:
     """The number that a canonical text is, unit included, or None where it is anything else (undone arithmetic too)."""
+    if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit():
+        return Numeral(Fraction(int(text)))
     text = _bare(text)
     if (spelt := in_words(text)) is not None:
         return Numeral(Fraction(spelt))
