@@ -7,13 +7,12 @@ import re
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
-def last_boxed(text: str) -> str | None:
-    """The content of the last complete `\\boxed{}` (or `\\fbox{}`), or None. One pass over the text, whatever is in it.
+def boxed(text: str) -> list[str]:
+    """The contents of the complete `\\boxed{}` (and `\\fbox{}`), in the order in which they open.
 
-    The last one is the one that opens last: in `\\boxed{a \\boxed{b}}` that is b.
+    One pass over the text, whatever is in it.
     """
-    boxed = None
-    boxed_start = -1
+    found: list[tuple[int, str]] = []
     open_braces: list[int | None] = []  # where the content starts for a brace that opens a box, None for any other
     for token in _BRACE_OR_ESCAPE.finditer(text):
         match token[0][-1], len(token[0]):
@@ -23,14 +22,20 @@ def last_boxed(text: str) -> str | None:
                 open_braces.append(token.end())
             case "}", 1 if open_braces:
                 start = open_braces.pop()
-                if start is not None and start > boxed_start:
-                    boxed, boxed_start = text[start : token.start()], start
-    return boxed
+                if start is not None:
+                    found.append((start, text[start : token.start()]))
+    return [content for _, content in sorted(found)]
+
+
+def last_boxed(text: str) -> str | None:
+    """The content of the box that opens last, or None: in `\\boxed{a \\boxed{b}}` that is b."""
+    contents = boxed(text)
+    return contents[-1] if contents else None
 
 
 def final_answer(solution: str) -> str:
     """The gold answer in a solution of either form; a text of neither form is the answer itself, trimmed."""
     if "####" in solution:
         return solution.rpartition("####")[2].strip()
-    boxed = last_boxed(solution)
-    return (solution if boxed is None else boxed).strip()
+    content = last_boxed(solution)
+    return (solution if content is None else content).strip()

@@ -11,8 +11,8 @@ from data.problem import Problem
 from data.rows import Columns, problems
 
 
-class DownloadError(OSError):
-    """A data set of the hub that cannot be had here: a fault of the machine or the network, not of the request."""
+class DownloadError(ValueError):
+    """A data set of the hub that cannot be had here; it says what to do without a network."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ SOURCES: dict[str, Source] = {
 def load(spec: str, *, limit: int | None = None) -> list[Problem]:
     """The problems that `spec` names (see the top of this file), the first `limit` of them, always in the same order.
 
-    ValueError for a name, split, file or row that cannot be used; DownloadError (an OSError) for a failed download.
+    ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")

@@ -1,5 +1,6 @@
 """Checkpoints: model folders that transformers and vLLM load as they are, with the optimiser's state beside.
 
+    runs/NAME/checkpoints/best/          a model folder alone: the best one so far on the selection problems
     runs/NAME/checkpoints/step-000020/   after 20 steps
         config.json, model.safetensors, tokenizer files
         trainer/state.json               steps done, and what the optimiser keeps in numbers
@@ -24,6 +25,28 @@ from reasoner.rl.learner import Learner
 
 def folder(run_dir: Path, step: int) -> Path:
     return run_dir / "checkpoints" / f"step-{step:06d}"
+
+
+def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, score: float) -> None:
+    """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
+    path = run_dir / "checkpoints" / "best"
+    beside, before = path.with_name("best.partial"), path.with_name("best.before")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    learner.policy.save_pretrained(beside)
+    tokenizer.save_pretrained(beside)
+    (beside / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
+    shutil.rmtree(before, ignore_errors=True)
+    if path.is_dir():
+        path.rename(before)
+    beside.rename(path)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def best_score(run_dir: Path) -> float:
+    """The selection score of the best policy that was kept; -1 where there is none."""
+    path = run_dir / "checkpoints" / "best" / "best.json"
+    return float(json.loads(path.read_text())["eval/selection/pass@1"]) if path.is_file() else -1.0
 
 
 def save(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int) -> Path:
@@ -61,9 +84,9 @@ def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> 
 
 def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
     """OSError where the disk has no room for the checkpoints: weights and two averages in 4 bytes each, one more than
-    are kept.
+    are kept; and the best weights twice.
     """
-    needed = 12 * sum(parameter.numel() for parameter in learner.policy.parameters()) * (keep + 1)
+    needed = (12 * (keep + 1) + 8) * sum(parameter.numel() for parameter in learner.policy.parameters())
     there = next(folder for folder in (run_dir, *run_dir.absolute().parents) if folder.exists())
     free = shutil.disk_usage(there).free
     if free < needed:

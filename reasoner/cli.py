@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from reasoner import __version__
+from reasoner.evals import PROBLEMS
 from reasoner.presets import PRESETS, preset_for
+from reasoner.runs import find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
 
 SHORT = {"--algo": "algo.name", "--data": "data.train", "--prompt": "prompt.style", "--engine": "engine.name"}
@@ -66,33 +68,68 @@ def _parser() -> _Parser:
     evaluation = _command(
         commands,
         "eval",
-        "measure a model: --pass@K, --cons@K for any K, --greedy",
+        "measure a model, or responses of a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
         _eval,
-        epilog="example: reasoner eval --model base --pass@1 --cons@16",
+        epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
+        "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --n 64;  "
+        "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
     )
+    evaluation.add_argument("--model", help="base, a run, a checkpoint, a local folder, or a hub name [base]")
+    evaluation.add_argument("--step", help="the checkpoint of a run after so many steps, or best [the last]")
+    evaluation.add_argument("--data", action="append", help="problem sets, with commas or repeated [generated:heldout]")
     evaluation.add_argument(
-        "--model", default="base", help="base, a run, a checkpoint, a local folder, or a hub name [base]"
-    )
-    evaluation.add_argument("--step", type=int, help="the checkpoint of a run after so many steps [the last]")
-    evaluation.add_argument("--data", action="append", help="problems, repeatable [generated:heldout]")
-    evaluation.add_argument(
-        "--problems", type=int, default=150, help="the first so many problems of each set; 0 = all [150]"
+        "--problems",
+        type=int,
+        help=f"the first so many problems of each set; 0 = all [{PROBLEMS} of a generated set, all of any other]",
     )
     evaluation.add_argument("--n", type=int, help="samples of each problem [the largest K]")
     evaluation.add_argument(
         "--greedy", action="store_true", help="the likeliest answer too (or alone, without --pass and --cons)"
     )
     evaluation.add_argument(
-        "--temperature", type=float, default=1.0, help="sampling temperature; 1, as in training [1.0]"
+        "--temperature", type=float, help="[a run: as it was trained; base: 1; any other model: 0.6, as DeepSeek-R1]"
     )
-    evaluation.add_argument("--top-p", type=float, default=1.0, help="nucleus sampling [1.0]")
-    evaluation.add_argument("--max-tokens", type=int, default=288, help="most tokens of a response [288]")
-    evaluation.add_argument("--prompt", default="r1-zero", help="prompt style: r1-zero, chat, none [r1-zero]")
+    evaluation.add_argument("--top-p", type=float, help="nucleus sampling [as trained; base: 1; any other model: 0.95]")
+    evaluation.add_argument("--max-tokens", type=int, help="of a response [as trained; any other model: 32,768]")
+    evaluation.add_argument(
+        "--prompt", help="r1-zero, qwen-math, boxed, chat, none, or a .txt or .toml file [as trained; r1-zero]"
+    )
+    evaluation.add_argument("--stop", action="append", help="a text that ends a response, repeatable [the prompt's]")
+    evaluation.add_argument(
+        "--extract", help="how answers are read: strict, boxed, gsm8k, last-number, lenient [the prompt's]"
+    )
     evaluation.add_argument("--engine", default="auto", help="vllm, transformers, auto [auto]")
+    evaluation.add_argument("--dtype", help="float32, bfloat16 [bfloat16 for long responses on a GPU, else float32]")
     evaluation.add_argument("--seed", type=int, default=0)
+    evaluation.add_argument(
+        "--responses", action="append", type=Path, help="grade this file: lm-eval, lighteval, or JSON lines; repeatable"
+    )
+    evaluation.add_argument(
+        "--cut", action="append", default=[], help="with --responses: a text that ends a response, repeatable"
+    )
+    evaluation.add_argument("--regrade", action="store_true", help="sample nothing: grade the stored responses again")
     evaluation.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+    evaluation.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
+    evaluation.add_argument("--name", help="of the evaluation [the model's, and a hash of what was asked]")
     evaluation.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
-    evaluation.set_defaults(pass_at=[], cons_at=[])
+    evaluation.set_defaults(pass_at=[], pass_hat=[], cons_at=[])
+
+    comparison = _command(
+        commands,
+        "compare",
+        "two evaluations of the same problems: the difference, and whether it could be chance",
+        _compare,
+        epilog="example: reasoner compare before after   (names in --out, or folders)",
+    )
+    comparison.add_argument("a", help="an evaluation: a folder, or its name in --out")
+    comparison.add_argument("b", help="the one that it is compared with")
+    comparison.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
+    comparison.add_argument("--force", action="store_true", help="compare what differs in data, prompt or grader, too")
+    comparison.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
+
+    report = _command(commands, "report", "a run as one page: report.html and report.md in its folder", _report)
+    report.add_argument("run", help="a run: a folder, or its name in --runs")
+    report.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
 
     grade = _command(commands, "grade", "grade one answer, or a file of them", _grade)
     grade.add_argument("file", nargs="?", type=Path, help="JSON lines with gold and answer (or response) in each")
@@ -131,21 +168,22 @@ def _command(
     return made
 
 
-_AT = re.compile(r"--(pass|cons|maj)@(.*)")
+_AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
+_LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at", "maj@": "cons_at"}
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """The arguments without --pass@K, --cons@K and --maj@K (the same as cons), and those Ks in order."""
+    """The arguments without --pass@K, --pass^K, --cons@K and --maj@K (the same as cons), and those Ks in order."""
     rest: list[str] = []
-    found: dict[str, list[int]] = {"pass_at": [], "cons_at": []}
+    found: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
     for argument in arguments:
         match = _AT.fullmatch(argument)
         if match is None:
             rest.append(argument)
         elif not re.fullmatch(r"[1-9]\d{0,5}", match[2]):
-            raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}@16")
-        else:
-            found["pass_at" if match[1] == "pass" else "cons_at"].append(int(match[2]))
+            raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}16")
+        elif int(match[2]) not in found[_LISTS[match[1]]]:
+            found[_LISTS[match[1]]].append(int(match[2]))
     return rest, found
 
 
@@ -156,8 +194,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
         args = _parser().parse_args(rest)
         if args.command == "eval":
-            args.pass_at, args.cons_at = at["pass_at"], at["cons_at"]
-        elif at["pass_at"] or at["cons_at"]:
+            vars(args).update(at)
+        elif any(at.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
         args.run(args)
     except ValueError as error:
@@ -219,21 +257,19 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
 
 def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The run's own settings; the command line may change the number of steps and what does not touch the learning."""
-    found = [path for path in (Path(args.resume), Path("runs") / args.resume) if (path / "config.json").is_file()]
-    if not found:
-        raise ValueError(f"no run {args.resume!r}: neither {args.resume} nor runs/{args.resume} has a config.json")
-    stored = json.loads((found[0] / "config.json").read_text())["config"]
+    run_dir = find_run(args.resume, Path("runs"))
+    stored = json.loads((run_dir / "config.json").read_text())["config"]
     unknown = stored.keys() - settings().keys()
     if unknown:
         raise ValueError(
-            f"{found[0]}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
+            f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     given = _given(args)
     fixed = [key for key in given if not (key == "steps" or key.startswith(("run.", "eval.", "verify.", "engine.")))]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
-    return resolve([("the run", stored), ("command line", given)]), found[0]
+    return resolve([("the run", stored), ("command line", given)]), run_dir
 
 
 def _has_gpu() -> bool:
@@ -244,7 +280,26 @@ def _has_gpu() -> bool:
 def _eval(args: argparse.Namespace) -> None:
     from reasoner.measure import run_eval
 
+    args.data = [spec for given in args.data or [] for spec in _several(given)]
     run_eval(args)
+
+
+def _several(given: str) -> list[str]:
+    """What stands between commas; a file's name may have some of its own."""
+    return [given] if Path(given.partition("?")[0]).exists() else [part for part in given.split(",") if part]
+
+
+def _compare(args: argparse.Namespace) -> None:
+    from reasoner.evals.compare import compare
+
+    compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)
+
+
+def _report(args: argparse.Namespace) -> None:
+    from reasoner.page import write_report
+
+    for path in write_report(find_run(args.run, args.runs)):
+        print(path)
 
 
 def _grade(args: argparse.Namespace) -> None:

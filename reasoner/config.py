@@ -34,7 +34,7 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    # template: r1-zero | chat | none
+    # template: r1-zero | qwen-math | boxed | chat | none, or a .txt or .toml file
     style: str = "r1-zero"
 
 
@@ -124,6 +124,8 @@ class EvalConfig:
     every: int = 10
     # number of selection problems (the first ones)
     selection_problems: int = 60
+    # completions of each selection problem: pass@1 and cons@k, k being this number
+    selection_samples: int = 16
     # number of held-out problems (the first ones); 0 skips the table before against after
     heldout_problems: int = 150
     # completions of each held-out problem

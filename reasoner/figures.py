@@ -30,6 +30,7 @@ PANELS: dict[str, dict[str, str]] = {
         "the step's problems, temperature 1": "correct",
         "selection problems, temperature 1": "eval/selection/pass@1",
         "selection problems, greedy": "eval/selection/greedy",
+        "selection problems, majority vote": "eval/selection/cons@k",
     },
     "response length (tokens)": {
         "all": "completions/mean_length",

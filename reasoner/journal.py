@@ -46,6 +46,7 @@ METRICS: dict[str, str] = {
     "time/sync": "seconds spent handing the weights to the engine",
     "time/step": "seconds of the whole step",
     "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
+    "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
     "eval/selection/greedy": "right greedy answers on the selection problems",
     "eval/selection/format": "share in the strict form on the selection problems",
     "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",

@@ -8,10 +8,11 @@ BASE = Path(__file__).parent / "base" / "model"
 _HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
 
 
-def locate(model: str, *, runs: Path, step: int | None = None) -> Path:
+def locate(model: str, *, runs: Path, step: str | None = None) -> Path:
     """The model's folder; hub names are downloaded into the user's cache.
 
-    `step` picks a checkpoint of a run; without it a run means its last one. ValueError saying what was looked for.
+    `step` picks a checkpoint of a run, a number or "best"; without it a run means its last one. ValueError saying what
+    was looked for.
     """
     if model == "base":
         if not (BASE / "config.json").is_file():
@@ -34,17 +35,18 @@ def locate(model: str, *, runs: Path, step: int | None = None) -> Path:
     )
 
 
-def _checkpoint(run_dir: Path, step: int | None) -> Path:
-    found = sorted((run_dir / "checkpoints").glob("step-??????"))
+def _checkpoint(run_dir: Path, step: str | None) -> Path:
+    folder = run_dir / "checkpoints"
+    found = {str(int(path.name.removeprefix("step-"))): path for path in sorted(folder.glob("step-??????"))}
     if not found:
         raise ValueError(f"run {run_dir} has no checkpoint yet")
     if step is None:
-        return found[-1]
-    path = run_dir / "checkpoints" / f"step-{step:06d}"
-    if path not in found:
-        kept = ", ".join(str(int(p.name.removeprefix("step-"))) for p in found)
-        raise ValueError(f"run {run_dir} has no checkpoint of step {step}; there are {kept}")
-    return path
+        return list(found.values())[-1]
+    if (folder / "best").is_dir():
+        found["best"] = folder / "best"
+    if step not in found:
+        raise ValueError(f"run {run_dir} has no checkpoint of step {step}; there are {', '.join(found)}")
+    return found[step]
 
 
 def _download(name: str) -> Path:

@@ -1,115 +1,251 @@
-"""`reasoner eval`: a model on problem sets, with intervals."""
+"""`reasoner eval`: a model on problem sets, or responses that are there already, with intervals."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
 
 from data import load
-from reasoner.config import Config, EngineConfig, PromptConfig, SamplingConfig
-from reasoner.engines import make_engine
-from reasoner.evaluate import Evaluation, evaluate
-from reasoner.locate import locate
+from reasoner.config import Config, PromptConfig, SamplingConfig
+from reasoner.evals import PROBLEMS, files
+from reasoner.evals.cache import ResponseCache, digest
+from reasoner.evals.evaluation import Evaluation, Ks, judged
+from reasoner.evals.foreign import read_responses
+from reasoner.evals.sampling import num_missing, respond
+from reasoner.evals.table import details, table
 from reasoner.models import load_tokenizer
 from reasoner.plan import askable
-from reasoner.prompts import template
 from reasoner.store import versions, write_json
+from reasoner.subject import LazyEngine, Subject, model_fingerprint
 from reasoner.types import Sampling
-from verifiers import VerifierPool
+from verifiers import VerifierPool, grader_version
+
+_OWN = (
+    "model_fingerprint",
+    "engine",
+    "prompt",
+    "sampling",
+    "seed",
+    "data",
+    "responses",
+)  # what makes it this evaluation
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Print a table a set; write the figures to `--json`. ValueError, before sampling, for what users can mend."""
-    sampled = bool(args.pass_at or args.cons_at) or not args.greedy
-    wanted = max([1, *args.pass_at, *args.cons_at])
-    n = args.n or wanted
-    if n < wanted:
-        raise ValueError(f"--n is {n}; the largest K asked for needs {wanted} samples of each problem")
-    if sampled and not args.temperature > 0:
-        raise ValueError(
-            f"--temperature is {args.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
-        )
-    asked = template(args.prompt)
-    folder = locate(args.model, runs=args.runs, step=args.step)
-    tokenizer = load_tokenizer(folder)
-    from transformers import AutoConfig
-
-    context = int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
-    cfg = Config(sampling=SamplingConfig(max_tokens=args.max_tokens), prompt=PromptConfig(args.prompt))
-    specs = args.data or ["generated:heldout"]
-    sets = [(spec, askable(load(spec, limit=args.problems or None), asked, tokenizer, cfg, context)) for spec in specs]
-
-    engine = make_engine(EngineConfig(name=args.engine), folder, max_model_len=context, seed=args.seed)
-    print(f"model: {folder}  engine: {engine.name}  prompt: {args.prompt}\n{sets[0][1][0].text}", file=sys.stderr)
-    results: dict[str, dict[str, object]] = {}
-    with VerifierPool() as pool:
-        for spec, prompts in sets:
-            print(f"\n{spec}: {len(prompts)} problems")
-            results[spec] = {}
-            ways = []
-            if sampled:
-                ways.append(
-                    (
-                        "sampled",
-                        Sampling(n, args.temperature, args.top_p, 0, args.max_tokens, asked.stop),
-                        args.pass_at,
-                        args.cons_at,
-                    )
-                )
-            if args.greedy:
-                ways.append(("greedy", Sampling(1, 0.0, 1.0, 0, args.max_tokens, asked.stop), [1], []))
-            for name, sampling, pass_at, cons_at in ways:
-                found = evaluate(
-                    engine,
-                    pool,
-                    prompts,
-                    sampling,
-                    seed=args.seed,
-                    label=spec,
-                    pass_at=pass_at,
-                    cons_at=cons_at,
-                    progress=_progress,
-                )
-                print(_lines(name, found), flush=True)
-                results[spec][name] = found.figures()
+    """Print a table; write the files of reasoner.evals.files. ValueError, before sampling, for what users can mend."""
+    began = time.monotonic()
+    ks = Ks(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at))
+    with VerifierPool(workers=min(8, max(1, _cores() - 1)), seconds=2.0) as pool:
+        about, sets = _of_responses(args, ks, pool) if args.responses else _of_model(args, ks, pool)
+    folder = _folder(args, about)
+    text = "\n\n".join([table(sets), *(details(found, way) for ways in sets.values() for way, found in ways.items())])
+    files.write(folder, about, sets, text)
+    write_json(folder / "run.json", {"date": time.time(), "seconds": time.monotonic() - began, "versions": versions()})
+    print(f"\n{text}\n\n{_provenance(about)}\nfiles: {folder}", flush=True)
     if args.json:
-        about = {
-            "model": args.model,
-            "folder": str(folder),
-            "engine": engine.name,
-            "prompt": args.prompt,
-            "seed": args.seed,
-        }
-        write_json(args.json, {"about": about, "versions": versions(), "results": results})
+        figures = {spec: {way: found.figures() for way, found in ways.items()} for spec, ways in sets.items()}
+        write_json(args.json, {"about": about, "versions": versions(), "results": figures})
+
+
+# ------------------------------------------------------------------------------------------------ foreign responses
+
+
+def _of_responses(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], dict[str, Any]]:
+    if args.data or args.model or args.greedy or args.regrade:
+        raise ValueError("--responses grades what is in the files; it takes no --model, --data, --greedy or --regrade")
+    policy = args.extract or _policy_of(args.responses[0])
+    read = {str(path): read_responses(path, cut=args.cut) for path in args.responses}
+    about = {
+        "model": Path(args.responses[0]).stem,
+        "model_fingerprint": "",
+        "engine": "responses",
+        "prompt": {
+            "style": "responses",
+            "extract": policy,
+            "sha256": digest([prompt for asked in read.values() for _, prompt, _ in asked]),
+        },
+        "sampling": {},
+        "samples": min(len(responses) for asked in read.values() for _, _, responses in asked),
+        "seed": 0,
+        "data": {spec: files.about_data([problem for problem, _, _ in asked]) for spec, asked in read.items()},
+        "responses": {spec: hashlib.sha256(Path(spec).read_bytes()).hexdigest() for spec in read},
+        "grader": grader_version(),
+        "metrics": asdict(ks),
+    }
+    _check_names(list(read))
+    sets = {
+        spec: {"sampled": judged(asked, pool, policy=policy, label=spec, temperature=None, ks=ks)}
+        for spec, asked in read.items()
+    }
+    return about, sets
+
+
+def _policy_of(path: Path) -> str:
+    """Of our own files, the policy that they were graded by; else the lenient one."""
+    beside = path.parent / "evaluation.json"
+    if not beside.is_file():
+        return "lenient"
+    return str(json.loads(beside.read_text("utf-8"))["prompt"]["extract"])
+
+
+# ------------------------------------------------------------------------------------------------ a model
+
+
+def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], dict[str, Any]]:
+    subject = Subject.of(args)
+    asked = subject.template
+    ways = _ways(args, ks, subject)
+    tokenizer = load_tokenizer(subject.folder)
+    reserve = Config(sampling=SamplingConfig(max_tokens=min(subject.max_tokens, max(1, subject.context // 2))))
+    cfg = replace(reserve, prompt=PromptConfig(args.prompt or subject.prompt))
+    specs = args.data or ["generated:heldout"]
+    _check_names(specs)
+    prompts = {
+        spec: askable(load(spec, limit=_limit(args, spec)), asked, tokenizer, cfg, subject.context) for spec in specs
+    }
+    about = {
+        "model": subject.name,
+        "model_fingerprint": model_fingerprint(subject.folder),
+        "engine": subject.engine_identity(args),
+        "prompt": {"style": cfg.prompt.style, **asdict(asked)},
+        "sampling": {way: _identity(sampling) for way, sampling in ways.items()},
+        "samples": max(sampling.num for sampling in ways.values()),
+        "seed": args.seed,
+        "data": {spec: files.about_data([p.problem for p in found]) for spec, found in prompts.items()},
+        "grader": grader_version(),
+        "metrics": asdict(ks),
+    }
+    _folder(args, about)  # refuses a name in use before anything is sampled
+    for spec in specs:
+        print(
+            f"data: {spec}, {about['data'][spec]['rows']:,} problems, sha256 {about['data'][spec]['sha256']}",
+            file=sys.stderr,
+        )
+    _say(f"model: {subject.folder}\nprompt ({cfg.prompt.style}, answers read by {asked.extract!r}):")
+    _say(prompts[specs[0]][0].text)
+    longest = max(len(prompt.token_ids) for found in prompts.values() for prompt in found)
+    engine = LazyEngine(subject, args, longest_prompt=longest)
+    sets: dict[str, dict[str, Evaluation]] = {spec: {} for spec in specs}
+    for way, sampling in ways.items():
+        identity = {"model": about["model_fingerprint"], "engine": about["engine"], "sampling": _identity(sampling)}
+        with ResponseCache(
+            args.out / "cache" / str(about["model_fingerprint"]) / f"{digest(identity)}.jsonl", identity
+        ) as cache:
+            for spec in specs:
+                missing = num_missing(prompts[spec], sampling, seed=args.seed, cache=cache)
+                total = sampling.num * len(prompts[spec])
+                _say(f"{spec}, {way}: {total - missing:,} of {total:,} responses are there")
+                if args.regrade and missing:
+                    raise ValueError(
+                        f"--regrade samples nothing, and {missing:,} of {total:,} responses to {spec} ({way}) "
+                        "are not stored"
+                    )
+                responses = respond(engine, prompts[spec], sampling, seed=args.seed, cache=cache, progress=Told())
+                given = [(p.problem, p.text, r) for p, r in zip(prompts[spec], responses, strict=True)]
+                sets[spec][way] = judged(
+                    given,
+                    pool,
+                    policy=asked.extract,
+                    label=spec,
+                    temperature=sampling.temperature,
+                    ks=ks if way == "sampled" else Ks(),
+                )
     engine.close()
+    return about, sets
 
 
-def _progress(done: int, total: int) -> None:
-    print(f"  {done}/{total} problems", file=sys.stderr, flush=True)
+class Told:
+    """Progress on standard error, with the time left of what is still to be sampled."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __call__(self, done: int, total: int) -> None:
+        seconds = time.monotonic() - self._began
+        left = f", {seconds / done * (total - done):.0f} s left" if seconds > 1 and done < total else ""
+        print(f"  {done:,} of {total:,} problems{left}", file=sys.stderr, flush=True)
 
 
-def _lines(name: str, found: Evaluation) -> str:
-    how = "greedy" if name == "greedy" else f"{found.samples} samples at temperature {found.temperature:g}"
-    rows = [(f"pass@{k}" if name == "sampled" else "greedy", str(v)) for k, v in found.pass_at.items()]
-    rows += [(f"cons@{k}", str(v)) for k, v in found.cons_at.items()]
-    reflection = found.reflection
-    caught = (
-        "none to catch"
-        if reflection.caught_share is None
-        else f"{reflection.caught_share:.1%} of {reflection.wrong_claims}"
+def _ways(args: argparse.Namespace, ks: Ks, subject: Subject) -> dict[str, Sampling]:
+    """How the problems are answered: sampled, greedily, or both."""
+    ways = {}
+    sampled = bool(ks.pass_at or ks.pass_hat or ks.cons_at) or not args.greedy
+    n = args.n or ks.largest
+    if n < ks.largest:
+        raise ValueError(f"--n is {n}; the largest K asked for needs {ks.largest} samples of each problem")
+    if sampled:
+        if not subject.temperature > 0:
+            raise ValueError(
+                f"--temperature is {subject.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
+            )
+        ways["sampled"] = Sampling(n, subject.temperature, subject.top_p, 0, subject.max_tokens, subject.template.stop)
+    if args.greedy:
+        ways["greedy"] = Sampling(1, 0.0, 1.0, 0, subject.max_tokens, subject.template.stop)
+    return ways
+
+
+def _identity(sampling: Sampling) -> dict[str, Any]:
+    """What changes a response: everything but how many there are."""
+    return {name: value for name, value in asdict(sampling).items() if name != "num"}
+
+
+def _limit(args: argparse.Namespace, spec: str) -> int | None:
+    if args.problems is None:
+        return PROBLEMS if spec.startswith("generated") else None
+    return args.problems or None
+
+
+# ------------------------------------------------------------------------------------------------ both
+
+
+def _folder(args: argparse.Namespace, about: Mapping[str, Any]) -> Path:
+    """Where the evaluation goes. ValueError for a name that another evaluation has."""
+    own = {name: about.get(name) for name in _OWN}
+    folder = Path(args.out) / (args.name or f"{files.task_name(str(about['model']))}-{digest(own, 8)}")
+    if (folder / "evaluation.json").is_file():
+        known = files.read_about(folder)
+        differing = [name for name in _OWN if json.dumps(known.get(name)) != json.dumps(about.get(name))]
+        if differing:
+            raise ValueError(
+                f"{folder} holds another evaluation ({', '.join(differing)} differ); choose another --name"
+            )
+    elif folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder} is in use by something else; choose another --name")
+    return folder
+
+
+def _check_names(specs: Sequence[str]) -> None:
+    """Every set has files of its own name."""
+    names: dict[str, str] = {}
+    for spec in specs:
+        other = names.setdefault(files.task_name(spec), spec)
+        if other != spec or specs.count(spec) > 1:
+            raise ValueError(f"sets {other!r} and {spec!r} would have the same files; evaluate them one by one")
+
+
+def _provenance(about: Mapping[str, Any]) -> str:
+    prompt = about["prompt"]
+    return "\n".join(
+        [
+            *(f"data: {spec}, {d['rows']:,} problems, sha256 {d['sha256'][:16]}" for spec, d in about["data"].items()),
+            f"model: {about['model']} {about['model_fingerprint']}, engine: {about['engine']}, seed {about['seed']}",
+            f"prompt: {prompt['style']}, answers read by {prompt['extract']!r}, grader {about['grader']}",
+        ]
     )
-    rows += [
-        ("well-formed", f"{found.well_formed:.1%}"),
-        ("right given well-formed", f"{found.right_given_well_formed:.1%}"),
-        ("right, form ignored", f"{found.lenient:.1%}"),
-        (
-            "response tokens",
-            f"{found.response_tokens:.1f} "
-            f"(right {found.response_tokens_right:.1f}, wrong {found.response_tokens_wrong:.1f})",
-        ),
-        ("cut off, timed out", f"{found.truncated:.1%}, {found.timed_out:.1%}"),
-        ("check their own working", f"{reflection.checks:.1%}"),
-        ("wrong claims caught", caught),
-    ]
-    rows += [(f"  {cell}", str(value)) for cell, value in found.cells.items()]
-    return "\n".join([f"  {how}", *(f"  {label:<26}{value}" for label, value in rows)])
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1

@@ -5,6 +5,7 @@ N problems; problem i has n_i samples of which c_i are right; s_i = c_i / n_i.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +22,16 @@ def pass_at_k(n: int, c: int, k: int) -> Fraction:
     if not 1 <= k <= n:
         raise ValueError(f"pass@{k} needs at least {k} samples of each problem, and there are {n}")
     return 1 - Fraction(comb(n - c, k), comb(n, k))
+
+
+def pass_hat_k(n: int, c: int, k: int) -> Fraction:
+    """Chance that all of k samples, drawn without replacement, are right: pass^k (Yao et al. 2024, tau-bench).
+
+    ValueError for k > n.
+    """
+    if not 1 <= k <= n:
+        raise ValueError(f"pass^{k} needs at least {k} samples of each problem, and there are {n}")
+    return Fraction(comb(c, k), comb(n, k))
 
 
 def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Fraction:
@@ -53,28 +64,47 @@ def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: in
     return table[size]
 
 
-def vote_classes(
+def vote_labels(
     answers: Sequence[str | None], correct: Sequence[bool], same: Callable[[Sequence[tuple[str, str]]], Sequence[bool]]
-) -> tuple[int, list[int], int]:
-    """(right, others, abstained) class sizes for cons_at_k.
+) -> list[int | None]:
+    """The class that each sample votes for: 0 is the right one, others follow by size; None abstains.
 
     Samples that the verifier accepts are one class. The rest are grouped by text; then each text, largest group first,
     joins the first class whose leader is the `same` answer (asked of several pairs at once) or begins one of its own.
     The order of the samples does not matter, and no wrong class merges with the right one.
     """
-    right = sum(correct)
-    abstained = sum(answer is None and not ok for answer, ok in zip(answers, correct, strict=True))
-    counts: dict[str, int] = {}
-    for answer, ok in zip(answers, correct, strict=True):
-        if answer is not None and not ok:
-            counts[answer] = counts.get(answer, 0) + 1
-    classes: dict[str, int] = {}
+    votes = [None if ok else answer for answer, ok in zip(answers, correct, strict=True)]
+    counts = Counter(answer for answer in votes if answer is not None)
+    leaders: dict[str, str] = {}  # of each text
+    sizes: Counter[str] = Counter()  # by leader
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        known = list(classes)
+        known = list(sizes)
         matches = same([(leader, text) for leader in known]) if known else []
-        leader = next((leader for leader, match in zip(known, matches, strict=True) if match), text)
-        classes[leader] = classes.get(leader, 0) + count
-    return right, sorted(classes.values(), reverse=True), abstained
+        leaders[text] = next((leader for leader, match in zip(known, matches, strict=True) if match), text)
+        sizes[leaders[text]] += count
+    ranked = sorted(sizes, key=lambda leader: (-sizes[leader], leader))
+    number = {leader: place for place, leader in enumerate(ranked, 1)}
+    return [
+        0 if ok else None if vote is None else number[leaders[vote]] for vote, ok in zip(votes, correct, strict=True)
+    ]
+
+
+def class_sizes(labels: Sequence[int | None]) -> tuple[int, list[int], int]:
+    """(right, others, abstained) for cons_at_k, of the labels of one problem's samples."""
+    counts = Counter(labels)
+    abstained, right = counts.pop(None, 0), counts.pop(0, 0)
+    return right, sorted(counts.values(), reverse=True), abstained
+
+
+def vote_share(right: int, others: Sequence[int], abstained: int) -> float:
+    """The share of all samples that the largest class has; 0 where nobody votes."""
+    return max([right, *others], default=0) / (right + sum(others) + abstained)
+
+
+def is_tied(right: int, others: Sequence[int]) -> bool:
+    """Two classes or more have the most votes."""
+    sizes = sorted([right, *others], reverse=True)
+    return len(sizes) > 1 and sizes[0] == sizes[1] > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +116,7 @@ class Estimate:
     high: float
     se: float  # other problems and other samples
     problems: int
+    effective: float  # problems that were as informative, had each one 0/1 score
 
     def __str__(self) -> str:
         return f"{100 * self.value:5.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
@@ -105,7 +136,13 @@ def estimate(scores: Sequence[float]) -> Estimate:
     effective = p * (1 - p) * size**2 / spread if spread > 1e-12 else float(size)
     low, high = wilson(p, effective)
     se = sqrt(spread / (size - 1) / size) if size > 1 else 0.0
-    return Estimate(p, low, high, se, size)
+    return Estimate(p, low, high, se, size, effective)
+
+
+def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
+    """(unweighted mean over data sets, its standard error)."""
+    sets = len(estimates)
+    return sum(e.value for e in estimates) / sets, sqrt(sum(e.se**2 for e in estimates)) / sets
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 PRESETS: dict[str, Mapping[str, object]] = {
     # The embedded base on two CPU cores: under ten minutes, where those are slow too.
     "base": {
-        "steps": 42,
+        "steps": 36,
         "optim.lr": 5e-4,
         "optim.decay_share": 0.4,
         "optim.micro_batch_tokens": 4096,
         "algo.weights": "token",
         "sampling.max_tokens": 288,
+        "eval.every": 12,
+        "eval.selection_problems": 30,
     },
     # A pretrained model of a few hundred million parameters or less on a CPU: to try the machinery, not to get far.
     "cpu": {

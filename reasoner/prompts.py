@@ -1,13 +1,16 @@
-"""Prompt templates by name: a problem as the model sees it."""
+"""Prompt templates by name or from a file: a problem as the model sees it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import tomllib
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import Problem
 from reasoner.types import Prompt
+from verifiers.extract import EXTRACTORS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -28,30 +31,72 @@ _INSTRUCTION = (
 )
 
 
+_BOXED = "Please reason step by step, and put your final answer within \\boxed{}."
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a question becomes a prompt and where a completion ends."""
+    """How a question becomes a prompt, where a completion ends, and in what form its answer counts."""
 
     text: str  # with {question}
     prefill: str = ""  # begins the response, and belongs to it
-    stop: tuple[str, ...] = ()  # ends a completion besides the end token; kept in the text
+    stop: tuple[str, ...] = ()  # ends a completion besides the end token; whole markers only; kept in the text
     chat: bool = False  # `text` is the user's turn in the tokenizer's own chat template
+    system: str = ""  # the system's turn of a chat
+    extract: str = "strict"  # the form that an answer must have to count (verifiers.extract.EXTRACTORS)
+
+    def __post_init__(self) -> None:
+        if "{question}" not in self.text:
+            raise ValueError(f"a prompt must hold {{question}}; this one is {self.text[:60]!r}")
+        if self.extract not in EXTRACTORS:
+            raise ValueError(f"unknown extraction policy {self.extract!r}; known are {', '.join(EXTRACTORS)}")
 
 
 TEMPLATES: dict[str, Template] = {
     "r1-zero": Template(R1_ZERO, stop=("</answer>",)),
+    "qwen-math": Template(  # Qwen2.5-Math's own, as text: also for base models, which have learnt it
+        f"<|im_start|>system\n{_BOXED}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
+        stop=("<|im_end|>", "<|endoftext|>"),
+        extract="boxed",
+    ),
+    "boxed": Template("{question}\n" + _BOXED, chat=True, extract="boxed"),
     "chat": Template(_INSTRUCTION + "\n\n{question}", stop=("</answer>",), chat=True),
-    "none": Template("{question}"),
+    "none": Template("{question}", extract="lenient"),
 }
 
 
 def template(name: str) -> Template:
-    """The template of that name. ValueError for an unknown one."""
+    """The template of that name, or the one in a file (see read_template). ValueError for an unknown one."""
+    if Path(name).suffix in (".txt", ".toml"):
+        return read_template(Path(name))
     if name not in TEMPLATES:
         close = get_close_matches(name, TEMPLATES, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown prompt style {name!r}; known are {', '.join(TEMPLATES)}{hint}")
+        raise ValueError(f"unknown prompt style {name!r}; known are {', '.join(TEMPLATES)}, or a .txt or .toml{hint}")
     return TEMPLATES[name]
+
+
+def read_template(path: Path) -> Template:
+    """A prompt of one's own: a .txt with {question} in it, or a .toml with the fields of Template.
+
+    A .txt is read under the lenient extraction. ValueError naming the file and what is wrong with it.
+    """
+    try:
+        text = path.read_text("utf-8")
+        if path.suffix == ".txt":
+            return Template(text, extract="lenient")
+        values = tomllib.loads(text)
+        kinds = {field.name: type(field.default) if field.name != "text" else str for field in fields(Template)}
+        for name, value in values.items():
+            if name not in kinds:
+                raise ValueError(f"unknown field {name!r}; known are {', '.join(kinds)}")
+            if not isinstance(value, list if kinds[name] is tuple else kinds[name]):
+                raise ValueError(f"{name} is {value!r}; it must be a {kinds[name].__name__}")
+        if "text" not in values:
+            raise ValueError("no text")
+        return Template(**{**values, "stop": tuple(values.get("stop", ()))})
+    except (OSError, ValueError) as error:
+        raise ValueError(f"prompt {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
@@ -63,12 +108,13 @@ def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBas
     if chosen.chat:
         if not tokenizer.chat_template:
             raise ValueError(
-                "prompt style 'chat' needs a tokenizer with a chat template; this model has none (use r1-zero)"
+                "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
             )
-        turn = [{"role": "user", "content": text}]
-        text = str(tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+        turns = [{"role": "system", "content": chosen.system}] if chosen.system else []
+        turns.append({"role": "user", "content": text})
+        text = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
     text += chosen.prefill
     ids = tokenizer(text, add_special_tokens=not chosen.chat)["input_ids"]
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
         ids = ids[:-1]
-    return Prompt(problem=problem, text=text, prefill=chosen.prefill, token_ids=tuple(ids))
+    return Prompt(problem, text, chosen.prefill, tuple(ids), chosen.extract)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reasoner.aha import ReflectionRates, reflect
-from reasoner.evaluate import Evaluation
-from reasoner.metrics import Estimate
+from reasoner.config import Config
+from reasoner.evals import files
+from reasoner.evals.evaluation import Evaluation
+from reasoner.evals.table import percent
+from reasoner.prompts import template
 from reasoner.terminal import visible
-from reasoner.types import Group
+from verifiers import grader_version
 
 Row = tuple[str, str, str]  # what, before, after
 
@@ -41,15 +44,15 @@ def _heading(measured: Measured) -> str:
 
 _ROWS: dict[str, Callable[[Measured], str]] = {
     "greedy": lambda m: str(m.greedy.pass_at_1),
-    "well-formed": lambda m: _percent(m.sampled.well_formed),
-    "right given well-formed": lambda m: _percent(m.sampled.right_given_well_formed),
-    "right, form ignored": lambda m: _percent(m.sampled.lenient),
-    "response tokens": lambda m: f"{m.sampled.response_tokens:.1f}",
-    "  of right responses": lambda m: f"{m.sampled.response_tokens_right:.1f}",
-    "  of wrong responses": lambda m: f"{m.sampled.response_tokens_wrong:.1f}",
-    "cut off at the limit": lambda m: _percent(m.sampled.truncated),
-    "check their own working": lambda m: _percent(m.sampled.reflection.checks),
-    'say "wait"': lambda m: _percent(m.sampled.reflection.waits),
+    "well-formed": lambda m: percent(m.sampled.well_formed),
+    "right given well-formed": lambda m: percent(m.sampled.right_given_well_formed),
+    "right, form ignored": lambda m: str(m.sampled.lenient),
+    "response tokens": lambda m: _tokens(m, "tokens"),
+    "  of right responses": lambda m: _tokens(m, "tokens_right"),
+    "  of wrong responses": lambda m: _tokens(m, "tokens_wrong"),
+    "cut off at the limit": lambda m: percent(m.sampled.health["truncated"]),
+    "check their own working": lambda m: percent(m.sampled.reflection.checks),
+    'say "wait"': lambda m: percent(m.sampled.reflection.waits),
     "wrong claims caught": lambda m: _caught(m.sampled.reflection),
     "  replaced without a word": lambda m: str(m.sampled.reflection.replaced_unsaid),
     "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
@@ -61,19 +64,19 @@ def _rows(before: Measured, after: Measured) -> list[Row]:
     both = (before, after)
     return [
         ("", "before", "after"),
-        *_row_per_k("pass", *(m.sampled.pass_at for m in both)),
-        *_row_per_k("cons", *(m.sampled.cons_at for m in both)),
+        *((name, *(str(m.sampled.metrics[name]) for m in both)) for name in before.sampled.metrics),
         *((name, show(before), show(after)) for name, show in _ROWS.items()),
     ]
 
 
-def _row_per_k(name: str, before: Mapping[int, Estimate], after: Mapping[int, Estimate]) -> list[Row]:
-    return [(f"{name}@{k}", str(before[k]), str(after[k])) for k in before]
+def _tokens(measured: Measured, name: str) -> str:
+    value = measured.sampled.health[name]
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _caught(found: ReflectionRates) -> str:
     share = found.caught_share
-    return "none to catch" if share is None else f"{_percent(share)} ({found.caught} of {found.wrong_claims})"
+    return "none to catch" if share is None else f"{percent(share)} ({found.caught} of {found.wrong_claims})"
 
 
 def _cell_rows(before: Measured, after: Measured) -> list[Row]:
@@ -82,7 +85,7 @@ def _cell_rows(before: Measured, after: Measured) -> list[Row]:
 
 
 def _cell(measured: Measured, name: str) -> str:
-    return " / ".join(_percent(found.cells[name].value) for found in (measured.sampled, measured.greedy))
+    return " / ".join(percent(found.cells[name].value) for found in (measured.sampled, measured.greedy))
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
@@ -90,34 +93,48 @@ def _lines(rows: Sequence[Row]) -> list[str]:
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
 def traces(before: Measured, after: Measured, number: int = 3) -> str:
     """Greedy answers of both on the same problems, a family each: wrong before and right after, mended slips first."""
     pairs = [
         (was, now)
-        for was, now in zip(before.greedy.groups, after.greedy.groups, strict=True)
+        for was, now in zip(before.greedy.answered, after.greedy.answered, strict=True)
         if not was.scores[0].correct and now.scores[0].correct
     ]
-    pairs.sort(key=lambda pair: -reflect(_response(pair[1])).caught)
+    pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).caught)
     families: list[str] = []
     chosen = []
     for was, now in pairs:
-        family = was.prompt.problem.subject or ""
+        family = was.problem.subject or ""
         if family not in families:
             families.append(family)
             chosen.append((was, now))
     return "\n\n".join(
-        f"{visible(was.prompt.problem.question)}   (gold: {visible(was.prompt.problem.answer)})\n"
-        f"  before: {visible(_response(was)).strip()}\n  after:  {visible(_response(now)).strip()}"
+        f"{visible(was.problem.question)}   (gold: {visible(was.problem.answer)})\n"
+        f"  before: {visible(was.responses[0].text).strip()}\n  after:  {visible(now.responses[0].text).strip()}"
         for was, now in chosen[:number]
     )
 
 
-def _response(group: Group) -> str:
-    return group.prompt.prefill + group.completions[0].text
+def keep(folder: Path, measured: Measured, cfg: Config, engine: str) -> None:
+    """The responses and figures as `reasoner eval` keeps them: for `reasoner compare` and `reasoner report`."""
+    asked = template(cfg.prompt.style)
+    spec = cfg.eval.heldout
+    about = {
+        "model": folder.name,
+        "model_fingerprint": "",
+        "engine": engine,
+        "prompt": {"style": cfg.prompt.style, **asdict(asked)},
+        "sampling": {
+            "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
+            "greedy": {"temperature": 0.0},
+        },
+        "samples": cfg.eval.samples,
+        "seed": cfg.seed,
+        "data": {spec: files.about_data([one.problem for one in measured.sampled.answered])},
+        "grader": grader_version(),
+        "metrics": asdict(measured.sampled.ks),
+    }
+    files.write(folder, about, {spec: {"sampled": measured.sampled, "greedy": measured.greedy}}, "")
 
 
 def next_commands(run_dir: Path) -> str:

@@ -34,6 +34,7 @@ def rollout(
         pool.score(
             [(prompt.prefill + completion.text, prompt.problem) for prompt, completion in rows],
             weights,
+            policy=prompts[0].extract,
             tokens=[len(completion.token_ids) for _, completion in rows],
             max_tokens=sampling.max_tokens,
         )

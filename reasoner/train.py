@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -14,14 +15,14 @@ from reasoner import checkpoint, store
 from reasoner.aha import rates
 from reasoner.config import Config
 from reasoner.engines import Engine, make_engine
-from reasoner.evaluate import Evaluation, evaluate
+from reasoner.evals.evaluation import Evaluation, Ks, evaluate
 from reasoner.journal import Journal
 from reasoner.locate import locate
 from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.parity import probe
 from reasoner.plan import announce, askable
 from reasoner.prompts import template
-from reasoner.report import Measured, next_commands, table, traces
+from reasoner.report import Measured, keep, next_commands, table, traces
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rl.learner import Learner
@@ -32,7 +33,6 @@ from verifiers import Verdict, VerifierPool
 
 _PROBED = 8  # prompts of a parity probe
 _FAILED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # no verdict on the answer itself
-_EVAL_SAMPLES = 2  # of each selection problem, during training
 
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
@@ -109,9 +109,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 metrics["probe/logprob_gap_max"] = probe(engine, policy, chosen[:_PROBED], sampling)
             if selection and (due(step, cfg.eval.every) or step + 1 == cfg.steps):
                 sampled, greedy = _look(engine, pool, selection, sampling, cfg)
-                metrics["eval/selection/pass@1"] = sampled.pass_at_1.value
-                metrics["eval/selection/greedy"] = greedy.pass_at_1.value
-                metrics["eval/selection/format"] = sampled.well_formed
+                metrics |= selected(sampled, greedy)
+                if sampled.pass_at_1.value > checkpoint.best_score(run_dir):
+                    checkpoint.save_best(run_dir, step + 1, learner, tokenizer, score=sampled.pass_at_1.value)
                 journal.evaluated(step + 1, sampled=sampled.figures(), greedy=greedy.figures())
             store.append(run_dir, step, groups, learner.advantages(batch).tolist())
             journal.write(metrics, example=groups[0].completions[0].text)
@@ -176,21 +176,54 @@ def _look(
     engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config
 ) -> tuple[Evaluation, Evaluation]:
     """The selection problems, sampled and greedy. The seeds are the same at every look: what differs is the model."""
-    return (
-        evaluate(engine, pool, prompts, _with(sampling, _EVAL_SAMPLES), seed=cfg.seed, label="selection"),
-        evaluate(engine, pool, prompts, _with(sampling, 1, 0.0), seed=cfg.seed, label="selection greedy"),
-    )
+    num = cfg.eval.selection_samples
+    return _both_ways(engine, pool, prompts, sampling, cfg, num=num, label="selection", ks=Ks(cons_at=(num,)))
 
 
-def _with(sampling: Sampling, num: int, temperature: float | None = None) -> Sampling:
-    chosen = sampling.temperature if temperature is None else temperature
-    return Sampling(num, chosen, sampling.top_p, sampling.top_k, sampling.max_tokens, sampling.stop)
+def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config) -> Measured:
+    """A model on problems it was not chosen by: sampled at the training temperature, and greedy."""
+    num = cfg.eval.samples
+    print(f"held-out problems: {len(prompts)} x {num} samples, and greedy", file=sys.stderr, flush=True)
+    ks = Ks(pass_at=(1, num), cons_at=(num,))
+    return Measured(*_both_ways(engine, pool, prompts, sampling, cfg, num=num, label="held-out", ks=ks))
+
+
+def _both_ways(
+    engine: Engine,
+    pool: VerifierPool,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    cfg: Config,
+    *,
+    num: int,
+    label: str,
+    ks: Ks,
+) -> tuple[Evaluation, Evaluation]:
+    sampled, greedy = replace(sampling, num=num), replace(sampling, num=1, temperature=0.0)
+
+    def found(way: Sampling, stream: str, ks: Ks) -> Evaluation:
+        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, label=label, stream=stream, ks=ks)
+
+    return found(sampled, f"eval {label}", ks), found(greedy, f"eval {label} greedy", Ks())
+
+
+def selected(sampled: Evaluation, greedy: Evaluation) -> dict[str, float]:
+    """A look at the selection problems as metrics of the journal."""
+    cons = next(value for name, value in sampled.metrics.items() if name.startswith("cons@"))
+    return {
+        "eval/selection/pass@1": sampled.pass_at_1.value,
+        "eval/selection/cons@k": cons.value,
+        "eval/selection/greedy": greedy.pass_at_1.value,
+        "eval/selection/format": sampled.well_formed,
+    }
 
 
 def _selection_line(sampled: Evaluation, greedy: Evaluation) -> str:
+    figures = "  ".join(f"{name} {value}" for name, value in sampled.metrics.items())
+    tokens = sampled.health["tokens"] or 0.0
     return (
-        f"selection problems: pass@1 {sampled.pass_at_1}, greedy {greedy.pass_at_1}, "
-        f"well-formed {sampled.well_formed:.1%}, tokens {sampled.response_tokens:.0f}"
+        f"selection problems: {figures}  greedy {greedy.pass_at_1}  well-formed {sampled.well_formed:.1%}  "
+        f"tokens {tokens:.0f}"
     )
 
 
@@ -213,17 +246,6 @@ def _report(
     (run_dir / "report.txt").write_text(text)
     figures = {"before": before.figures(), "after": after.figures(), "minutes": minutes}
     store.write_json(run_dir / "report.json", figures)
+    for name, measured in (("before", before), ("after", after)):
+        keep(run_dir / "heldout" / name, measured, cfg, engine.name)
     print(f"\n{text}", flush=True)
-
-
-def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config) -> Measured:
-    """A model on problems it was not chosen by: sampled at the training temperature, and greedy."""
-    print(f"held-out problems: {len(prompts)} x {cfg.eval.samples} samples, and greedy", file=sys.stderr, flush=True)
-    ks = sorted({1, cfg.eval.samples})
-    sampled = _with(sampling, cfg.eval.samples)
-    return Measured(
-        evaluate(
-            engine, pool, prompts, sampled, seed=cfg.seed, label="held-out", pass_at=ks, cons_at=[cfg.eval.samples]
-        ),
-        evaluate(engine, pool, prompts, _with(sampling, 1, 0.0), seed=cfg.seed, label="held-out greedy"),
-    )

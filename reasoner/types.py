@@ -19,6 +19,7 @@ class Prompt:
     text: str  # prefill included
     prefill: str  # e.g. "<think>": belongs to the response when it is graded and shown
     token_ids: tuple[int, ...]
+    extract: str = "strict"  # the form that an answer must have to count (verifiers.extract.EXTRACTORS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,30 @@ class Completion:
     logprobs: tuple[float, ...]  # [T] under the policy that sampled, at the sampling temperature
     finish: Finish
     policy_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What an evaluation keeps of a completion, or reads from a file of somebody else's."""
+
+    text: str  # with the prefill: what is graded and shown
+    tokens: int | None = None  # None where the file does not say
+    finish: Finish | None = None
+    seed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """One problem and its graded responses."""
+
+    problem: Problem
+    prompt: str
+    responses: tuple[Response, ...]  # [n]
+    scores: tuple[Score, ...]  # [n]
+
+    @property
+    def num_right(self) -> int:
+        return sum(score.correct for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from verifiers.pool import VerifierPool
 from verifiers.rewards import RewardWeights
 from verifiers.rules import same
 from verifiers.score import Judgement, Score, Verdict
+from verifiers.version import grader_version
 
 __all__ = [
     "Extraction",
@@ -16,6 +17,7 @@ __all__ = [
     "VerifierPool",
     "extract",
     "grade",
+    "grader_version",
     "same",
     "score_response",
 ]

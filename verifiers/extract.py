@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data.gold import last_boxed
+from data.gold import boxed, last_boxed
 from verifiers.tags import blocks
 
 
@@ -39,8 +39,8 @@ def answer_block(response: str) -> str | None:
     if start < 0:
         return None
     content = response[start + len("<answer>") : end]
-    boxed = last_boxed(content)
-    return content if boxed is None else boxed
+    inner = last_boxed(content)
+    return content if inner is None else inner
 
 
 # A sign belongs to the number unless something stands before it that it could be subtracted from.
@@ -61,6 +61,12 @@ def after_hashes(response: str) -> str | None:
     return rest.strip().partition("\n")[0] if mark else None
 
 
+def answers_given(response: str) -> int:
+    """How many different answers a response gives: in boxes, or in `<answer>` blocks where there is no box."""
+    given = boxed(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
+    return len({"".join(answer.split()) for answer in given})
+
+
 def first_found(*policies: Callable[[str], str | None]) -> Callable[[str], str | None]:
     """The answer of the first policy that finds one that is not blank."""
 
@@ -73,7 +79,7 @@ def first_found(*policies: Callable[[str], str | None]) -> Callable[[str], str |
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {
     "strict": answer_block,  # and only from a well-formed response
-    "lenient": first_found(answer_block, last_boxed, last_number),
+    "lenient": first_found(answer_block, last_boxed, after_hashes, last_number),
     "boxed": last_boxed,
     "last-number": last_number,
     "gsm8k": after_hashes,

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from data.problem import Problem
-from verifiers.extract import extract
+from verifiers.extract import EXTRACTORS, extract
 from verifiers.process import WorkerProcess
 from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, rewarded
 from verifiers.rules import known
@@ -27,7 +27,7 @@ MAX_BATCH = 32  # items sent to a worker at once
 MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
 MAX_FAILED_STARTS = 3  # in a row, after which the fault is not an item's
 
-Item = tuple[str, str, str]
+Item = tuple[str, ...]  # the arguments of a task
 
 
 class VerifierPool:
@@ -62,17 +62,21 @@ class VerifierPool:
         items: Sequence[tuple[str, Problem]],
         weights: RewardWeights = DEFAULT_WEIGHTS,
         *,
+        policy: str = "strict",
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
     ) -> list[Score]:
         """One score for each (response, problem), in order; `tokens` of each response for the rewards that need them.
 
-        ValueError for a problem whose rule is unknown.
+        `policy` is the form that an answer must have to count (verifiers.extract.EXTRACTORS). ValueError for an unknown
+        one, and for a problem whose rule is unknown.
         """
-        jobs = [(response, problem.answer, known(problem.verifier)) for response, problem in items]
+        if policy not in EXTRACTORS:
+            raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+        jobs = [(response, problem.answer, known(problem.verifier), policy) for response, problem in items]
         results = self._run("score", jobs)
         scores = [
-            rewarded(Graded(response, problem, _score(response, result), size, max_tokens), weights)
+            rewarded(Graded(response, problem, _score(response, result, policy), size, max_tokens), weights)
             for (response, problem), result, size in zip(items, results, tokens or [0] * len(items), strict=True)
         ]
         self.counts.update(score.verdict for score in scores)
@@ -212,10 +216,10 @@ class _Work:
         self.waiting.extendleft(reversed(numbers))
 
 
-def _score(response: str, result: dict[str, Any]) -> Score:
+def _score(response: str, result: dict[str, Any], policy: str) -> Score:
     """What a worker found, or the score of a response that it could not judge: then only the form is known."""
     verdict = Verdict(result["verdict"])
     if "reward" in result:
         return Score(**{**result, "verdict": verdict})
-    found = extract(response)
+    found = extract(response, policy)
     return Score(0.0, {}, verdict, found.answer, result["layer"], found.well_formed, seconds=result["seconds"])

@@ -126,27 +126,28 @@ def check_weights(weights: RewardWeights) -> None:
     custom_rewards(weights.custom)
 
 
-def assess(response: str, gold: str, rule: str) -> Score:
-    """The verdict on a response with its evidence, not rewarded yet.
+def assess(response: str, gold: str, rule: str, policy: str = "strict") -> Score:
+    """The verdict on a response with its evidence, not rewarded yet. `policy` (of EXTRACTORS) is the form asked for.
 
-    Only a well-formed response can be CORRECT. The answer that any other one may hold is judged as well, for `lenient`.
+    Only a response in that form can be CORRECT. The answer that any other one may hold is judged too, for `lenient`.
     """
     start = perf_counter()
-    strict, lenient = extract(response, "strict"), extract(response, "lenient")
-    if strict.answer is not None:
-        judgement = judge(strict.answer, gold, rule)
+    asked, lenient = extract(response, policy), extract(response, "lenient")
+    format_ok = asked.well_formed if policy == "strict" else asked.answer is not None
+    if asked.answer is not None:
+        judgement = judge(asked.answer, gold, rule)
         is_right = bool(judgement)
     else:
-        verdict = Verdict.NO_ANSWER if strict.well_formed or lenient.answer is None else Verdict.MALFORMED
-        judgement = Judgement(verdict, strict.reason)
+        verdict = Verdict.NO_ANSWER if format_ok or lenient.answer is None else Verdict.MALFORMED
+        judgement = Judgement(verdict, asked.reason)
         is_right = lenient.answer is not None and bool(judge(lenient.answer, gold, rule))
     return Score(
         reward=0.0,
         parts={},
         verdict=judgement.verdict,
-        extracted=strict.answer,
+        extracted=asked.answer,
         layer=judgement.layer,
-        format_ok=strict.well_formed,
+        format_ok=format_ok,
         lenient=is_right,
         seconds=perf_counter() - start,
     )

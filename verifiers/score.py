@@ -43,7 +43,7 @@ class Score:
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    format_ok: bool = False  # the strict form
+    format_ok: bool = False  # the form asked for: the strict one, or an answer that the policy finds
     lenient: bool = False  # right under the last-answer-anywhere extraction, whatever the format
     seconds: float = 0.0
 

@@ -29,8 +29,8 @@ MAX_STRETCH = 5  # an item that gets no processor time may take so many times it
 RECURSION_LIMIT = 3_000
 
 
-def _score(response: str, gold: str, rule: str) -> dict[str, Any]:
-    return asdict(assess(response, gold, rule))
+def _score(response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
+    return asdict(assess(response, gold, rule, policy))
 
 
 def _judge(prediction: str, gold: str, rule: str) -> dict[str, Any]:

@@ -1,0 +1,210 @@
+"""`reasoner compare A B`: two evaluations on the same problems, problem by problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from reasoner.evals import files
+from reasoner.evals.paired import Difference, difference, holm
+from reasoner.evals.table import aligned
+from reasoner.store import write_json
+from reasoner.terminal import visible
+
+_SHOWN = 20  # flipped problems in the printout; all of them are in the JSON
+_QUESTION = 60  # characters of a question in the printout
+_WAYS = ("none", "greedy")  # filters of samples_SET.jsonl: sampled, greedy
+
+Lines = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One metric on one set."""
+
+    spec: str
+    metric: str
+    a: float
+    b: float
+    found: Difference
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """A problem that one model mostly has right and the other mostly wrong."""
+
+    spec: str
+    problem: str
+    question: str
+    gold: str
+    metric: str
+    a: float
+    b: float
+
+
+def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = None) -> None:
+    """Print the comparison. ValueError when data, prompt or grader differ, unless forced: then it says what does."""
+    folders = [_folder(name, out) for name in (a, b)]
+    about_a, about_b = (files.read_about(folder) for folder in folders)
+    faults = differing(about_a, about_b)
+    if faults and not force:
+        raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares all the same)")
+    for fault in faults:
+        print(f"warning: {fault}")
+    same = matched(about_a["data"], about_b["data"])
+    if not same:
+        raise ValueError(f"{a} and {b} have no data set in common: {_sets(about_a)}; {_sets(about_b)}")
+    pairs = {spec: (_lines(folders[0], spec), _lines(folders[1], other)) for spec, other in same.items()}
+    found = compared(pairs)
+    flips = [flip for spec, (lines_a, lines_b) in pairs.items() for flip in flipped(spec, lines_a, lines_b)]
+    print(f"A: {a} ({about_a['model']})\nB: {b} ({about_b['model']})\n\n{report(found)}\n\n{flip_list(flips)}")
+    if json_file is not None:
+        write_json(
+            json_file,
+            {
+                "a": about_a,
+                "b": about_b,
+                "differing": faults,
+                "differences": [asdict(one) | {"detectable": one.found.detectable} for one in found],
+                "flipped": [asdict(flip) for flip in flips],
+            },
+        )
+
+
+def matched(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, str]:
+    """Sets of A and the sets of B that they are compared with: of the same name, or else of the same problems."""
+    by_hash = {found["sha256"]: spec for spec, found in b.items()}
+    others = {spec: spec if spec in b else by_hash.get(found["sha256"]) for spec, found in a.items()}
+    return {spec: other for spec, other in others.items() if other is not None}
+
+
+def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """What keeps two evaluations from being compared, in words."""
+    faults = []
+    if a["grader"] != b["grader"]:
+        faults.append(f"the grader differs ({a['grader']}, {b['grader']}: grade the older one again with --regrade)")
+    same = matched(a["data"], b["data"])
+    for spec, other in same.items():
+        mine, theirs = a["data"][spec], b["data"][other]
+        if mine != theirs:
+            faults.append(f"the data of {spec} differ ({mine['rows']} and {theirs['rows']} problems)")
+    if not len(a["data"]) == len(b["data"]) == len(same):
+        faults.append(f"the data sets differ ({_sets(a)}; {_sets(b)})")
+    asked = [{name: value for name, value in about["prompt"].items() if name != "style"} for about in (a, b)]
+    if asked[0] != asked[1]:
+        names = [name for name in asked[0] if asked[0][name] != asked[1].get(name)] or ["form"]
+        faults.append(f"the prompt differs in its {', '.join(names)}")
+    return faults
+
+
+def _sets(about: Mapping[str, Any]) -> str:
+    return ", ".join(about["data"])
+
+
+def compared(pairs: Mapping[str, Sequence[Mapping[str, Lines]]]) -> list[Compared]:
+    """Every metric that both have on every set; p-values of a metric adjusted for the number of sets."""
+    raw: list[tuple[str, str, float, float, Difference]] = []
+    for spec, (lines_a, lines_b) in pairs.items():
+        for way in _WAYS:
+            shared = [problem for problem in lines_a.get(way, {}) if problem in lines_b.get(way, {})]
+            if not shared:
+                continue
+            first_a, first_b = lines_a[way][shared[0]], lines_b[way][shared[0]]
+            for metric in (m for m in first_a["metrics"] if m in first_b["metrics"]):
+                values = [[float(lines[way][problem][metric]) for problem in shared] for lines in (lines_a, lines_b)]
+                means = [sum(v) / len(v) for v in values]
+                raw.append((spec, metric, means[0], means[1], difference(*values)))
+    by_metric: dict[str, dict[str, float]] = {}
+    for spec, metric, _, _, found in raw:
+        by_metric.setdefault(metric, {})[spec] = found.p
+    adjusted = {metric: holm(ps) for metric, ps in by_metric.items()}
+    return [Compared(spec, metric, a, b, found, adjusted[metric][spec]) for spec, metric, a, b, found in raw]
+
+
+def report(found: Sequence[Compared]) -> str:
+    """The table, and in words what it shows. Points are percentage points."""
+    several = len({one.spec for one in found}) > 1
+    header = [
+        "set",
+        "metric",
+        "A",
+        "B",
+        "A - B (95 % CI)",
+        "p",
+        *(["p (Holm)"] if several else []),
+        "won/tied/lost",
+        "",
+    ]
+    rows = [
+        [
+            visible(one.spec),
+            one.metric,
+            f"{100 * one.a:.1f}",
+            f"{100 * one.b:.1f}",
+            f"{100 * one.found.mean:+.1f} [{100 * one.found.low:+.1f}, {100 * one.found.high:+.1f}]",
+            _p(one.found.p),
+            *([_p(one.p_holm)] if several else []),
+            f"{one.found.wins}/{one.found.ties}/{one.found.losses}",
+            "" if one.found.is_shown else "no difference shown",
+        ]
+        for one in found
+    ]
+    lines = aligned([header, *rows])
+    for one in found:
+        if not one.found.is_shown:
+            lines.append(
+                f"{visible(one.spec)}, {one.metric}: {one.found.problems} problems would show a difference of "
+                f"{100 * one.found.detectable:.1f} points four times out of five"
+            )
+    return "\n".join(lines)
+
+
+def flipped(spec: str, lines_a: Mapping[str, Lines], lines_b: Mapping[str, Lines]) -> Iterator[Flip]:
+    """The problems whose share of right answers is above one half on one side and below on the other."""
+    way = next((way for way in _WAYS if way in lines_a and way in lines_b), None)
+    for problem, line_a in lines_a.get(way or "", {}).items():
+        line_b = lines_b[way or ""].get(problem)
+        if line_b is None:
+            continue
+        metric = "greedy" if way == "greedy" else "pass@1"
+        a, b = float(line_a[metric]), float(line_b[metric])
+        if (a - 0.5) * (b - 0.5) < 0:
+            doc = line_a["doc"]
+            yield Flip(spec, problem, doc["question"], doc["answer"], metric, a, b)
+
+
+def flip_list(flips: Sequence[Flip]) -> str:
+    """The first of them, those that B lost first."""
+    ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
+    won = sum(flip.a > flip.b for flip in flips)
+    head = f"flipped problems: {won} mostly right in A alone, {len(flips) - won} in B alone"
+    rows = [
+        [flip.problem, f"{flip.a:.2f}", f"{flip.b:.2f}", visible(" ".join(flip.question.split()))[:_QUESTION]]
+        for flip in [*ordered[: _SHOWN // 2], *ordered[max(_SHOWN // 2, len(ordered) - _SHOWN // 2) :]]
+    ]
+    if not rows:
+        return head
+    left_out = [f"  ({len(flips) - len(rows)} more are in --json FILE)"] if len(flips) > len(rows) else []
+    return "\n".join([head, *(f"  {line}" for line in aligned([["problem", "A", "B", "question"], *rows])), *left_out])
+
+
+def _lines(folder: Path, spec: str) -> dict[str, Lines]:
+    """The lines of a set by way and problem."""
+    found: dict[str, Lines] = {}
+    for line in files.read_samples(folder, spec):
+        found.setdefault(line["filter"], {})[line["doc"]["id"]] = line
+    return found
+
+
+def _folder(name: str, out: Path) -> Path:
+    for folder in (Path(name), out / name):
+        if (folder / "evaluation.json").is_file():
+            return folder
+    raise ValueError(f"no evaluation {name!r}: neither {name} nor {out / name} has an evaluation.json")
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"

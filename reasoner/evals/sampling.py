@@ -1,0 +1,85 @@
+"""n responses to every prompt, from the cache where they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from reasoner.evals.cache import Key, ResponseCache, key
+from reasoner.seeds import sample_seed
+from reasoner.types import Prompt, Response, Sampling
+
+if TYPE_CHECKING:
+    from reasoner.engines import Engine
+
+_AT_ONCE = 512  # completions sampled at once: memory stays bounded, progress is seen, and little is lost in a crash
+
+Progress = Callable[[int, int], None]
+
+
+def respond(
+    engine: Callable[[], Engine],
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    *,
+    seed: int,
+    stream: str = "eval",
+    cache: ResponseCache | None = None,
+    progress: Progress | None = None,
+) -> list[tuple[Response, ...]]:
+    """`sampling.num` responses to each prompt, in order. The engine is asked for only when one of them is missing.
+
+    A response's seed is a function of (seed, stream, problem, sample): neither the number of samples, nor which other
+    problems there are, nor their order changes it, so more samples extend the earlier ones.
+    """
+    found: list[tuple[Response, ...]] = []
+    for part in _parts(prompts, sampling.num):
+        seeds = [[sample_seed(seed, stream, prompt.problem.id, j) for j in range(sampling.num)] for prompt in part]
+        keys = [[key(prompt, j, s) for j, s in enumerate(row)] for prompt, row in zip(part, seeds, strict=True)]
+        drawn = _missing(engine, part, sampling, keys, cache)
+        if cache is not None and drawn:
+            cache.add(drawn)
+        found += [tuple(drawn.get(k) or _kept(cache, k) for k in row) for row in keys]
+        if progress is not None:
+            progress(len(found), len(prompts))
+    return found
+
+
+def num_missing(prompts: Sequence[Prompt], sampling: Sampling, *, seed: int, cache: ResponseCache) -> int:
+    """How many of the responses are not in the cache yet."""
+    return sum(
+        cache.get(key(prompt, j, sample_seed(seed, "eval", prompt.problem.id, j))) is None
+        for prompt in prompts
+        for j in range(sampling.num)
+    )
+
+
+def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
+    size = max(1, _AT_ONCE // num)
+    return (prompts[start : start + size] for start in range(0, len(prompts), size))
+
+
+def _missing(
+    engine: Callable[[], Engine],
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    keys: Sequence[Sequence[Key]],
+    cache: ResponseCache | None,
+) -> dict[Key, Response]:
+    """The responses that the cache lacks, sampled."""
+    wanted = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
+    asked = [(prompt, row) for prompt, row in zip(prompts, wanted, strict=True) if row]
+    if not asked:
+        return {}
+    drawn = engine().sample([prompt for prompt, _ in asked], sampling, [[k[2] for k in row] for _, row in asked])
+    return {
+        k: Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, k[2])
+        for (prompt, row), completions in zip(asked, drawn, strict=True)
+        for k, completion in zip(row, completions, strict=True)
+    }
+
+
+def _kept(cache: ResponseCache | None, wanted: Key) -> Response:
+    response = cache.get(wanted) if cache is not None else None
+    assert response is not None
+    return response
