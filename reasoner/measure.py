@@ -45,7 +45,7 @@ def run_eval(args: argparse.Namespace) -> None:
     with VerifierPool(workers=min(8, max(1, _cores() - 1)), seconds=2.0) as pool:
         about, sets = _of_responses(args, ks, pool) if args.responses else _of_model(args, ks, pool)
     folder = _folder(args, about)
-    text = "\n\n".join([table(sets), *(details(found, way) for ways in sets.values() for way, found in ways.items())])
+    text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
     files.write(folder, about, sets, text)
     write_json(folder / "run.json", {"date": time.time(), "seconds": time.monotonic() - began, "versions": versions()})
     print(f"\n{text}\n\n{_provenance(about)}\nfiles: {folder}", flush=True)

@@ -95,7 +95,7 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
 def results(about: About, sets: Sets) -> dict[str, Any]:
     """lm-eval's results, for its own readers; metric names are "pass@1,none" and "greedy,none" with their stderr."""
     tasks = {task_name(spec): (spec, ways) for spec, ways in sets.items()}
-    metrics = {name: list(_metrics(ways)) for name, (_, ways) in tasks.items()}
+    metrics = {name: [metric for metric, _, _ in _metrics(ways)] for name, (_, ways) in tasks.items()}
     return {
         "results": {name: {"alias": name, **_values(ways)} for name, (_, ways) in tasks.items()},
         "group_subtasks": {name: [] for name in tasks},

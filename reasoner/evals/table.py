@@ -59,29 +59,43 @@ def _macro_lines(ways: Sequence[tuple[str, str, Evaluation]], metrics: Sequence[
     return [["macro average", "", "", *cells, "", "", "", "", ""]]
 
 
-def details(found: Evaluation, way: str) -> str:
-    """What is behind a line: form against reasoning, health, checks, families and levels."""
-    reflection, health = found.reflection, found.health
-    rows = [
-        ("in the form asked for", percent(found.well_formed)),
-        ("right given that form", percent(found.right_given_well_formed)),
-        ("right, any form (lenient)", str(found.lenient)),
-        ("lost to the form alone", f"{100 * (found.lenient.value - found.pass_at_1.value):.1f} points"),
-        ("several different answers", percent(health["several_answers"])),
-        ("grading failed", percent(health["grading_failed"])),
-        ("tokens: right, wrong", f"{_count(health['tokens_right'])}, {_count(health['tokens_wrong'])}"),
-        ("check their own working", percent(reflection.checks)),
-        ("wrong claims caught", _caught(reflection.caught_share, reflection.wrong_claims)),
+def details(spec: str, ways: Mapping[str, Evaluation]) -> str:
+    """What is behind the lines of a set, a column a way: form against reasoning, health, checks, families and levels."""
+    columns = {way: {**_behind(found), **_by_cell(found)} for way, found in ways.items()}
+    names = list(dict.fromkeys(name for column in columns.values() for name in column))
+    rows = [[name, *(column.get(name, "-") for column in columns.values())] for name in names]
+    heads = [
+        "greedy" if way == "greedy" else f"{found.samples} samples" + _at(found.temperature)
+        for way, found in ways.items()
     ]
+    return "\n".join(aligned([[visible(spec), *heads], *rows]))
+
+
+def _behind(found: Evaluation) -> dict[str, str]:
+    reflection, health = found.reflection, found.health
+    rows = {
+        "in the form asked for": percent(found.well_formed),
+        "right given that form": percent(found.right_given_well_formed),
+        "right, any form (lenient)": str(found.lenient).strip(),
+        "lost to the form alone": f"{100 * (found.lenient.value - found.pass_at_1.value):.1f} points",
+        "several different answers": percent(health["several_answers"]),
+        "grading failed": percent(health["grading_failed"]),
+        "tokens: right, wrong": f"{_count(health['tokens_right'])}, {_count(health['tokens_wrong'])}",
+        "check their own working": percent(reflection.checks),
+        "wrong claims caught": _caught(reflection.caught_share, reflection.wrong_claims),
+    }
     if found.votes:
-        rows += [
-            ("votes of the largest class", percent(found.vote_share)),
-            ("problems with a tied vote", percent(found.ties)),
-        ]
-    if len(found.cells) > 1:
-        rows += [(f"  {visible(cell)}", str(value)) for cell, value in found.cells.items()]
-    how = "greedy" if way == "greedy" else f"{found.samples} samples" + _at(found.temperature)
-    return "\n".join([f"{visible(found.label)}, {how}", *aligned([[f"  {name}", value] for name, value in rows])])
+        rows |= {
+            "votes of the largest class": percent(found.vote_share),
+            "problems with a tied vote": percent(found.ties),
+        }
+    return rows
+
+
+def _by_cell(found: Evaluation) -> dict[str, str]:
+    if len(found.cells) == 1:
+        return {}
+    return {f"  {visible(cell)}": str(value).strip() for cell, value in found.cells.items()}
 
 
 def _at(temperature: float | None) -> str:
