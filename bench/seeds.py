@@ -11,20 +11,20 @@ from typing import Any
 Figures = dict[str, Any]
 
 
-def _cons(sampled: Figures) -> float:
-    return max(sampled["cons_at"].items(), key=lambda item: int(item[0]))[1]["value"]
+def _metric(name: str, way: str = "sampled") -> Callable[[Figures], float]:
+    return lambda m: 100 * m[way]["metrics"][name]["value"]
 
 
 ROWS: dict[str, Callable[[Figures], float | None]] = {
-    "pass@1": lambda m: 100 * m["sampled"]["pass_at"]["1"]["value"],
-    "greedy": lambda m: 100 * m["greedy"]["pass_at"]["1"]["value"],
-    "cons@16": lambda m: 100 * _cons(m["sampled"]),
+    "pass@1": _metric("pass@1"),
+    "greedy": _metric("pass@1", "greedy"),
+    "cons@16": _metric("cons@16"),
     "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
     "right given well-formed": lambda m: 100 * m["sampled"]["right_given_well_formed"],
     "countdown, pass@1": lambda m: 100 * m["sampled"]["cells"]["countdown"]["value"],
     "check their own working": lambda m: 100 * m["sampled"]["reflection"]["checks"],
     "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["caught_share"]),
-    "response tokens": lambda m: m["sampled"]["response_tokens"],
+    "response tokens": lambda m: m["sampled"]["health"]["tokens"],
 }
 
 

@@ -3,22 +3,21 @@
     python -m reasoner.figures runs/NAME docs/run.png
 
 Bands and bars are 95 % intervals. Those of a step's own problems come from its rollouts, group by group; those of the
-selection problems count one sample of each problem, so they are a little too wide.
+selection problems are the evaluation's own.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reasoner.journal import read_evals, read_metrics
-from reasoner.metrics import estimate, wilson
+from reasoner.metrics import estimate
 from reasoner.store import shard
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def draw(run_dir: Path, out: Path) -> Path:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = [detailed(run_dir, line) for line in [*_start(run_dir), *read_metrics(run_dir)]]
+    lines = detailed(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
@@ -69,19 +68,6 @@ def draw(run_dir: Path, out: Path) -> Path:
     return out
 
 
-def _start(run_dir: Path) -> list[dict[str, float]]:
-    """The look at the selection problems before the first step, as a step -1."""
-    return [
-        {
-            "step": -1,
-            "eval/selection/pass@1": line["sampled"]["pass_at"]["1"]["value"],
-            "eval/selection/greedy": line["greedy"]["pass_at"]["1"]["value"],
-        }
-        for line in read_evals(run_dir)
-        if line["step"] == 0
-    ]
-
-
 def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:
     """One metric against the steps done, with its interval where there is one; dots where some steps do not have it."""
     steps = [line["step"] + 1 for line in lines]
@@ -97,15 +83,30 @@ def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> 
             axis.vlines(steps, low, high, color=drawn.get_color(), alpha=0.4, linewidth=1)
 
 
-def detailed(run_dir: Path, line: Mapping[str, float]) -> dict[str, float]:
-    """A step's metrics with what its rollouts add: intervals (NAME/low, NAME/high), lengths of right and of wrong."""
-    found = dict(line)
-    path = shard(run_dir, int(line["step"]))
-    if path.is_file():
-        found |= _of_rollouts(path)
-    for name in ("eval/selection/pass@1", "eval/selection/greedy"):
-        if name in line:
-            found[f"{name}/low"], found[f"{name}/high"] = wilson(line[name], _num_selected(run_dir))
+def detailed(run_dir: Path) -> list[dict[str, float]]:
+    """The steps' metrics with what the rollouts and the looks at the selection problems add.
+
+    Intervals (NAME/low, NAME/high), lengths of right and of wrong; the look before the first step is a step -1.
+    """
+    looks = {int(look["step"]) - 1: _of_look(look) for look in read_evals(run_dir)}
+    start = [{"step": -1.0, **looks[-1]}] if -1 in looks else []
+    found = [dict(line) | looks.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
+    for line in found:
+        path = shard(run_dir, int(line["step"]))
+        if path.is_file():
+            line |= _of_rollouts(path)
+    return start + found
+
+
+def _of_look(look: Mapping[str, Any]) -> dict[str, float]:
+    """A look's estimates by the names of the journal; cons@k under that name whatever its k is."""
+    estimates = {"greedy": look["greedy"]["metrics"]["pass@1"]}
+    for name, value in look["sampled"]["metrics"].items():
+        estimates["cons@k" if name.startswith("cons@") else name] = value
+    found = {}
+    for name, value in estimates.items():
+        whole = f"eval/selection/{name}"
+        found |= {whole: value["value"], f"{whole}/low": value["low"], f"{whole}/high": value["high"]}
     return found
 
 
@@ -123,10 +124,6 @@ def _of_rollouts(path: Path) -> dict[str, float]:
         if those:
             found[name] = sum(those) / len(those)
     return found
-
-
-def _num_selected(run_dir: Path) -> int:
-    return int(json.loads((run_dir / "config.json").read_text())["config"]["eval.selection_problems"])
 
 
 if __name__ == "__main__":

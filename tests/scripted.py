@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 from data import Problem
+from reasoner.seeds import sample_seed
 from reasoner.types import Completion, Prompt
 
 
 class Scripted:
-    """Writes script[problem id][sample] (from the start again where the script is short), and remembers the seeds."""
+    """Writes script[problem id][sample] (from the start again where the script is short), and remembers the seeds.
+
+    Which sample a seed is for is looked up among those that `reasoner eval` gives.
+    """
 
     name = "scripted"
 
     def __init__(self, script):
         self.script = script
         self.seeds = []
+        self.calls = 0
 
     def sample(self, prompts, sampling, seeds):
         self.seeds = [list(row) for row in seeds]
-        return [tuple(self._completion(prompt, j) for j in range(sampling.num)) for prompt in prompts]
+        self.calls += 1
+        return [
+            tuple(self._completion(prompt, j) for j in self._samples(prompt, row))
+            for prompt, row in zip(prompts, seeds, strict=True)
+        ]
+
+    def _samples(self, prompt, row):
+        known = {sample_seed(0, "eval", prompt.problem.id, j): j for j in range(64)}
+        return [known.get(seed, place) for place, seed in enumerate(row)]
 
     def _completion(self, prompt, sample):
         texts = self.script[prompt.problem.id]

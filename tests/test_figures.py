@@ -8,7 +8,8 @@ import pytest
 from data import Problem
 from reasoner import store
 from reasoner.figures import detailed, draw
-from reasoner.metrics import estimate, wilson
+from reasoner.metrics import estimate
+from reasoner.store import shard
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import Graded, rewarded
@@ -25,30 +26,48 @@ def group(name, right, lengths):
     )
 
 
+def look(step, value):
+    def around(middle):
+        return {"value": middle, "low": middle - 0.1 if middle else 0.0, "high": middle + 0.1 if middle else 0.0}
+
+    both = {"pass@1": around(value), "cons@16": around(value + 0.2 if value else 0.0)}
+    return {"step": step, "sampled": {"metrics": both}, "greedy": {"metrics": {"pass@1": around(value)}}}
+
+
 @pytest.fixture
 def run(tmp_path):
     """Three steps of two groups of two; an evaluation after the second."""
-    store.open_run(tmp_path, {"eval.selection_problems": 60}, {}, resuming=False)
+    store.open_run(tmp_path, {}, {}, resuming=False)
     lines = []
     for step in range(3):
         groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]
         store.append(tmp_path, step, groups, [0.0] * 4)
         lines.append({"step": step, "correct": 0.25, "completions/mean_length": 7.0, "self_check": 0.1, "format": 1.0})
-    lines[1] |= {"eval/selection/pass@1": 0.5, "eval/selection/greedy": 0.6, "caught": 0.5, "kl": 0.01, "entropy": 1.0}
+    lines[1] |= {"caught": 0.5, "kl": 0.01, "entropy": 1.0}
+    looks = [look(0, 0.0), look(2, 0.5)]
+    (tmp_path / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in looks))
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return tmp_path
 
 
 def test_intervals_and_lengths_come_from_the_rollouts(run):
-    found = detailed(run, {"step": 1, "correct": 0.25, "eval/selection/pass@1": 0.5})
+    found = detailed(run)[2]
     expected = estimate([0.5, 0.0])
     assert (found["correct/low"], found["correct/high"]) == (expected.low, expected.high)
     assert (found["tokens/right"], found["tokens/wrong"]) == (10.0, 6.0)
-    assert (found["eval/selection/pass@1/low"], found["eval/selection/pass@1/high"]) == wilson(0.5, 60)
+
+
+def test_the_looks_at_the_selection_problems_bring_their_own_intervals_the_first_before_any_step(run):
+    start, _, second, third = detailed(run)
+    assert start["step"] == -1 and start["eval/selection/pass@1"] == 0.0
+    assert second["eval/selection/cons@k"] == 0.7
+    assert (second["eval/selection/pass@1/low"], second["eval/selection/pass@1/high"]) == (0.4, 0.6)
+    assert not any(name.startswith("eval/") for name in third)
 
 
 def test_a_step_whose_rollouts_are_gone_keeps_its_metrics(run):
-    assert detailed(run, {"step": 7, "correct": 0.25}) == {"step": 7, "correct": 0.25}
+    shard(run, 2).unlink()
+    assert "correct" in detailed(run)[3] and "tokens/right" not in detailed(run)[3]
 
 
 def test_the_picture_is_a_png_of_the_size_it_is_drawn_at(run, tmp_path):

@@ -19,9 +19,9 @@ def test_a_run_is_its_last_checkpoint_or_the_one_asked_for(tmp_path):
     steps = [model(tmp_path / "runs" / "a" / "checkpoints" / f"step-{step:06d}") for step in (2, 10)]
     for name in ("a", str(tmp_path / "runs" / "a")):
         assert locate(name, runs=tmp_path / "runs") == steps[1]
-        assert locate(name, runs=tmp_path / "runs", step=2) == steps[0]
+        assert locate(name, runs=tmp_path / "runs", step="2") == steps[0]
     with pytest.raises(ValueError, match="no checkpoint of step 3; there are 2, 10"):
-        locate("a", runs=tmp_path / "runs", step=3)
+        locate("a", runs=tmp_path / "runs", step="3")
 
 
 def test_a_run_that_has_not_saved_says_so(tmp_path):

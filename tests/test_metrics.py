@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasoner.metrics import cons_at_k, estimate, pass_at_k, se_run, vote_classes, wilson
+from reasoner.metrics import (
+    class_sizes,
+    cons_at_k,
+    estimate,
+    is_tied,
+    macro,
+    pass_at_k,
+    pass_hat_k,
+    se_run,
+    vote_labels,
+    vote_share,
+    wilson,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +103,41 @@ def test_votes_are_counted_on_classes_not_on_strings():
 
     answers = ["1/2", "0.5", "\\frac12", "3", "3", "3.0", "x", None]
     correct = [True, True, True, False, False, False, False, False]
-    assert vote_classes(answers, correct, same) == (3, [3, 1], 1)
-    assert vote_classes(answers[::-1], correct[::-1], same) == (3, [3, 1], 1)
+    labels = vote_labels(answers, correct, same)
+    assert labels == [0, 0, 0, 1, 1, 1, 2, None]
+    assert vote_labels(answers[::-1], correct[::-1], same) == labels[::-1]
+    assert class_sizes(labels) == (3, [3, 1], 1)
+    assert vote_share(3, [3, 1], 1) == 3 / 8 and is_tied(3, [3, 1]) and not is_tied(0, []) and not is_tied(3, [2, 2])
+
+
+def test_equal_answers_written_differently_are_one_vote_and_a_tie_is_shared():
+    """Strings would let 3 win with two votes over three spellings of one half."""
+
+    def same(pairs):
+        return [{a, b} <= {"3", "3.0"} or {a, b} <= {"1/2", "0.5", "\\frac12"} for a, b in pairs]
+
+    answers = ["1/2", "0.5", "\\frac12", "3", "3", "3.0", "x"]
+    for gold, expected in (({"1/2", "0.5", "\\frac12"}, Fraction(1, 2)), ({"3", "3.0"}, Fraction(1, 2))):
+        labels = vote_labels(answers, [answer in gold for answer in answers], same)
+        assert cons_at_k(*class_sizes(labels), 7) == expected
+    for order in (["A", "A", "B", "B"], ["B", "B", "A", "A"]):  # first-seen rules give 1 and 0
+        labels = vote_labels(order, [answer == "A" for answer in order], by_string)
+        assert cons_at_k(*class_sizes(labels), 4) == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("n", "c", "k", "expected"),
+    [(16, 16, 4, 1), (16, 3, 4, 0), (4, 2, 2, Fraction(1, 6)), (16, 8, 2, Fraction(7, 30)), (4, 3, 1, Fraction(3, 4))],
+)
+def test_pass_hat_k_is_the_chance_that_all_are_right(n, c, k, expected):
+    assert pass_hat_k(n, c, k) == expected
+    with pytest.raises(ValueError, match=r"pass\^17 needs at least 17 samples"):
+        pass_hat_k(16, 3, 17)
+
+
+def test_a_macro_average_weighs_sets_alike():
+    mean, se = macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])
+    assert mean == pytest.approx(0.75) and se == pytest.approx(0.5 / 2)
 
 
 def test_intervals_by_hand():
@@ -130,6 +175,7 @@ def test_every_exact_case_of_the_shared_table():
         assert found.value == pytest.approx(case["mean"])
         assert found.se == pytest.approx(case["se_over_problems"])
         assert (found.low, found.high) == pytest.approx(case["wilson95"], abs=1e-9)
+        assert found.effective == pytest.approx(case["n_eff"])
         if case["n"] > 1:
             assert se_run([case["n"]] * len(case["correct"]), case["correct"]) == pytest.approx(
                 case["se_same_problems"]
@@ -144,8 +190,9 @@ def figures_of(file, k):
     """(pass@k, cons@k) of a file of labelled samples; wrong answers are compared as strings."""
     rows = [json.loads(line) for line in (GRADED / file).open()]
     passes = [pass_at_k(len(row["labels"]), sum(row["labels"]), k) for row in rows]
-    votes = [vote_classes([answer or None for answer in row["preds"]], row["labels"], by_string) for row in rows]
-    return Fraction(sum(passes), len(rows)), Fraction(sum(cons_at_k(*vote, k) for vote in votes), len(rows))
+    votes = [vote_labels([answer or None for answer in row["preds"]], row["labels"], by_string) for row in rows]
+    cons = [cons_at_k(*class_sizes(labels), k) for labels in votes]
+    return Fraction(sum(passes), len(rows)), Fraction(sum(cons), len(rows))
 
 
 @real

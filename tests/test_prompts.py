@@ -9,7 +9,7 @@ PROBLEM = Problem(id="t/1", question="What is {x} + 1?", answer="2", source="t",
 CHAT = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<|bot|>{% endif %}"
 
 
-@pytest.mark.parametrize("name", sorted(set(TEMPLATES) - {"chat"}))
+@pytest.mark.parametrize("name", sorted(name for name, one in TEMPLATES.items() if not one.chat))
 def test_the_ids_say_the_text_and_the_text_asks_the_question(name):
     tokenizer = tiny_tokenizer()
     prompt = render(PROBLEM, template(name), tokenizer)
@@ -38,6 +38,52 @@ def test_chat_is_the_tokenizer_s_own_template():
     prompt = render(PROBLEM, template("chat"), tokenizer)
     assert prompt.text.startswith("<|user|>First think")
     assert prompt.text.endswith("What is {x} + 1?<|bot|>")
+
+
+def test_a_system_turn_comes_before_the_question():
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = CHAT
+    prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
+    assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
+
+
+def test_qwen_math_is_chatml_as_text_and_its_stops_are_whole_markers():  # EVAL trap 6
+    prompt = render(PROBLEM, template("qwen-math"), tiny_tokenizer())
+    assert prompt.text.startswith(
+        "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}."
+    )
+    assert prompt.text.endswith("<|im_start|>user\nWhat is {x} + 1?<|im_end|>\n<|im_start|>assistant\n")
+    assert prompt.extract == "boxed"
+    assert all(stop.startswith("<") and stop.endswith(">") for one in TEMPLATES.values() for stop in one.stop)
+
+
+def test_a_prompt_of_one_s_own_is_a_text_or_a_table(tmp_path):
+    (tmp_path / "mine.txt").write_text("Q: {question}\nA:")
+    assert template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
+    (tmp_path / "mine.toml").write_text(
+        'text = "{question}"\nprefill = "<think>"\nstop = ["</answer>"]\nextract = "strict"\nchat = false\n'
+    )
+    found = template(str(tmp_path / "mine.toml"))
+    assert found == Template("{question}", prefill="<think>", stop=("</answer>",))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.txt", "no place for it", r"must hold \{question\}"),
+        ("b.toml", 'text = "{question}"\nstops = ["x"]', "unknown field 'stops'"),
+        ("c.toml", 'prefill = "x"', "no text"),
+        ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
+        ("e.toml", 'text = "{question}"\nextract = "guess"', "unknown extraction policy 'guess'"),
+        ("f.toml", "text =", "prompt .*f.toml"),
+        ("missing.txt", None, "No such file"),
+    ],
+)
+def test_a_prompt_file_that_cannot_be_used_is_refused_by_name(tmp_path, name, content, message):
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        template(str(tmp_path / name))
 
 
 def test_there_is_one_bos_and_no_end_token():  # trap 18

@@ -1,10 +1,11 @@
 """The end of a run: before against after, and traces of both on the same problems."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from reasoner.evaluate import evaluate
+from reasoner.evals.evaluation import Ks, evaluate
 from reasoner.report import Measured, next_commands, table, traces
 from reasoner.types import Sampling
 from tests.scripted import Scripted, answering, prompt
@@ -25,10 +26,10 @@ def measured():
     with VerifierPool() as pool:
         return [
             Measured(
-                evaluate(engine, pool, PROMPTS, Sampling(4), seed=0, label="x", pass_at=[1, 4], cons_at=[4]),
+                evaluate(engine, pool, PROMPTS, Sampling(4), seed=0, label="x", ks=Ks(pass_at=(1, 4), cons_at=(4,))),
                 evaluate(engine, pool, PROMPTS, Sampling(1, 0.0), seed=0, label="y"),
             )
-            for engine in (Scripted(BEFORE), Scripted(AFTER))
+            for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
         ]
 
 

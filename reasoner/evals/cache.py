@@ -11,10 +11,9 @@ import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 from reasoner.types import Prompt, Response
 
@@ -80,13 +79,10 @@ class ResponseCache:
             if not line.endswith(b"\n"):
                 break
             try:
-                rows: Sequence[Any] = json.loads(line)["rows"]
+                rows = json.loads(line)["rows"]
+                found |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
             except (ValueError, KeyError, TypeError) as error:
-                raise ValueError(
-                    f"{self.path}, line {number} is damaged; move the file away to sample again"
-                ) from error
+                raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error
             whole += len(line)
-            for prompt, sample, seed, finish, tokens, text in rows:
-                found[prompt, sample, seed] = Response(text, tokens, finish, seed)
         self._file.truncate(whole)
         return found

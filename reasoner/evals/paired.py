@@ -73,6 +73,8 @@ def sign_flip(d: Sequence[float]) -> float:
     All patterns of signs up to 20 problems; else 100,000 with a fixed seed, (1 + hits) / (1 + draws).
     """
     values = np.asarray([x for x in d if x != 0.0])  # a zero has no sign to flip: it doubles hits and patterns alike
+    if len(values) == 0:
+        return 1.0
     seen = abs(values.sum()) - _TOLERANCE
     if len(values) <= _EXACT:
         patterns = np.array(list(product((1.0, -1.0), repeat=len(values)))).reshape(-1, len(values))

@@ -60,8 +60,8 @@ def _macro_lines(ways: Sequence[tuple[str, str, Evaluation]], metrics: Sequence[
 
 
 def details(spec: str, ways: Mapping[str, Evaluation]) -> str:
-    """What is behind the lines of a set, a column a way: form against reasoning, health, checks, families and levels."""
-    columns = {way: {**_behind(found), **_by_cell(found)} for way, found in ways.items()}
+    """What is behind the lines of a set, a column a way: form against reasoning, health, checks, families, levels."""
+    columns = {way: _behind(found) | _by_cell(found) for way, found in ways.items()}
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     rows = [[name, *(column.get(name, "-") for column in columns.values())] for name in names]
     heads = [

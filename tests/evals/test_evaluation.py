@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.evaluate import evaluate
+from reasoner.evals.evaluation import Ks, evaluate
 from reasoner.types import Sampling
 from tests.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
@@ -29,27 +29,31 @@ def pool():
 
 @pytest.fixture(scope="module")
 def found(pool):
-    return evaluate(Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", pass_at=[1, 2, 4], cons_at=[1, 4])
+    ks = Ks(pass_at=(1, 2, 4), pass_hat=(2,), cons_at=(1, 4))
+    return evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", ks=ks)
 
 
 def test_pass_at_k_is_the_mean_over_problems_of_the_unbiased_estimate(found):
     assert found.pass_at_1.value == pytest.approx((2 / 4 + 1 / 4 + 0) / 3)
-    assert found.pass_at[2].value == pytest.approx((5 / 6 + 3 / 6 + 0) / 3)
-    assert found.pass_at[4].value == pytest.approx((1 + 1 + 0) / 3)
+    assert found.metrics["pass@2"].value == pytest.approx((5 / 6 + 3 / 6 + 0) / 3)
+    assert found.metrics["pass@4"].value == pytest.approx((1 + 1 + 0) / 3)
+    assert found.metrics["pass^2"].value == pytest.approx((1 / 6 + 0 + 0) / 3)
     assert found.pass_at_1.low < found.pass_at_1.value < found.pass_at_1.high
 
 
 def test_cons_counts_equal_answers_as_one_vote(found):
     # a: right 2, wrong 1, one that does not vote: right wins. b: 7, 7.0 and 14/2 are one class of three: right loses.
-    assert found.cons_at[4].value == pytest.approx(1 / 3)
-    assert found.cons_at[1].value == found.pass_at_1.value
+    assert found.metrics["cons@4"].value == pytest.approx(1 / 3)
+    assert found.metrics["cons@1"].value == found.pass_at_1.value
+    assert found.classes == ((0, 0, 1, None), (0, 1, 1, 1), (2, None, None, 1))
+    assert found.vote_share == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3) and found.ties == pytest.approx(1 / 3)
 
 
 def test_right_given_well_formed_and_lenient_are_counted_beside(found):
     well_formed = 3 + 4 + 2  # an empty answer is not well-formed
     assert found.well_formed == pytest.approx(well_formed / 12)
     assert found.right_given_well_formed == pytest.approx(3 / well_formed)
-    assert found.lenient == pytest.approx(4 / 12)  # the untagged "4" too
+    assert found.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
 
 
 def test_checks_and_catches_are_those_of_the_published_rule(found):
@@ -65,32 +69,32 @@ def test_a_cell_a_family_and_a_family_and_level(found):
 
 def test_figures_are_json_without_the_completions(found):
     figures = json.loads(json.dumps(found.figures(), allow_nan=False))
-    assert figures["pass_at"]["2"]["value"] == found.pass_at[2].value
-    assert "groups" not in figures and figures["samples"] == 4
+    assert figures["metrics"]["pass@2"]["value"] == found.metrics["pass@2"].value
+    assert "answered" not in figures and figures["samples"] == 4
 
 
 def test_lengths_of_right_and_wrong(found):
-    lengths = [len(c.token_ids) for group in found.groups for c in group.completions]
-    assert found.response_tokens == pytest.approx(sum(lengths) / 12)
-    assert found.response_tokens_right == 6
+    lengths = [response.tokens for one in found.answered for response in one.responses]
+    assert found.health["tokens"] == pytest.approx(sum(lengths) / 12)
+    assert found.health["tokens_right"] == 6
 
 
 def test_progress_is_told_and_chunks_change_nothing(pool, monkeypatch):
     told = []
-    monkeypatch.setattr("reasoner.evaluate._CHUNK", 8)
+    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 8)
     again = evaluate(
-        Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", progress=lambda *at: told.append(at)
+        lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", progress=lambda *at: told.append(at)
     )
     assert told == [(2, 3), (3, 3)]
     assert again.pass_at_1.value == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize("at", [{"pass_at": [5]}, {"cons_at": [8]}])
+@pytest.mark.parametrize("at", [{"pass_at": (5,)}, {"cons_at": (8,)}, {"pass_hat": (5,)}])
 def test_a_k_above_the_samples_is_refused_before_anything_is_sampled(pool, at):
-    with pytest.raises(ValueError, match=r"needs at least . samples of each problem, and 4 are asked for"):
-        evaluate(Scripted({}), pool, PROMPTS, Sampling(4), seed=0, label="x", **at)
+    with pytest.raises(ValueError, match=r"needs at least . samples of each problem, and there are 4"):
+        evaluate(lambda: Scripted({}), pool, PROMPTS, Sampling(4), seed=0, label="x", ks=Ks(**at))
 
 
 def test_nothing_to_evaluate_on_is_refused(pool):
     with pytest.raises(ValueError, match="no problem to evaluate on"):
-        evaluate(Scripted({}), pool, [], Sampling(4), seed=0, label="x")
+        evaluate(lambda: Scripted({}), pool, [], Sampling(4), seed=0, label="x")

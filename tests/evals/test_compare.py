@@ -1,0 +1,109 @@
+"""Two evaluations: compared problem by problem, or refused with the reason."""
+
+import json
+
+import pytest
+
+from data import Problem
+from reasoner.evals import files
+from reasoner.evals.compare import compare, differing
+from reasoner.evals.evaluation import Evaluation, Ks
+from reasoner.types import Answered, Response
+from verifiers import Score, Verdict
+
+PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
+
+
+def evaluation(spec, right_by_problem):
+    """Problems p0, p1... with so many of four responses right."""
+    answered = tuple(
+        Answered(
+            Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x"),
+            "?",
+            (Response("r", 3, "stop", 0),) * 4,
+            tuple(Score(0.0, {}, Verdict.CORRECT if j < right else Verdict.WRONG, "4") for j in range(4)),
+        )
+        for i, right in enumerate(right_by_problem)
+    )
+    return Evaluation(spec, 1.0, Ks(pass_at=(1, 4)), answered, ())
+
+
+def write(folder, sets, **changes):
+    found = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
+    data = {s: files.about_data([one.problem for one in ways["sampled"].answered]) for s, ways in found.items()}
+    about = {
+        "model": folder.name,
+        "engine": "x",
+        "sampling": {},
+        "seed": 0,
+        "grader": "g",
+        "prompt": PROMPT,
+        "data": data,
+    }
+    files.write(folder, about | {"data": data} | changes, found, "")
+    return folder
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return (
+        write(tmp_path / "a", {"s": [4, 4, 3, 2, 0, 1], "t": [4] * 6}),
+        write(tmp_path / "b", {"s": [2, 4, 1, 2, 1, 0], "t": [0] * 6}),
+    )
+
+
+def test_differences_are_paired_and_flips_are_listed(pair, tmp_path, capsys):
+    compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
+    text = capsys.readouterr().out
+    assert "+16.7 [" in text and "no difference shown" in text and "3/2/1" in text
+    assert "four times out of five" in text
+    assert "flipped problems: 7 mostly right in A alone, 0 in B alone" in text
+    assert "p2" in text and "\x1b" not in text
+    found = json.loads((tmp_path / "out.json").read_text())
+    by_name = {(one["spec"], one["metric"]): one for one in found["differences"]}
+    assert by_name["s", "pass@1"]["found"]["p"] == pytest.approx(24 / 64)
+    assert by_name["t", "pass@4"]["found"]["p"] == pytest.approx(2 / 64)  # McNemar on 0 and 1
+    assert by_name["t", "pass@1"]["p_holm"] == pytest.approx(min(1, 2 * by_name["t", "pass@1"]["found"]["p"]))
+    assert len(found["flipped"]) == 7
+
+
+@pytest.mark.parametrize(
+    ("changes", "sets", "message"),
+    [
+        ({"grader": "h"}, {"s": [1, 2]}, r"the grader differs \(g, h: grade the older one again with --regrade\)"),
+        ({"prompt": PROMPT | {"text": "Q: {question}"}}, {"s": [1, 2]}, "the prompt differs in its text"),
+        ({"prompt": PROMPT | {"extract": "boxed"}}, {"s": [1, 2]}, "the prompt differs in its extract"),
+        ({}, {"s": [1, 2, 3]}, r"the data of s differ \(2 and 3 problems\)"),
+        ({}, {"s": [1, 2], "t": [1, 1, 1]}, r"the data sets differ \(s; s, t\)"),
+        ({}, {"u": [1, 1, 1]}, "the data sets differ"),
+    ],
+)
+def test_what_differs_is_refused_by_name(tmp_path, changes, sets, message):
+    write(tmp_path / "a", {"s": [1, 2]})
+    write(tmp_path / "b", sets, **changes)
+    with pytest.raises(ValueError, match=message):
+        compare("a", "b", out=tmp_path, force=False)
+
+
+def test_force_says_what_differs_and_compares_the_problems_that_both_have(tmp_path, capsys):
+    write(tmp_path / "a", {"s": [4, 4]}, grader="h")
+    write(tmp_path / "b", {"s": [0, 0, 1]})
+    compare("a", "b", out=tmp_path, force=True)
+    text = capsys.readouterr().out
+    assert "warning: the grader differs" in text and "warning: the data of s differ" in text
+    assert "2/0/0" in text
+
+
+def test_the_style_s_name_and_the_set_s_name_do_not_matter(pair):
+    a = files.read_about(pair[0])
+    renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
+    renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
+    assert differing(a, renamed) == []
+
+
+def test_sets_of_nothing_in_common_and_folders_without_an_evaluation(tmp_path, pair):
+    write(tmp_path / "c", {"u": [1, 1, 1]})
+    with pytest.raises(ValueError, match="no data set in common"):
+        compare("a", "c", out=tmp_path, force=True)
+    with pytest.raises(ValueError, match="no evaluation 'nothing'"):
+        compare("a", "nothing", out=tmp_path, force=False)

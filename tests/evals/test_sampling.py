@@ -1,0 +1,95 @@
+"""Responses are sampled once: what is stored is not asked for again, and what is torn is asked for as it was."""
+
+import json
+
+import pytest
+
+from reasoner.evals.cache import ResponseCache, digest, key
+from reasoner.evals.sampling import num_missing, respond
+from reasoner.seeds import sample_seed
+from reasoner.types import Response, Sampling
+from tests.scripted import Scripted, prompt
+
+PROMPTS = [prompt(name, "4") for name in "abc"]
+SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a lone surrogate is text, too
+
+
+def cached(path, engine, num, prompts=PROMPTS):
+    with ResponseCache(path, {"model": "x"}) as cache:
+        return respond(lambda: engine, prompts, Sampling(num), seed=0, cache=cache)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "cache" / "x.jsonl"
+
+
+def test_the_engine_is_not_asked_for_what_is_stored(path):
+    engine = Scripted(SCRIPT)
+    first = cached(path, engine, 2)
+    assert engine.calls == 1
+    assert cached(path, None, 2) == first  # nobody asked
+    assert first[1][1] == Response("b1 \ud800", 2, "stop", sample_seed(0, "eval", "b", 1))
+
+
+def test_more_samples_extend_the_earlier_ones(path):
+    first = cached(path, Scripted(SCRIPT), 2)
+    engine = Scripted(SCRIPT)
+    more = cached(path, engine, 5)
+    assert [row[:2] for row in more] == first
+    assert [len(row) for row in engine.seeds] == [3, 3, 3]
+    assert more == respond(lambda: Scripted(SCRIPT), PROMPTS, Sampling(5), seed=0)
+    assert cached(path, None, 3) == [row[:3] for row in more]
+
+
+def test_other_problems_and_another_order_change_nothing(path):
+    alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
+    assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
+
+
+def test_another_seed_is_another_sample(path):
+    cached(path, Scripted(SCRIPT), 2)
+    with ResponseCache(path, {}) as cache:
+        assert num_missing(PROMPTS, Sampling(3), seed=0, cache=cache) == 3
+        assert num_missing(PROMPTS, Sampling(2), seed=1, cache=cache) == 6
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, -1])
+def test_a_torn_last_line_is_cut_off_and_its_whole_batch_sampled_again(path, monkeypatch, kept):
+    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 4)  # two problems a batch
+    whole = cached(path, Scripted(SCRIPT), 2)
+    content = path.read_bytes()
+    first, second = content.splitlines(keepends=True)
+    path.write_bytes(first + second[:kept])
+    engine = Scripted(SCRIPT)
+    assert cached(path, engine, 2) == whole
+    assert engine.calls == 1 and len(engine.seeds) == 1
+    assert path.read_bytes() == content
+
+
+def test_a_line_that_is_damaged_before_the_end_is_refused_by_number(path):
+    cached(path, Scripted(SCRIPT), 2)
+    path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
+    with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
+        cached(path, Scripted(SCRIPT), 2)
+
+
+def test_two_evaluations_do_not_write_to_one_file(path):
+    with (
+        ResponseCache(path, {}),
+        pytest.raises(ValueError, match="another evaluation is writing"),
+        ResponseCache(path, {}),
+    ):
+        pass
+
+
+def test_what_the_file_is_about_stands_beside_it(path):
+    cached(path, Scripted(SCRIPT), 1)
+    assert json.loads(path.with_suffix(".about.json").read_text()) == {"model": "x"}
+
+
+def test_keys_tell_prompts_samples_and_seeds_apart():
+    one = prompt("a", "4")
+    other = type(one)(one.problem, one.text, one.prefill, (2,))
+    assert len({key(one, 0, 1), key(one, 1, 1), key(one, 0, 2), key(other, 0, 1)}) == 4
+    assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1, "b": 3})
