@@ -1,4 +1,4 @@
-"""GSM8K, MATH and MATH-500 through `datasets`, which keeps them in the user's cache after the first download."""
+"""Published problem sets through `datasets`, which keeps them in the user's cache after the first download."""
 
 from __future__ import annotations
 
@@ -23,14 +23,36 @@ class HubSource:
     config: str | None
     splits: tuple[str, ...]  # the first one is the default
     columns: Columns
+    about: str
 
+
+_QUESTION = {"question": "question", "answer": "answer"}
+_PROBLEM = {"question": "problem", "answer": "answer"}
 
 HUB: dict[str, HubSource] = {
-    "gsm8k": HubSource("openai/gsm8k", "main", ("train", "test"), {"question": "question", "answer": "answer"}),
-    "math": HubSource(
-        "DigitalLearningGmbH/MATH-lighteval", None, ("train", "test"), {"question": "problem", "answer": "solution"}
+    "gsm8k": HubSource(
+        "openai/gsm8k", "main", ("train", "test"), _QUESTION, "grade-school word problems (test: 1,319)"
     ),
-    "math500": HubSource("HuggingFaceH4/MATH-500", None, ("test",), {"question": "problem", "answer": "answer"}),
+    "math": HubSource(
+        "DigitalLearningGmbH/MATH-lighteval",
+        None,
+        ("train", "test"),
+        {"question": "problem", "answer": "solution"},
+        "competition problems, levels 1 to 5 (test: 5,000)",
+    ),
+    "math500": HubSource("HuggingFaceH4/MATH-500", None, ("test",), _PROBLEM, "500 of the MATH test split"),
+    "aime24": HubSource("HuggingFaceH4/aime_2024", None, ("train",), _PROBLEM, "AIME 2024 I and II, 30 problems"),
+    "aime25": HubSource("yentinglin/aime_2025", None, ("train",), _PROBLEM, "AIME 2025 I and II, 30 problems"),
+    "amc23": HubSource("math-ai/amc23", None, ("test",), _QUESTION, "AMC 12 2023 with whole answers, 40 problems"),
+    "minerva": HubSource("math-ai/minervamath", None, ("test",), _QUESTION, "OCWCourses, 272 problems of science"),
+    "olympiadbench": HubSource(
+        "Hothan/OlympiadBench",
+        "OE_TO_maths_en_COMP",
+        ("train",),
+        {"question": "question", "answer": "final_answer"},
+        "olympiad mathematics in English, open-ended, text only, 674 problems",
+    ),
+    "hmmt": HubSource("MathArena/hmmt_feb_2025", None, ("train",), _PROBLEM, "HMMT February 2025, 30 problems"),
 }
 
 

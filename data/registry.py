@@ -3,7 +3,9 @@
 What `load` understands (the split in brackets is the default):
 
     generated[:train]   generated:selection   generated:heldout      made here, no download
-    gsm8k[:train]       math[:train]          math500[:test]         from the hub
+    gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
+    aime24  aime25  amc23  minerva  olympiadbench  hmmt
+    reasoning-gym:TASK                                               made by reasoning-gym, an extra
     PATH.jsonl          PATH.parquet          PATH.jsonl?question=problem&answer=solution
 """
 
@@ -19,6 +21,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from data.files import READERS, load_file
+from data.gym import TASKS, load_gym
 from data.hub import HUB, load_hub
 from data.problem import Problem
 
@@ -42,9 +45,8 @@ def _generated(split: str, limit: int | None) -> list[Problem]:
 
 SOURCES: dict[str, Source] = {
     "generated": Source(("train", "selection", "heldout"), _generated, "made here: five families, three levels"),
-    "gsm8k": Source(HUB["gsm8k"].splits, partial(load_hub, "gsm8k"), "grade-school word problems, from the hub"),
-    "math": Source(HUB["math"].splits, partial(load_hub, "math"), "competition problems, levels 1 to 5, from the hub"),
-    "math500": Source(HUB["math500"].splits, partial(load_hub, "math500"), "500 of the MATH test split, from the hub"),
+    **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
+    "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)"),
 }
 
 
@@ -68,6 +70,13 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
     if split not in source.splits:
         raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(source.splits)}")
     return source.load(split, limit)
+
+
+def measured_on(spec: str) -> str:
+    """The spec with the split that an evaluation takes where none is named: the test problems where there are some."""
+    if spec not in SOURCES:
+        return spec
+    return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
 
 
 def names() -> list[str]:

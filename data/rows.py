@@ -73,6 +73,8 @@ def _value(where: str, row: Mapping[str, Any], field: str, columns: Columns) -> 
 
 
 def _text(where: str, field: str, value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
+        value = ", ".join(part.strip() for part in value)  # several answers, as OlympiadBench gives them
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{where}: the {field} is {value!r}; it must be a text or a number")
     text = str(value).strip()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from data import load
+from data.registry import measured_on
 from reasoner.config import Config, PromptConfig, SamplingConfig
 from reasoner.evals import PROBLEMS, files
 from reasoner.evals.cache import ResponseCache, digest
@@ -105,7 +106,7 @@ def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dic
     tokenizer = load_tokenizer(subject.folder)
     reserve = Config(sampling=SamplingConfig(max_tokens=min(subject.max_tokens, max(1, subject.context // 2))))
     cfg = replace(reserve, prompt=PromptConfig(args.prompt or subject.prompt))
-    specs = args.data or ["generated:heldout"]
+    specs = [measured_on(spec) for spec in args.data or ["generated"]]
     _check_names(specs)
     prompts = {
         spec: askable(load(spec, limit=_limit(args, spec)), asked, tokenizer, cfg, subject.context) for spec in specs
@@ -198,7 +199,7 @@ def _identity(sampling: Sampling) -> dict[str, Any]:
 
 def _limit(args: argparse.Namespace, spec: str) -> int | None:
     if args.problems is None:
-        return PROBLEMS if spec.startswith("generated") else None
+        return PROBLEMS if spec.startswith(("generated", "reasoning-gym")) else None
     return args.problems or None
 
 

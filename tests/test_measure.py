@@ -88,8 +88,6 @@ def test_our_own_samples_grade_the_same_as_responses(first):
     samples = tmp_path / "evals" / "one" / "samples_generated_heldout.jsonl"
     arguments = ["--pass@1", "--cons@4", "--out", str(tmp_path / "evals"), "--name", "two"]
     main(["eval", "--responses", str(samples), *arguments])
-        ["eval", "--responses", str(samples), "--pass@1", "--cons@4", "--out", str(tmp_path / "evals"), "--name", "two"]
-    )
     theirs, ours = (json.loads((tmp_path / "evals" / name / "results.json").read_text()) for name in ("two", "one"))
     values = theirs["results"]["samples_generated_heldout.jsonl"]
     for metric in ("pass@1,none", "cons@4,none", "pass@1_stderr,none"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from reasoner.evals.evaluation import Evaluation
 from reasoner.metrics import Estimate, macro
@@ -23,6 +24,11 @@ def table(sets: Sets) -> str:
     return "\n".join(aligned([header, *rows]))
 
 
+def _shown(spec: str) -> str:
+    """A set as it is named in a table: a file by its name alone."""
+    return visible(Path(spec.partition("?")[0]).name)
+
+
 def _title(way: str, metric: str) -> str:
     return "greedy" if way == "greedy" else metric
 
@@ -32,7 +38,7 @@ def _line(name: str, way: str, found: Evaluation, metrics: Sequence[str]) -> Row
     health = found.health
     tokens = health["tokens"]
     return [
-        visible(name),
+        _shown(name),
         f"{found.problems:,}",
         str(found.samples),
         *(_interval(values.get(metric)) for metric in metrics),
@@ -68,7 +74,7 @@ def details(spec: str, ways: Mapping[str, Evaluation]) -> str:
         "greedy" if way == "greedy" else f"{found.samples} samples" + _at(found.temperature)
         for way, found in ways.items()
     ]
-    return "\n".join(aligned([[visible(spec), *heads], *rows]))
+    return "\n".join(aligned([[_shown(spec), *heads], *rows]))
 
 
 def _behind(found: Evaluation) -> dict[str, str]:

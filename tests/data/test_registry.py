@@ -8,7 +8,7 @@ import pytest
 
 from data.hub import HUB, DownloadError
 from data.problem import Problem
-from data.registry import SOURCES, describe, fingerprint, load, names
+from data.registry import SOURCES, describe, fingerprint, load, measured_on, names
 from data.rows import problems
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
@@ -23,6 +23,27 @@ def written(folder: Path, name: str, *lines: Any) -> Path:
 def test_generated_is_generated_train() -> None:
     assert load("generated", limit=20) == load("generated:train", limit=20)
     assert {problem.split for problem in load("generated:heldout", limit=20)} == {"heldout"}
+
+
+def test_an_evaluation_takes_the_test_problems_where_none_are_named() -> None:
+    specs = ["gsm8k", "gsm8k:train", "generated", "aime24", "mine.jsonl"]
+    assert [measured_on(spec) for spec in specs] == [
+        "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
+    ]  # fmt: skip
+
+
+def test_several_answers_of_one_row_are_one_gold(tmp_path: Path) -> None:
+    path = written(tmp_path, "olympiad.jsonl", {"question": "roots?", "final_answer": ["$1$", " $-2$"]})
+    assert load(str(path))[0].answer == "$1$, $-2$"
+
+
+def test_reasoning_gym_is_an_extra_and_its_tasks_have_one_answer() -> None:
+    with pytest.raises(ValueError, match=r"no split 'countdown'"):
+        load("reasoning-gym:countdown")
+    pytest.importorskip("reasoning_gym")
+    found = load("reasoning-gym:gsm_symbolic", limit=5)
+    assert found == load("reasoning-gym:gsm_symbolic", limit=20)[:5]
+    assert len({problem.id for problem in found}) == 5 and all(problem.answer.isdigit() for problem in found)
 
 
 def test_limit_takes_the_first_ones() -> None:

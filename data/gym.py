@@ -1,0 +1,50 @@
+"""Problems of reasoning-gym (an extra: pip install "reasoner[gym]"): procedural tasks whose answer is one number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from data.problem import Problem
+from data.rows import problems
+
+SIZE = 500  # problems, where nobody says how many
+_SEED = 20250101  # of every set: the same problems for everybody
+
+# Tasks with one numeric answer, which any grader of mathematics can judge. The others have a scorer of their own.
+TASKS = (
+    "basic_arithmetic",
+    "chain_sum",
+    "count_primes",
+    "decimal_arithmetic",
+    "decimal_chain_sum",
+    "gcd",
+    "gsm_symbolic",
+    "lcm",
+    "leg_counting",
+    "number_sequence",
+    "products",
+    "simple_equations",
+    "simple_geometry",
+)
+
+
+def load_gym(task: str, limit: int | None = None) -> list[Problem]:
+    """The first `limit` problems of a task. ValueError for a task that is not in TASKS, and without the extra."""
+    if task not in TASKS:
+        raise ValueError(
+            f"unknown task {task!r} of reasoning-gym; those with one number as the answer: {', '.join(TASKS)}"
+        )
+    try:
+        import reasoning_gym
+    except ImportError as error:
+        raise ValueError("reasoning-gym is not installed; install it with: pip install reasoning-gym") from error
+    size = limit or SIZE
+    table = reasoning_gym.create_dataset(task, size=size, seed=_SEED)
+    return list(problems(_rows(task, table, size), source=f"reasoning-gym/{task}", split="test"))
+
+
+def _rows(task: str, table: Any, size: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    for number in range(size):
+        row = table[number]
+        yield f"{task} {number}", {"question": row["question"], "answer": row["answer"], "subject": task}
