@@ -4,8 +4,12 @@ python -m pytest -m external
 """
 
 import json
+import os
+import re
 import subprocess
 import sys
+from collections import Counter
+from math import comb
 
 import pytest
 import torch
@@ -102,16 +106,10 @@ def theirs(folder):
         "--output_path", str(out), "--log_samples", "--seed", "1234",
     ]  # fmt: skip
     offline = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    done = subprocess.run(command, env=_environment() | offline, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=os.environ | offline, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(next(out.rglob("results_*.json")).read_text())
     return results, {name: next(out.rglob(f"samples_{name}_2*.jsonl")) for name in ("toy_add", "toy_add_sc")}
-
-
-def _environment():
-    import os
-
-    return dict(os.environ)
 
 
 def evaluation(tmp_path, *arguments):
@@ -148,29 +146,39 @@ def test_its_samples_file_read_by_us_gives_its_own_figures(theirs, tmp_path):
     for line in samples["toy_add_sc"].open():
         row = json.loads(line)
         rows.setdefault(row["doc_id"], row)
-    right = [[text_answer(text) == row["target"] for text in row["resps"][0]] for row in rows.values()]
-    assert found["pass@1,none"] == pytest.approx(sum(sum(r) / 16 for r in right) / 100)
-    first = sum(r[0] for r in right) / 100
-    assert results["results"]["toy_add_sc"]["exact_match,first"] == pytest.approx(first)
-    # Its vote gives a tie to the answer seen first; ours lies between all ties lost and all ties won.
-    tally = [votes(row) for row in rows.values()]
-    lost = sum(row["target"] in best and len(best) == 1 for row, best in zip(rows.values(), tally, strict=True)) / 100
-    won = sum(row["target"] in best for row, best in zip(rows.values(), tally, strict=True)) / 100
-    assert lost - 1e-9 <= found["cons@16,none"] <= won + 1e-9
-    assert lost - 1e-9 <= results["results"]["toy_add_sc"]["exact_match,maj"] <= won + 1e-9
-    if lost == won:
-        assert found["cons@16,none"] == pytest.approx(results["results"]["toy_add_sc"]["exact_match,maj"])
+    targets = [row["target"] for row in rows.values()]
+    texts = [row["resps"][0] for row in rows.values()]
+    # Its regex takes the number that a line begins with; ours takes the line, so "12-x" is not 12. A few of 1,600.
+    assert sum(by_regex(text) != by_line(text) for own in texts for text in own if by_regex(text)) < 16
+    right = [[by_line(text) == target for text in own] for own, target in zip(texts, targets, strict=True)]
+    assert found["pass@1,none"] == pytest.approx(sum(map(sum, right)) / 1600)
+    assert found["pass@4,none"] == pytest.approx(sum(1 - comb(16 - sum(r), 4) / comb(16, 4) for r in right) / 100)
+    first = sum(by_regex(own[0]) == target for own, target in zip(texts, targets, strict=True)) / 100
+    score = results["results"]["toy_add_sc"]
+    assert score["exact_match,first"] == pytest.approx(first)
+    # Its vote gives a tie to the answer that it saw first; the exact one lies between all ties lost and all ties won.
+    for rule, vote in ((by_line, found["cons@16,none"]), (by_regex, score["exact_match,maj"])):
+        best = [most_voted([rule(text) for text in own]) for own in texts]
+        lost = sum(leaders == {target} for leaders, target in zip(best, targets, strict=True)) / 100
+        won = sum(target in leaders for leaders, target in zip(best, targets, strict=True)) / 100
+        assert lost - 1e-9 <= vote <= won + 1e-9
+        if lost == won:
+            assert vote == pytest.approx(won)
 
 
-def text_answer(text):
-    _, mark, rest = text.partition("#### ")
-    return rest.split()[0] if mark and rest.split() else None
+def by_regex(text):
+    found = re.search(r"#### (\-?[0-9\.\,]+)", text)
+    return found[1] if found else None
 
 
-def votes(row):
-    """The answers with the most votes; lm-eval's "[invalid]" votes, too, ours abstains."""
-    answers = [text_answer(text) for text in row["resps"][0]]
-    counts = {answer: answers.count(answer) for answer in answers if answer is not None}
+def by_line(text):
+    _, mark, rest = text.rpartition("####")
+    return rest.strip().partition("\n")[0] or None if mark else None
+
+
+def most_voted(answers):
+    """The answers with the most votes; lm-eval lets "[invalid]" vote, too, but it never won here."""
+    counts = Counter(answer for answer in answers if answer is not None)
     return {answer for answer, count in counts.items() if count == max(counts.values())}
 
 
@@ -182,7 +190,7 @@ def test_its_table_prints_our_results(theirs, folder, tmp_path):
     ours = evaluation(tmp_path, "--model", str(folder), "--data", data, *prompt, "--pass@1", "--cons@4")
     printed = make_table(ours)
     assert "pass@1" in printed and "cons@4" in printed and "toy_add" in printed
-    assert f"{ours['results']['toy_add.jsonl']['pass@1,none']:.4f}" in printed
+    assert f"{ours['results']['toy_add.jsonl']['pass@1,none']:.3f}" in printed
 
 
 def test_estimators_agree_with_inspect_ai():
