@@ -209,7 +209,7 @@ def _limit(args: argparse.Namespace, spec: str) -> int | None:
 def _folder(args: argparse.Namespace, about: Mapping[str, Any]) -> Path:
     """Where the evaluation goes. ValueError for a name that another evaluation has."""
     own = {name: about.get(name) for name in _OWN}
-    folder = Path(args.out) / (args.name or f"{files.task_name(str(about['model']))}-{digest(own, 8)}")
+    folder = Path(args.out) / (args.name or f"{files.model_name(str(about['model']))}-{digest(own, 8)}")
     if (folder / "evaluation.json").is_file():
         known = files.read_about(folder)
         differing = [name for name in _OWN if json.dumps(known.get(name)) != json.dumps(about.get(name))]

@@ -100,9 +100,9 @@ def test_eval_measures_a_run(run, tmp_path):
     out = tmp_path / "figures.json"
     done = reasoner(
         "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
-        "transformers", "--json", out,
+        "transformers", "--json", out, "--out", tmp_path / "evals",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     figures = json.loads(out.read_text())["results"]["generated:heldout"]
-    assert figures["sampled"]["problems"] == 4 and set(figures["sampled"]["cons_at"]) == {"4"}
+    assert figures["sampled"]["problems"] == 4 and set(figures["sampled"]["metrics"]) == {"pass@1", "cons@4"}
     assert "pass@1" in done.stdout and "cons@4" in done.stdout and "greedy" in done.stdout

@@ -65,6 +65,11 @@ def about_data(problems: Sequence[Problem]) -> dict[str, Any]:
     return {"rows": len(problems), "sha256": fingerprint(problems)}
 
 
+def model_name(model: str) -> str:
+    """A model as part of a file's name: org/name is org__name."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "__", model).strip("_.") or "model"
+
+
 def write(folder: Path, about: About, sets: Sets, table: str) -> None:
     """All files but run.json; each is written whole."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -112,7 +117,7 @@ def results(about: About, sets: Sets) -> dict[str, Any]:
         },
         "config": {"model": about["engine"], "model_args": about["sampling"], "seed": about["seed"]},
         "model_name": about["model"],
-        "model_name_sanitized": task_name(about["model"]),
+        "model_name_sanitized": model_name(about["model"]),
         "task_hashes": {name: about["data"][spec]["sha256"] for name, (spec, _) in tasks.items()},
         "reasoner": {name: {way: found.figures() for way, found in ways.items()} for name, (_, ways) in tasks.items()},
     }
