@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from reasoner.checkpoint import saved
-from reasoner.journal import METRICS, read_metrics
+from reasoner.journal import METRICS, read_evals, read_metrics
 from reasoner.locate import BASE
 from reasoner.models import load_policy, load_tokenizer
 
@@ -23,6 +23,7 @@ SMALL = {
     "eval.every": 2,
     "eval.selection_problems": 4,
     "eval.heldout_problems": 4,
+    "eval.selection_samples": 2,
     "eval.samples": 2,
     "run.save_every": 1,
     "threads": 1,
@@ -82,6 +83,39 @@ def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
     assert "algorithm:" in done.stderr and "step 1/2" in done.stderr and "\r" not in done.stderr.split("algorithm:")[1]
     assert "held-out problems" in done.stdout and "reasoner eval --model a" in done.stdout
     assert "before" in (folder / "report.txt").read_text()
+
+
+def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):
+    folder, _ = run
+    first, last = read_evals(folder)[0], read_evals(folder)[-1]
+    assert first["step"] == 0 and last["step"] == 2
+    assert {"pass@1", "cons@2"} <= first["sampled"]["metrics"].keys()
+    best = json.loads((folder / "checkpoints" / "best" / "best.json").read_text())
+    scores = {
+        look["step"]: look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(folder) if look["step"]
+    }
+    assert best == {"steps_done": best["steps_done"], "eval/selection/pass@1": max(scores.values())}
+    assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
+
+
+def test_the_held_out_evaluations_are_kept_and_compare(run):
+    folder, _ = run
+    done = reasoner("compare", folder / "heldout" / "after", folder / "heldout" / "before")
+    assert done.returncode == 0, done.stderr
+    assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
+
+
+def test_the_report_is_one_page_that_fetches_nothing(run):
+    folder, _ = run
+    done = reasoner("report", folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "report.html").read_text()
+    for part in ("Format and reasoning", "Health of the grading", "By family and level", "eval.samples", "torch"):
+        assert part in page
+    assert "http" not in page.split("base64,")[0] and "<script" not in page
+    assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
+    missing = reasoner("report", "no-such-run")
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
 def test_a_name_in_use_is_refused_and_resume_goes_on(run):
