@@ -158,7 +158,7 @@ _LEAST: dict[str, float] = {
     "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
-    "eval.heldout_problems": 0, "eval.samples": 1,
+    "eval.heldout_problems": 0, "eval.samples": 1, "eval.selection_samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {"optim.decay_share": 1, "engine.gpu_memory": 1}
 _ABOVE_ZERO = ("sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "engine.gpu_memory")

@@ -177,15 +177,18 @@ def _look(
 ) -> tuple[Evaluation, Evaluation]:
     """The selection problems, sampled and greedy. The seeds are the same at every look: what differs is the model."""
     num = cfg.eval.selection_samples
-    return _both_ways(engine, pool, prompts, sampling, cfg, num=num, label="selection", ks=Ks(cons_at=(num,)))
+    return _both_ways(engine, pool, prompts, sampling, cfg, num=num, stream="eval selection", ks=Ks(cons_at=(num,)))
 
 
 def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config) -> Measured:
-    """A model on problems it was not chosen by: sampled at the training temperature, and greedy."""
+    """A model on problems it was not chosen by: sampled at the training temperature, and greedy.
+
+    The seeds are those of `reasoner eval`, which gives the same figures for the checkpoint.
+    """
     num = cfg.eval.samples
     print(f"held-out problems: {len(prompts)} x {num} samples, and greedy", file=sys.stderr, flush=True)
     ks = Ks(pass_at=(1, num), cons_at=(num,))
-    return Measured(*_both_ways(engine, pool, prompts, sampling, cfg, num=num, label="held-out", ks=ks))
+    return Measured(*_both_ways(engine, pool, prompts, sampling, cfg, num=num, stream="eval", ks=ks))
 
 
 def _both_ways(
@@ -196,15 +199,15 @@ def _both_ways(
     cfg: Config,
     *,
     num: int,
-    label: str,
+    stream: str,
     ks: Ks,
 ) -> tuple[Evaluation, Evaluation]:
     sampled, greedy = replace(sampling, num=num), replace(sampling, num=1, temperature=0.0)
 
-    def found(way: Sampling, stream: str, ks: Ks) -> Evaluation:
-        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, label=label, stream=stream, ks=ks)
+    def found(way: Sampling, ks: Ks) -> Evaluation:
+        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, label=stream, stream=stream, ks=ks)
 
-    return found(sampled, f"eval {label}", ks), found(greedy, f"eval {label} greedy", Ks())
+    return found(sampled, ks), found(greedy, Ks())
 
 
 def selected(sampled: Evaluation, greedy: Evaluation) -> dict[str, float]:
