@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reasoner.evals.evaluation import Ks, evaluate
-from reasoner.types import Sampling
+from reasoner.evals.evaluation import Ks, evaluate, judged
+from reasoner.types import Response, Sampling
 from tests.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
 
@@ -98,3 +98,32 @@ def test_a_k_above_the_samples_is_refused_before_anything_is_sampled(pool, at):
 def test_nothing_to_evaluate_on_is_refused(pool):
     with pytest.raises(ValueError, match="no problem to evaluate on"):
         evaluate(lambda: Scripted({}), pool, [], Sampling(4), seed=0, label="x")
+
+
+def test_problems_may_have_different_numbers_of_responses_and_none_is_invented(pool):  # EVAL trap 13
+    def asked(name, *answers):
+        given = tuple(Response(answering(answer)) for answer in answers)
+        return prompt(name, "4").problem, "?", given
+
+    uneven = [asked("a", 4, 4, 4, 5), asked("b", 4, 5)]
+    found = judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,)))
+    assert found.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert found.metrics["pass@2"].value == 1
+    assert found.samples == 2 and found.health["truncated"] is None and found.health["tokens"] is None
+    with pytest.raises(ValueError, match="pass@3 needs at least 3 samples of each problem, and there are 2"):
+        judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(3,)))
+
+
+def test_the_form_asked_for_decides_and_the_lenient_reading_stands_beside(pool):
+    texts = [r"so \boxed{4}", "so 4", r"\boxed{5} or \boxed{4}", answering(4)]
+    asked = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
+
+    def right(policy):
+        found = judged(asked, pool, policy=policy, label="x", temperature=None, ks=Ks())
+        assert found.lenient.value == 1
+        assert found.health["several_answers"] == 1 / 4
+        return [score.correct for score in found.answered[0].scores]
+
+    assert right("strict") == [False, False, False, True]
+    assert right("boxed") == [True, False, True, False]
+    assert right("lenient") == [True] * 4
