@@ -103,7 +103,7 @@ def _of_look(look: Mapping[str, Any]) -> dict[str, float]:
     estimates = {"greedy": look["greedy"]["metrics"]["pass@1"]}
     for name, value in look["sampled"]["metrics"].items():
         estimates["cons@k" if name.startswith("cons@") else name] = value
-    found = {}
+    found: dict[str, float] = {}
     for name, value in estimates.items():
         whole = f"eval/selection/{name}"
         found |= {whole: value["value"], f"{whole}/low": value["low"], f"{whole}/high": value["high"]}

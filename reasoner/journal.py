@@ -144,7 +144,7 @@ class Journal:
 
     def _seconds_left(self) -> float:
         done = self.history[-1]["step"] + 1 - self.start
-        return 60 * self.minutes() / done * (self.steps - self.start - done)
+        return float(60 * self.minutes() / done * (self.steps - self.start - done))
 
     def _line(self) -> str:
         m = self.history[-1]

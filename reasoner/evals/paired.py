@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from math import comb, sqrt
 
@@ -64,7 +65,7 @@ def mcnemar(wins: int, losses: int) -> float:
     if flipped == 0:
         return 1.0
     tail = sum(comb(flipped, k) for k in range(min(wins, losses) + 1))
-    return min(1.0, 2 * tail / 2**flipped)
+    return min(1.0, float(Fraction(2 * tail, 2**flipped)))
 
 
 def sign_flip(d: Sequence[float]) -> float:
