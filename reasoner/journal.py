@@ -155,7 +155,9 @@ class Journal:
             f"{clock(self._seconds_left())} left"
         )
         if "eval/selection/pass@1" in m:
-            line += f"  | selection: pass@1 {m['eval/selection/pass@1']:.1%}, greedy {m['eval/selection/greedy']:.1%}"
+            shown = {"pass@1": "pass@1", "vote": "cons@k", "greedy": "greedy"}
+            looks = ", ".join(f"{word} {m[f'eval/selection/{name}']:.1%}" for word, name in shown.items())
+            line += f"  | selection: {looks}"
         return line
 
     def _panel(self, example: str) -> Group:

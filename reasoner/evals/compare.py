@@ -181,14 +181,16 @@ def flip_list(flips: Sequence[Flip]) -> str:
     ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
     won = sum(flip.a > flip.b for flip in flips)
     head = f"flipped problems: {won} mostly right in A alone, {len(flips) - won} in B alone"
-    rows = [
-        [flip.problem, f"{flip.a:.2f}", f"{flip.b:.2f}", visible(" ".join(flip.question.split()))[:_QUESTION]]
-        for flip in [*ordered[: _SHOWN // 2], *ordered[max(_SHOWN // 2, len(ordered) - _SHOWN // 2) :]]
-    ]
-    if not rows:
+    shown = [*ordered[: _SHOWN // 2], *ordered[max(_SHOWN // 2, len(ordered) - _SHOWN // 2) :]]
+    if not shown:
         return head
-    left_out = [f"  ({len(flips) - len(rows)} more are in --json FILE)"] if len(flips) > len(rows) else []
-    return "\n".join([head, *(f"  {line}" for line in aligned([["problem", "A", "B", "question"], *rows])), *left_out])
+    cells = aligned(
+        [["problem", "A", "B"], *([visible(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in shown)]
+    )
+    questions = ["question", *(visible(" ".join(flip.question.split()))[:_QUESTION] for flip in shown)]
+    lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
+    left_out = [f"  ({len(flips) - len(shown)} more are in --json FILE)"] if len(flips) > len(shown) else []
+    return "\n".join([head, *lines, *left_out])
 
 
 def _lines(folder: Path, spec: str) -> dict[str, Lines]:
