@@ -128,7 +128,7 @@ def _parser() -> _Parser:
     comparison.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
 
     report = _command(commands, "report", "a run as one page: report.html and report.md in its folder", _report)
-    report.add_argument("run", help="a run: a folder, or its name in --runs")
+    report.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
     report.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
 
     grade = _command(commands, "grade", "grade one answer, or a file of them", _grade)
@@ -298,7 +298,7 @@ def _compare(args: argparse.Namespace) -> None:
 def _report(args: argparse.Namespace) -> None:
     from reasoner.page import write_report
 
-    for path in write_report(find_run(args.run, args.runs)):
+    for path in write_report(find_run(args.name, args.runs)):
         print(path)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from reasoner.aha import reflect
 from reasoner.evals import files
 from reasoner.evals.paired import Difference, difference
 from reasoner.figures import draw
@@ -202,20 +203,24 @@ def _traces(before: Lines, after: Lines) -> list[Block]:
         for was, now in _varied(those)[:_TRACES]:
             doc = was["doc"]
             blocks.append(Quote(f"{doc['id']} (gold: {doc['answer']})", doc["question"]))
-            blocks.append(Quote("before", was["resps"][0][0][:_LONGEST]))
-            blocks.append(Quote("after", now["resps"][0][0][:_LONGEST]))
+            blocks.append(Quote("before", _greedy(was)[:_LONGEST].strip()))
+            blocks.append(Quote("after", _greedy(now)[:_LONGEST].strip()))
     return blocks
 
 
 def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """One of each subject first."""
+    """One of each subject first, and of those the one that mended most slips of its own."""
     seen: Counter[str] = Counter()
     ranked = []
-    for pair in pairs:
+    for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).caught):
         subject = str(pair[0]["doc"].get("subject"))
         ranked.append((seen[subject], pair))
         seen[subject] += 1
     return [pair for _, pair in sorted(ranked, key=lambda item: item[0])]
+
+
+def _greedy(line: Mapping[str, Any]) -> str:
+    return str(line["resps"][0][0])
 
 
 def _settings(stored: Mapping[str, Any]) -> list[list[str]]:
