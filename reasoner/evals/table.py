@@ -130,6 +130,8 @@ def aligned(rows: Sequence[Row]) -> list[str]:
     """The rows with columns of one width: the first to the left, the others to the right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
-        "  ".join([f"{row[0]:<{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))])
+        "  ".join(
+            [f"{row[0]:<{widths[0]}}", *(f"{cell:>{w}}" for cell, w in zip(row[1:], widths[1:], strict=True))]
+        ).rstrip()
         for row in rows
     ]
