@@ -131,6 +131,18 @@ def _parser() -> _Parser:
     report.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
     report.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
 
+    rollouts = _command(commands, "rollouts", "what a run's model wrote: list, show, grep, export", None)
+    actions = rollouts.add_subparsers(
+        dest="action", required=True, metavar="list|show|grep|export", parser_class=_Parser
+    )
+    _rollouts(_command(actions, "list", "a line a rollout", _browse("list_rollouts")), limit=20)
+    shown = _rollouts(_command(actions, "show", "one rollout in full", _browse("show_rollout")), filters=False)
+    shown.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="its name, as in 12.3.7")
+    searched = _rollouts(_command(actions, "grep", "rollouts with these words", _browse("grep_rollouts")), limit=20)
+    searched.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
+    exported = _rollouts(_command(actions, "export", "into a .jsonl, .parquet or .md file", _browse("export_rollouts")))
+    exported.add_argument("file", metavar="FILE", type=Path)
+
     grade = _command(commands, "grade", "grade one answer, or a file of them", _grade)
     grade.add_argument("file", nargs="?", type=Path, help="JSON lines with gold and answer (or response) in each")
     grade.add_argument("--gold")
@@ -166,6 +178,28 @@ def _command(
     if run is not None:
         made.set_defaults(run=run)
     return made
+
+
+def _rollouts(command: _Parser, *, filters: bool = True, limit: int = 0) -> _Parser:
+    """The arguments that say which rollouts of which run."""
+    command.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
+    command.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+    if limit:
+        command.add_argument("--limit", type=int, default=limit, help=f"so many of them [{limit}]")
+    if filters:
+        for flag, meaning in {
+            "--step": "a step, or LOW:HIGH",
+            "--problem": "the id of a problem",
+            "--subject": "a family",
+            "--verdict": "correct, wrong, malformed, no_answer, timed_out, ...",
+            "--finish": "stop, length",
+            "--reward": "a reward, or LOW:HIGH",
+            "--tokens": "a number of tokens, or LOW:HIGH",
+            "--text": 'words of the completion, "a phrase", begin*, -without',
+        }.items():
+            command.add_argument(flag, help=meaning)
+        command.add_argument("--level", type=int, help="a level")
+    return command
 
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
@@ -293,6 +327,15 @@ def _compare(args: argparse.Namespace) -> None:
     from reasoner.evals.compare import compare
 
     compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)
+
+
+def _browse(name: str) -> Callable[[argparse.Namespace], None]:
+    def run(args: argparse.Namespace) -> None:
+        from reasoner import browse
+
+        getattr(browse, name)(args)
+
+    return run
 
 
 def _report(args: argparse.Namespace) -> None:

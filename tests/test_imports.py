@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIGHT = {
-    "__init__", "aha", "config", "evals", "figures", "grading", "journal", "metrics", "page", "presets", "prompts",
-    "runs", "seeds", "settings", "store", "terminal", "types",
+    "__init__", "aha", "browse", "config", "evals", "figures", "grading", "index", "journal", "metrics", "page",
+    "presets", "prompts", "runs", "seeds", "settings", "store", "terminal", "types",
 }  # fmt: skip
 ENTRANCE = {"__main__", "cli"}  # reach everything, inside functions
 

@@ -1,0 +1,206 @@
+"""`reasoner rollouts`: what a run's model wrote, listed, shown, searched and exported."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from reasoner.evals.table import aligned
+from reasoner.index import Filter, Found, RolloutIndex, match
+from reasoner.runs import find_run
+from reasoner.terminal import visible
+
+_SNIPPET = 70  # characters of a completion in a list
+_PAGE = 500  # rollouts read at once for an export
+
+
+def list_rollouts(args: argparse.Namespace) -> None:
+    """A line a rollout, the number of all that match, and how to see more."""
+    with _Open(args) as index:
+        where = _filter(args)
+        found = index.page(where, limit=args.limit)
+        rows = [_row(one, _start(index.rollout(one.id)["completion"])) for one in found]
+        _print_rows(rows)
+        total = index.count(where)
+        print(f"{len(found):,} of {total:,} rollouts" + (" (--limit N shows more)" if total > len(found) else ""))
+
+
+def grep_rollouts(args: argparse.Namespace) -> None:
+    """The rollouts whose completion has the words, with the place. Exit status 1 when there is none, as grep has it."""
+    with _Open(args) as index:
+        where = _filter(args, text=args.pattern)
+        found = index.page(where, limit=args.limit)
+        words = [word.strip('"*').lower() for word in match(args.pattern).split(" NOT ")[0].split(" AND ")]
+        rows = [_row(one, _around(index.rollout(one.id)["completion"], words)) for one in found]
+        _print_rows(rows)
+        print(f"{len(found):,} of {index.count(where):,} rollouts")
+    if not found:
+        raise SystemExit(1)
+
+
+def show_rollout(args: argparse.Namespace) -> None:
+    """One rollout in full."""
+    with _Open(args) as index:
+        row = index.rollout(index.find(args.rollout).id)
+    parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"])
+    place = " ".join(str(part) for part in (row["subject"], row["level"]) if part is not None)
+    lines = {
+        "problem": f"{row['problem_id']}  {place}",
+        "question": row["question"],
+        "gold": row["gold"],
+        "verdict": f"{row['verdict']} ({row['layer']}); answer {row['extracted']!r}",
+        "reward": f"{row['reward']:g} ({parts})",
+        "advantage": f"{row['advantage']:+.3f}",
+        "tokens": f"{len(row['token_ids'])}, ended by {row['finish']}",
+    }
+    for name, value in lines.items():
+        print(f"{name:<10} {visible(str(value))}")
+    print(f"\n{visible(row['completion']).strip()}")
+
+
+def export_rollouts(args: argparse.Namespace) -> None:
+    """All rollouts that match, into a .jsonl, .parquet or .md file."""
+    if args.file.suffix not in EXPORTS:
+        raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
+    with _Open(args) as index:
+        beside = args.file.with_name(args.file.name + ".partial")
+        number = EXPORTS[args.file.suffix](beside, _all(index, _filter(args)))
+    beside.replace(args.file)
+    print(f"{number:,} rollouts: {args.file}")
+
+
+class _Open:
+    """The index of the run that is asked for, brought up to date; what cannot be read is told."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._index = RolloutIndex(find_run(args.name, args.runs))
+
+    def __enter__(self) -> RolloutIndex:
+        self._index.refresh()
+        for step, fault in self._index.faults().items():
+            print(f"warning: the rollouts of step {step} cannot be read: {fault}", file=sys.stderr)
+        return self._index
+
+    def __exit__(self, *_: object) -> None:
+        self._index.close()
+
+
+def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
+    first, last = _bounds("--step", args.step, int)
+    least_reward, most_reward = _bounds("--reward", args.reward, float)
+    least_tokens, most_tokens = _bounds("--tokens", args.tokens, int)
+    return Filter(
+        first_step=first,
+        last_step=last,
+        problem=args.problem,
+        subject=args.subject,
+        level=args.level,
+        verdict=args.verdict,
+        finish=args.finish,
+        least_reward=least_reward,
+        most_reward=most_reward,
+        least_tokens=least_tokens,
+        most_tokens=most_tokens,
+        text=text if text is not None else args.text,
+    )
+
+
+def _bounds(flag: str, given: str | None, kind: Callable[[str], Any]) -> tuple[Any, Any]:
+    """(low, high) of "3", "3:8", "3:" or ":8"."""
+    if given is None:
+        return None, None
+    low, colon, high = given.partition(":")
+    try:
+        found = (kind(low) if low else None, kind(high) if high else None)
+    except ValueError as error:
+        raise ValueError(f"{flag} is {given!r}; it must be a number, or LOW:HIGH with either left out") from error
+    return found if colon else (found[0], found[0])
+
+
+def _row(one: Found, text: str) -> list[str]:
+    return [one.name, one.verdict, f"{one.reward:g}", f"{one.advantage:+.2f}", str(one.tokens), one.problem, text]
+
+
+def _print_rows(rows: list[list[str]]) -> None:
+    if rows:
+        header = ["rollout", "verdict", "reward", "advantage", "tokens", "problem"]
+        cells = aligned([header, *(row[:-1] for row in rows)])
+        print(
+            "\n".join(
+                f"{cell}  {text}" for cell, text in zip(cells, ["completion", *(r[-1] for r in rows)], strict=True)
+            )
+        )
+
+
+def _start(text: str) -> str:
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 1] + "…"
+
+
+def _around(text: str, words: list[str]) -> str:
+    """The place of the first word that is found as it was typed."""
+    line = " ".join(text.split())
+    places = [at for word in words if (at := line.lower().find(word)) >= 0]
+    start = max(0, min(places, default=0) - _SNIPPET // 3)
+    return ("…" if start else "") + _start(line[start:])
+
+
+def _all(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
+    after = -1
+    while found := index.page(where, after=after, limit=_PAGE):
+        yield from (index.rollout(one.id) for one in found)
+        after = found[-1].id
+
+
+# ------------------------------------------------------------------------------------------------ exports
+
+
+def _jsonl(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    number = 0
+    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
+        for row in rows:
+            number += 1
+            file.write(json.dumps(row | {"rewards": dict(row["rewards"])}, ensure_ascii=False) + "\n")
+    return number
+
+
+def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from reasoner.store import SCHEMA
+
+    number = 0
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
+        batch: list[dict[str, Any]] = []
+        for row in rows:
+            number += 1
+            batch.append(row)
+            if len(batch) == _PAGE:
+                writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
+                batch = []
+        writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
+    return number
+
+
+def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
+    from reasoner.page import Quote, as_markdown
+
+    sections: list[Any] = []
+    for row in rows:
+        title = f"{row['step']}.{row['group']}.{row['sample']}: {row['verdict']}, reward {row['reward']:g}"
+        question = Quote(f"{row['problem_id']} (gold: {row['gold']})", row["question"])
+        sections.append((title, [question, Quote("completion", row["completion"].strip())]))
+    path.write_text(as_markdown("Rollouts", sections), "utf-8")
+    return len(sections)
+
+
+EXPORTS: dict[str, Callable[[Path, Iterator[dict[str, Any]]], int]] = {
+    ".jsonl": _jsonl,
+    ".parquet": _parquet,
+    ".md": _markdown,
+}

@@ -1,0 +1,209 @@
+"""The index of rollouts: its answers are those of the shards, whatever happens to it or to them."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from data import Problem
+from reasoner import store
+from reasoner.cli import main
+from reasoner.index import Filter, RolloutIndex, match
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import Graded, rewarded
+
+TEXTS = [
+    "I see. Wait, let me check 5 * 3.",
+    "the answer is \\boxed{7}",
+    "",
+    "waiter \x1b[2J \u202e <img src=x onerror=y>",
+]
+
+
+def write(run, step, texts=TEXTS):
+    """Two groups of two; the first sample of each is right."""
+    groups = []
+    for number in range(2):
+        problem = Problem(f"p{number}", f"question {number}", "4", "sums", "train", number + 1, "sums")
+        own = texts[2 * number : 2 * number + 2]
+        completions = tuple(Completion(t, tuple(range(len(t) + 1)), (0.0,) * (len(t) + 1), "stop", step) for t in own)
+        verdicts = [Verdict.CORRECT, Verdict.WRONG]
+        scores = tuple(
+            rewarded(Graded(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
+            for t, v in zip(own, verdicts, strict=True)
+        )
+        groups.append(Group(Prompt(problem, "?", "", (1,)), completions, scores))
+    store.append(run, step, groups, [0.5, -0.5, 1.0, -1.0])
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "runs" / "a"
+    store.open_run(path, {}, {}, resuming=False)
+    for step in range(3):
+        write(path, step)
+    return path
+
+
+@pytest.fixture
+def index(run):
+    found = RolloutIndex(run)
+    assert found.refresh() == 12
+    yield found
+    found.close()
+
+
+def rows(run):
+    return [row for step in range(3) for row in store.read(run, step)]
+
+
+def test_every_rollout_is_there_and_reads_back_whole(run, index):
+    found = index.page()
+    assert [one.name for one in found[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
+    assert [index.rollout(one.id) for one in found] == rows(run)
+    assert [(one.reward, one.tokens, one.problem) for one in found] == [
+        (row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "predicate"),
+    [
+        (Filter(first_step=1, last_step=1), lambda r: r["step"] == 1),
+        (Filter(first_step=1), lambda r: r["step"] >= 1),
+        (Filter(problem="p1"), lambda r: r["problem_id"] == "p1"),
+        (Filter(level=1, verdict="wrong"), lambda r: r["level"] == 1 and r["verdict"] == "wrong"),
+        (Filter(least_reward=0.5), lambda r: r["reward"] >= 0.5),
+        (Filter(most_reward=0.0, finish="stop"), lambda r: r["reward"] <= 0),
+        (Filter(least_tokens=10, most_tokens=30), lambda r: 10 <= len(r["token_ids"]) <= 30),
+        (Filter(text="wait"), lambda r: "Wait," in r["completion"]),
+        (Filter(text="wait*"), lambda r: "ait" in r["completion"]),
+        (Filter(text='"let me check"', last_step=0), lambda r: "let me check" in r["completion"] and r["step"] == 0),
+        (Filter(text="answer -wait"), lambda r: "answer" in r["completion"]),
+        (Filter(subject="words"), lambda r: False),
+    ],
+)
+def test_filters_compose_and_say_what_the_shards_say(run, index, where, predicate):
+    expected = [row for row in rows(run) if predicate(row)]
+    assert [index.rollout(one.id) for one in index.page(where, limit=100)] == expected
+    assert index.count(where) == len(expected)
+
+
+def test_pages_follow_one_another(index):
+    first = index.page(limit=5)
+    second = index.page(after=first[-1].id, limit=5)
+    assert [one.id for one in first + second] == [one.id for one in index.page(limit=10)]
+
+
+def test_new_shards_are_added_and_rewritten_ones_begin_the_index_anew(run, index):
+    write(run, 3)
+    assert index.refresh() == 4 and index.refresh() == 0
+    write(run, 1, ["fresh words here", "", "", ""])
+    assert index.refresh() == 16
+    assert [one.step for one in index.page(Filter(text="fresh"))] == [1]
+
+
+def test_a_deleted_or_damaged_index_is_built_again_with_the_same_answers(run, index):
+    before = index.page()
+    index.close()
+    for content in (None, b"not a database at all, but long enough to look at" * 100):
+        for path in run.glob("index.sqlite*"):
+            path.unlink()
+        if content is not None:
+            (run / "index.sqlite").write_bytes(content)
+        again = RolloutIndex(run)
+        again.refresh()
+        assert again.page() == before
+        again.close()
+
+
+def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(run, capsys):
+    store.shard(run, 1).write_bytes(b"PAR1 torn")
+    index = RolloutIndex(run)
+    assert index.refresh() == 8
+    assert list(index.faults()) == [1] and index.count() == 8
+    index.close()
+    assert main(["rollouts", "list", str(run)]) == 0
+    assert "the rollouts of step 1 cannot be read" in capsys.readouterr().err
+
+
+def test_a_half_written_shard_is_not_looked_at(run):
+    (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
+    index = RolloutIndex(run)
+    assert index.refresh() == 12 and index.faults() == {}
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("wait", '"wait"'),
+        ("wait check*", '"wait" AND "check"*'),
+        ('"let me" -boxed', '"let me" NOT "boxed"'),
+        ("a OR b; DROP TABLE", '"a" AND "OR" AND "b" AND "DROP" AND "TABLE"'),
+        ("\\\\boxed{7}", '"boxed 7"'),
+    ],
+)
+def test_what_is_typed_is_never_syntax(index, typed, asked):
+    assert match(typed) == asked
+    index.count(Filter(text=typed))
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
+def test_nothing_to_look_for_is_refused(typed):
+    with pytest.raises(ValueError, match="nothing to look for"):
+        match(typed)
+
+
+def reasoner(capsys, *arguments):
+    status = main(["rollouts", *map(str, arguments)])
+    return status, capsys.readouterr()
+
+
+def test_list_and_grep_and_show(run, capsys):
+    status, said = reasoner(capsys, "list", run, "--step", "1:", "--verdict", "correct", "--limit", 3)
+    assert status == 0 and "3 of 4 rollouts" in said.out and "1.0.0" in said.out and "0.0.0" not in said.out
+    status, said = reasoner(capsys, "grep", run, "wait", "--step", 2)
+    assert "2.0.0" in said.out and "Wait, let me check" in said.out and "1 of 1 rollouts" in said.out
+    status, said = reasoner(capsys, "show", run, "2.1.1")
+    assert "question 1" in said.out and "advantage  -1.000" in said.out
+    assert "\x1b" not in said.out and "\u202e" not in said.out and "<img src=x onerror=y>" in said.out
+    with pytest.raises(SystemExit) as ended:
+        main(["rollouts", "grep", str(run), "unicorn"])
+    assert ended.value.code == 1
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".md"])
+def test_exports_hold_what_matches(run, tmp_path, capsys, suffix):
+    path = tmp_path / f"out{suffix}"
+    status, said = reasoner(capsys, "export", run, path, "--problem", "p1")
+    assert status == 0 and said.out.startswith("6 rollouts")
+    if suffix == ".jsonl":
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["problem_id"] for row in found] == ["p1"] * 6 and found[0]["rewards"]["correct"] == 1
+    elif suffix == ".parquet":
+        assert pq.read_table(path).to_pylist() == [row for row in rows(run) if row["problem_id"] == "p1"]
+    else:
+        assert path.read_text().count("## ") == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "{run}", "12"], "names no rollout; write STEP.GROUP.SAMPLE"),
+        (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
+        (["list", "{run}", "--step", "x"], "--step is 'x'; it must be a number, or LOW:HIGH"),
+        (["list", "nothing"], "no run 'nothing'"),
+        (["grep", "{run}", "--", "-a"], "nothing to look for"),
+        (["export", "{run}", "x.csv"], "unknown kind of file '.csv'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(run, capsys, arguments, message):
+    status, said = reasoner(capsys, *(argument.replace("{run}", str(run)) for argument in arguments))
+    assert status == 2 and message in said.err and said.err.count("\n") == 1
+
+
+def test_a_folder_without_rollouts_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no rollouts"):
+        RolloutIndex(tmp_path)
