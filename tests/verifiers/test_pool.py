@@ -211,7 +211,7 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     worker = WorkerProcess(seconds=0.2, memory_mib=1024)
     while not worker.is_ready:
         assert worker.events() is not None
-    worker.give("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths")])
+    worker.give("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
     worker._child.stdin.close()  # nobody reads the clock any more: only its alarm is left
     assert worker._child.wait(timeout=120) == -signal.SIGALRM
     worker.kill()
