@@ -5,45 +5,39 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from data import load
+from data import Problem, load
 from data.registry import measured_on
-from reasoner.config import Config, PromptConfig, SamplingConfig
+from reasoner.config import Config, SamplingConfig
 from reasoner.evals import PROBLEMS, files
 from reasoner.evals.cache import ResponseCache, digest
 from reasoner.evals.evaluation import Evaluation, Ks, judged
 from reasoner.evals.foreign import read_responses
 from reasoner.evals.sampling import num_missing, respond
-from reasoner.evals.table import details, table
+from reasoner.evals.table import Sets, details, table
 from reasoner.models import load_tokenizer
 from reasoner.plan import askable
 from reasoner.store import versions, write_json
 from reasoner.subject import LazyEngine, Subject, model_fingerprint
-from reasoner.types import Sampling
+from reasoner.types import Prompt, Sampling
 from verifiers import VerifierPool, grader_version
 
-_OWN = (
-    "model_fingerprint",
-    "engine",
-    "prompt",
-    "sampling",
-    "seed",
-    "data",
-    "responses",
-)  # what makes it this evaluation
+# What makes it this evaluation and no other.
+_OWN = ("model_fingerprint", "engine", "prompt", "sampling", "seed", "data", "responses")
 
 
 def run_eval(args: argparse.Namespace) -> None:
     """Print a table; write the files of reasoner.evals.files. ValueError, before sampling, for what users can mend."""
     began = time.monotonic()
     ks = Ks(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at))
-    with VerifierPool(workers=min(8, max(1, _cores() - 1)), seconds=2.0) as pool:
+    with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
         about, sets = _of_responses(args, ks, pool) if args.responses else _of_model(args, ks, pool)
     folder = _folder(args, about)
     text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
@@ -58,7 +52,7 @@ def run_eval(args: argparse.Namespace) -> None:
 # ------------------------------------------------------------------------------------------------ foreign responses
 
 
-def _of_responses(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _of_responses(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     if args.data or args.model or args.greedy or args.regrade:
         raise ValueError("--responses grades what is in the files; it takes no --model, --data, --greedy or --regrade")
     policy = args.extract or _policy_of(args.responses[0])
@@ -99,67 +93,64 @@ def _policy_of(path: Path) -> str:
 # ------------------------------------------------------------------------------------------------ a model
 
 
-def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], dict[str, Any]]:
+def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     subject = Subject.of(args)
-    asked = subject.template
     ways = _ways(args, ks, subject)
-    tokenizer = load_tokenizer(subject.folder)
-    reserve = Config(sampling=SamplingConfig(max_tokens=min(subject.max_tokens, max(1, subject.context // 2))))
-    cfg = replace(reserve, prompt=PromptConfig(args.prompt or subject.prompt))
     specs = [measured_on(spec) for spec in args.data or ["generated"]]
     _check_names(specs)
-    prompts = {
-        spec: askable(load(spec, limit=_limit(args, spec)), asked, tokenizer, cfg, subject.context) for spec in specs
-    }
+    problems = {spec: load(spec, limit=_limit(args, spec)) for spec in specs}
+    prompts = _prompts(subject, problems)
     about = {
         "model": subject.name,
         "model_fingerprint": model_fingerprint(subject.folder),
         "engine": subject.engine_identity(args),
-        "prompt": {"style": cfg.prompt.style, **asdict(asked)},
+        "prompt": {"style": subject.prompt, **asdict(subject.template)},
         "sampling": {way: _identity(sampling) for way, sampling in ways.items()},
         "samples": max(sampling.num for sampling in ways.values()),
         "seed": args.seed,
-        "data": {spec: files.about_data([p.problem for p in found]) for spec, found in prompts.items()},
+        "data": {
+            spec: files.about_data([prompt.problem for prompt in found], left_out=len(problems[spec]) - len(found))
+            for spec, found in prompts.items()
+        },
         "grader": grader_version(),
         "metrics": asdict(ks),
     }
     _folder(args, about)  # refuses a name in use before anything is sampled
-    for spec in specs:
-        print(
-            f"data: {spec}, {about['data'][spec]['rows']:,} problems, sha256 {about['data'][spec]['sha256']}",
-            file=sys.stderr,
-        )
-    _say(f"model: {subject.folder}\nprompt ({cfg.prompt.style}, answers read by {asked.extract!r}):")
-    _say(prompts[specs[0]][0].text)
+    _say(f"{_provenance(about)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     longest = max(len(prompt.token_ids) for found in prompts.values() for prompt in found)
     engine = LazyEngine(subject, args, longest_prompt=longest)
     sets: dict[str, dict[str, Evaluation]] = {spec: {} for spec in specs}
     for way, sampling in ways.items():
         identity = {"model": about["model_fingerprint"], "engine": about["engine"], "sampling": _identity(sampling)}
-        with ResponseCache(
-            args.out / "cache" / str(about["model_fingerprint"]) / f"{digest(identity)}.jsonl", identity
-        ) as cache:
+        path = args.out / "cache" / str(about["model_fingerprint"]) / f"{digest(identity)}.jsonl"
+        with ResponseCache(path, identity) as cache:
             for spec in specs:
-                missing = num_missing(prompts[spec], sampling, seed=args.seed, cache=cache)
-                total = sampling.num * len(prompts[spec])
-                _say(f"{spec}, {way}: {total - missing:,} of {total:,} responses are there")
-                if args.regrade and missing:
-                    raise ValueError(
-                        f"--regrade samples nothing, and {missing:,} of {total:,} responses to {spec} ({way}) "
-                        "are not stored"
-                    )
+                _tell_missing(args, f"{spec}, {way}", prompts[spec], sampling, cache)
                 responses = respond(engine, prompts[spec], sampling, seed=args.seed, cache=cache, progress=Told())
-                given = [(p.problem, p.text, r) for p, r in zip(prompts[spec], responses, strict=True)]
+                asked = [(p.problem, p.text, r) for p, r in zip(prompts[spec], responses, strict=True)]
+                policy, wanted = subject.template.extract, ks if way == "sampled" else Ks()
                 sets[spec][way] = judged(
-                    given,
-                    pool,
-                    policy=asked.extract,
-                    label=spec,
-                    temperature=sampling.temperature,
-                    ks=ks if way == "sampled" else Ks(),
+                    asked, pool, policy=policy, label=spec, temperature=sampling.temperature, ks=wanted
                 )
     engine.close()
     return about, sets
+
+
+def _prompts(subject: Subject, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
+    """What can be asked of each set: a question must leave room for a response of half the context, or of its limit."""
+    tokenizer = load_tokenizer(subject.folder)
+    room = min(subject.max_tokens, max(1, subject.context // 2))
+    cfg = Config(sampling=SamplingConfig(max_tokens=room))
+    return {spec: askable(found, subject.template, tokenizer, cfg, subject.context) for spec, found in problems.items()}
+
+
+def _tell_missing(
+    args: argparse.Namespace, what: str, prompts: Sequence[Prompt], sampling: Sampling, cache: ResponseCache
+) -> None:
+    missing, total = num_missing(prompts, sampling, seed=args.seed, cache=cache), sampling.num * len(prompts)
+    _say(f"{what}: {total - missing:,} of {total:,} responses are there")
+    if args.regrade and missing:
+        raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({what}) are not stored")
 
 
 class Told:
@@ -235,18 +226,17 @@ def _provenance(about: Mapping[str, Any]) -> str:
     prompt = about["prompt"]
     return "\n".join(
         [
-            *(f"data: {spec}, {d['rows']:,} problems, sha256 {d['sha256'][:16]}" for spec, d in about["data"].items()),
+            *(f"data: {spec}, {_set(found)}" for spec, found in about["data"].items()),
             f"model: {about['model']} {about['model_fingerprint']}, engine: {about['engine']}, seed {about['seed']}",
             f"prompt: {prompt['style']}, answers read by {prompt['extract']!r}, grader {about['grader']}",
         ]
     )
 
 
+def _set(found: Mapping[str, Any]) -> str:
+    left_out = f" ({found['left_out']:,} left out)" if found["left_out"] else ""
+    return f"{found['rows']:,} problems{left_out}, sha256 {found['sha256']}"
+
+
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _cores() -> int:
-    import os
-
-    return os.cpu_count() or 1

@@ -74,7 +74,7 @@ def test_an_evaluation_that_is_all_there_samples_nothing(first, monkeypatch, cap
 def test_regrading_what_is_not_stored_is_refused(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@8", "--out", str(tmp_path / "evals"), "--regrade")
-    assert "--regrade samples nothing, and 24 of 48 responses to generated:heldout (sampled) are not stored" in error
+    assert "--regrade samples nothing, and 24 of 48 responses (generated:heldout, sampled) are not stored" in error
 
 
 def test_a_name_belongs_to_one_evaluation(first, capsys):

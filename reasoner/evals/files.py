@@ -60,9 +60,9 @@ def task_name(spec: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(spec.partition("?")[0]).name).strip("_.") or "set"
 
 
-def about_data(problems: Sequence[Problem]) -> dict[str, Any]:
-    """Of a set: how many problems, and which."""
-    return {"rows": len(problems), "sha256": fingerprint(problems)}
+def about_data(problems: Sequence[Problem], *, left_out: int = 0) -> dict[str, Any]:
+    """Of a set: how many problems, and which; and how many could not be asked (too long) or graded."""
+    return {"rows": len(problems), "sha256": fingerprint(problems), "left_out": left_out}
 
 
 def model_name(model: str) -> str:
@@ -112,8 +112,8 @@ def results(about: About, sets: Sets) -> dict[str, Any]:
         "n-shot": dict.fromkeys(tasks, 0),
         "higher_is_better": {name: dict.fromkeys(metrics[name], True) for name in tasks},
         "n-samples": {
-            name: {"original": about["data"][spec]["rows"], "effective": next(iter(ways.values())).problems}
-            for name, (spec, ways) in tasks.items()
+            name: {"original": found["rows"] + found["left_out"], "effective": found["rows"]}
+            for name, found in ((name, about["data"][spec]) for name, (spec, _) in tasks.items())
         },
         "config": {"model": about["engine"], "model_args": about["sampling"], "seed": about["seed"]},
         "model_name": about["model"],
