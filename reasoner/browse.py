@@ -12,7 +12,7 @@ from typing import Any
 from reasoner.evals.table import aligned
 from reasoner.index import Filter, Found, RolloutIndex, match
 from reasoner.runs import find_run
-from reasoner.terminal import visible
+from reasoner.terminal import shortened, visible
 
 _SNIPPET = 70  # characters of a completion in a list
 _PAGE = 500  # rollouts read at once for an export
@@ -23,7 +23,7 @@ def list_rollouts(args: argparse.Namespace) -> None:
     with _Open(args) as index:
         where = _filter(args)
         found = index.page(where, limit=args.limit)
-        rows = [_row(one, _start(index.rollout(one.id)["completion"])) for one in found]
+        rows = [_row(one, shortened(index.rollout(one.id)["completion"], _SNIPPET)) for one in found]
         _print_rows(rows)
         total = index.count(where)
         print(f"{len(found):,} of {total:,} rollouts" + (" (--limit N shows more)" if total > len(found) else ""))
@@ -136,17 +136,12 @@ def _print_rows(rows: list[list[str]]) -> None:
         )
 
 
-def _start(text: str) -> str:
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= _SNIPPET else line[: _SNIPPET - 1] + "…"
-
-
 def _around(text: str, words: list[str]) -> str:
     """The place of the first word that is found as it was typed."""
     line = " ".join(text.split())
     places = [at for word in words if (at := line.lower().find(word)) >= 0]
     start = max(0, min(places, default=0) - _SNIPPET // 3)
-    return ("…" if start else "") + _start(line[start:])
+    return ("…" if start else "") + shortened(line[start:], _SNIPPET)
 
 
 def _all(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from data import Problem
 from reasoner.metrics import estimate
-from reasoner.terminal import visible
+from reasoner.terminal import shortened, visible
 from verifiers import Score, VerifierPool, grade
 
 _AT_ONCE = 256  # rows between two signs of progress
@@ -53,7 +53,7 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
             part = items[start : start + _AT_ONCE]
             graded = pool.score(part)
             for (_, problem), score in zip(part, graded, strict=True):
-                gold, answer = _short(problem.answer), _short(score.extracted or "")
+                gold, answer = shortened(problem.answer, _WIDTH), shortened(score.extracted or "", _WIDTH)
                 print(f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}")
             scores += graded
             if len(items) > _AT_ONCE:
@@ -73,11 +73,6 @@ def summary(scores: Sequence[Score]) -> str:
         lines.append(f"{title}: " + ", ".join(f"{count:,} {name}" for name, count in Counter(names).most_common(12)))
     lines.append(f"slowest: {max(score.seconds for score in scores):.2f} s")
     return "\n".join(lines)
-
-
-def _short(text: str) -> str:
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 1] + "…"
 
 
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:

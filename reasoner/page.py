@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from reasoner.aha import reflect
 from reasoner.evals import files
-from reasoner.evals.paired import Difference, difference
+from reasoner.evals.paired import difference, shown_p
 from reasoner.figures import draw
 from reasoner.journal import read_metrics
 from reasoner.terminal import visible
@@ -135,8 +135,14 @@ def _differences(before: Lines, after: Lines) -> list[list[str]]:
 
 def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) -> list[str]:
     found = difference(after, before)
-    p = "< 0.001" if found.p < 0.001 else f"{found.p:.3f}"
-    return [name, _mean(before), _mean(after), _points(found), p, f"{found.wins} / {found.ties} / {found.losses}"]
+    return [
+        name,
+        _mean(before),
+        _mean(after),
+        str(found),
+        shown_p(found.p),
+        f"{found.wins} / {found.ties} / {found.losses}",
+    ]
 
 
 def _split(before: Lines, after: Lines) -> list[Block]:
@@ -150,7 +156,7 @@ def _split(before: Lines, after: Lines) -> list[Block]:
         "reasoning: right in any form": lenient,
         "format: right, but lost to the form": form,
     }.items():
-        rows.append([name, _mean(was), _mean(now), _points(difference(now, was))])
+        rows.append([name, _mean(was), _mean(now), str(difference(now, was))])
     told = (
         "The gain of pass@1 is the sum of the two rows below it: what is right more often, and what is lost less often."
     )
@@ -235,10 +241,6 @@ def _column(lines: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 def _mean(values: Sequence[float]) -> str:
     return f"{100 * sum(values) / len(values):.1f}"
-
-
-def _points(found: Difference) -> str:
-    return f"{100 * found.mean:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
 # ------------------------------------------------------------------------------------------------ HTML

@@ -29,10 +29,10 @@ from reasoner.rl.learner import Learner
 from reasoner.rollout import rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.types import Group, Prompt, Sampling
-from verifiers import Verdict, VerifierPool
+from verifiers import VerifierPool
+from verifiers.score import UNJUDGED
 
 _PROBED = 8  # prompts of a parity probe
-_FAILED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # no verdict on the answer itself
 
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
@@ -145,7 +145,7 @@ def summarise(groups: Sequence[Group]) -> dict[str, float]:
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "self_check": reflection.checks,
         "frac_reward_zero_std": sum(group.is_flat for group in groups) / len(groups),
-        "grading/failed": sum(s.verdict in _FAILED for s in scores) / size,
+        "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
     return found if reflection.caught_share is None else found | {"caught": reflection.caught_share}
 

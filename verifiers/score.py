@@ -20,6 +20,9 @@ class Verdict(StrEnum):
     CRASHED = "crashed"
 
 
+UNJUDGED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # nothing was found out about the answer itself
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """Equivalence of one answer text with one gold text. True when they are equivalent."""

@@ -25,8 +25,8 @@ def digest(value: object, length: int = 16) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:length]
 
 
-def key(prompt: Prompt, sample: int, seed: int) -> Key:
-    return digest(prompt.token_ids, 32), sample, seed
+def prompt_hash(prompt: Prompt) -> str:
+    return digest(prompt.token_ids, 32)
 
 
 class ResponseCache:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.evals import files
-from reasoner.evals.paired import Difference, difference, holm
+from reasoner.evals.paired import Difference, difference, holm, shown_p
 from reasoner.evals.table import aligned
 from reasoner.store import write_json
 from reasoner.terminal import visible
@@ -144,9 +144,9 @@ def report(found: Sequence[Compared]) -> str:
             one.metric,
             f"{100 * one.a:.1f}",
             f"{100 * one.b:.1f}",
-            f"{100 * one.found.mean:+.1f} [{100 * one.found.low:+.1f}, {100 * one.found.high:+.1f}]",
-            _p(one.found.p),
-            *([_p(one.p_holm)] if several else []),
+            str(one.found),
+            shown_p(one.found.p),
+            *([shown_p(one.p_holm)] if several else []),
             f"{one.found.wins}/{one.found.ties}/{one.found.losses}",
             "" if one.found.is_shown else "no difference shown",
         ]
@@ -206,7 +206,3 @@ def _folder(name: str, out: Path) -> Path:
         if (folder / "evaluation.json").is_file():
             return folder
     raise ValueError(f"no evaluation {name!r}: neither {name} nor {out / name} has an evaluation.json")
-
-
-def _p(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"

@@ -26,11 +26,10 @@ from reasoner.metrics import (
 from reasoner.types import Answered, Prompt, Response, Sampling
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import answers_given
+from verifiers.score import UNJUDGED
 
 if TYPE_CHECKING:
     from reasoner.engines import Engine
-
-_FAILED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # no verdict on the answer itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,7 @@ class Evaluation:
         """(right, others, abstained) class sizes of each problem; empty where no cons@k was asked for."""
         return [class_sizes(labels) for labels in self.classes]
 
+    @cached_property
     def per_problem(self) -> dict[str, list[float]]:
         """The value of every metric on every problem, in the order of the problems."""
         counts = [(len(one.responses), one.num_right) for one in self.answered]
@@ -90,7 +90,7 @@ class Evaluation:
     @cached_property
     def metrics(self) -> dict[str, Estimate]:
         """pass@k, pass^k and cons@k by those names; pass@1 always."""
-        return {name: estimate(values) for name, values in self.per_problem().items()}
+        return {name: estimate(values) for name, values in self.per_problem.items()}
 
     @property
     def pass_at_1(self) -> Estimate:
@@ -136,7 +136,7 @@ class Evaluation:
             "truncated": _mean([float(f == "length") for f in finishes]) if finishes else None,
             "no_answer": _mean([float(s.extracted is None) for _, s in rows]),
             "several_answers": _mean([float(answers_given(r.text) > 1) for r, _ in rows]),
-            "grading_failed": _mean([float(s.verdict in _FAILED) for _, s in rows]),
+            "grading_failed": _mean([float(s.verdict in UNJUDGED) for _, s in rows]),
             "tokens": _mean(lengths[True] + lengths[False]) if any(lengths.values()) else None,
             "tokens_right": _mean(lengths[True]) if lengths[True] else None,
             "tokens_wrong": _mean(lengths[False]) if lengths[False] else None,
@@ -150,7 +150,7 @@ class Evaluation:
     def cells(self) -> dict[str, Estimate]:
         """pass@1 by subject, and by subject and level."""
         by_cell: dict[str, list[float]] = {}
-        for one, score in zip(self.answered, self.per_problem()["pass@1"], strict=True):
+        for one, score in zip(self.answered, self.per_problem["pass@1"], strict=True):
             subject = one.problem.subject or one.problem.source
             by_cell.setdefault(subject, []).append(score)
             if one.problem.level is not None:

@@ -139,7 +139,7 @@ def _values(ways: Mapping[str, Evaluation]) -> dict[str, float]:
 def sample_rows(about: About, spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
     """A row a problem and way, with the value of every metric on that problem."""
     for way, found in ways.items():
-        per_problem = found.per_problem()
+        per_problem = found.per_problem
         for number, one in enumerate(found.answered):
             values = {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()}
             doc = _doc(one)
@@ -177,7 +177,7 @@ def _doc(one: Answered) -> dict[str, Any]:
 
 def _details(spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
     for way, found in ways.items():
-        per_problem = found.per_problem()
+        per_problem = found.per_problem
         for number, one in enumerate(found.answered):
             yield {
                 "doc": {

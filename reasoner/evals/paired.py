@@ -32,6 +32,10 @@ class Difference:
     ties: int
     losses: int
 
+    def __str__(self) -> str:
+        """In percentage points."""
+        return f"{100 * self.mean:+.1f} [{100 * self.low:+.1f}, {100 * self.high:+.1f}]"
+
     @property
     def detectable(self) -> float:
         """The true difference that N such problems would show four times out of five."""
@@ -56,6 +60,10 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     is_binary = {*a, *b} <= {0.0, 1.0}
     p = mcnemar(wins, losses) if is_binary else sign_flip(d)
     return Difference(mean, mean - half, mean + half, se, p, size, wins, size - wins - losses, losses)
+
+
+def shown_p(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def mcnemar(wins: int, losses: int) -> float:

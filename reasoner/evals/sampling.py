@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reasoner.evals.cache import Key, ResponseCache, key
+from reasoner.evals.cache import Key, ResponseCache, prompt_hash
 from reasoner.seeds import sample_seed
 from reasoner.types import Prompt, Response, Sampling
 
@@ -34,8 +34,7 @@ def respond(
     """
     found: list[tuple[Response, ...]] = []
     for part in _parts(prompts, sampling.num):
-        seeds = [[sample_seed(seed, stream, prompt.problem.id, j) for j in range(sampling.num)] for prompt in part]
-        keys = [[key(prompt, j, s) for j, s in enumerate(row)] for prompt, row in zip(part, seeds, strict=True)]
+        keys = [_keys(prompt, sampling.num, seed, stream) for prompt in part]
         drawn = _missing(engine, part, sampling, keys, cache)
         if cache is not None and drawn:
             cache.add(drawn)
@@ -47,11 +46,12 @@ def respond(
 
 def num_missing(prompts: Sequence[Prompt], sampling: Sampling, *, seed: int, cache: ResponseCache) -> int:
     """How many of the responses are not in the cache yet."""
-    return sum(
-        cache.get(key(prompt, j, sample_seed(seed, "eval", prompt.problem.id, j))) is None
-        for prompt in prompts
-        for j in range(sampling.num)
-    )
+    return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num, seed, "eval"))
+
+
+def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
+    ids = prompt_hash(prompt)
+    return [(ids, j, sample_seed(seed, stream, prompt.problem.id, j)) for j in range(num)]
 
 
 def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reasoner.evals.cache import ResponseCache, digest, key
-from reasoner.evals.sampling import num_missing, respond
+from reasoner.evals.cache import ResponseCache, digest
+from reasoner.evals.sampling import _keys, num_missing, respond
 from reasoner.seeds import sample_seed
 from reasoner.types import Response, Sampling
 from tests.scripted import Scripted, prompt
@@ -91,5 +91,6 @@ def test_what_the_file_is_about_stands_beside_it(path):
 def test_keys_tell_prompts_samples_and_seeds_apart():
     one = prompt("a", "4")
     other = type(one)(one.problem, one.text, one.prefill, (2,))
-    assert len({key(one, 0, 1), key(one, 1, 1), key(one, 0, 2), key(other, 0, 1)}) == 4
+    keys = [*_keys(one, 2, 0, "eval"), *_keys(one, 1, 1, "eval"), *_keys(other, 1, 0, "eval")]
+    assert len(set(keys)) == 4 and keys[0][0] != keys[3][0]
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1}) != digest({"a": 1, "b": 3})
