@@ -20,6 +20,8 @@ class RunConfig:
     # steps between two parity probes of engine and learner (one follows the first weight sync anyway); 0 = only the
     # first
     probe_every: int = 50
+    # keep entropy, KL and share in the loss of every token with the rollouts (12 bytes a token before compression)
+    token_figures: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         ("question", pa.string()),
         ("gold", pa.string()),
         ("source", pa.string()),
+        ("verifier", pa.string()),
         ("subject", pa.string()),
         ("level", pa.int32()),
         ("prompt", pa.string()),
@@ -41,6 +42,9 @@ SCHEMA = pa.schema(
         ("prompt_token_ids", pa.list_(pa.int32())),
         ("token_ids", pa.list_(pa.int32())),
         ("logprobs", pa.list_(pa.float32())),
+        ("entropy", pa.list_(pa.float32())),
+        ("kl", pa.list_(pa.float32())),
+        ("loss", pa.list_(pa.float32())),
         ("finish", pa.string()),
         ("policy_version", pa.int32()),
         ("verdict", pa.string()),
@@ -116,10 +120,20 @@ def shard(run_dir: Path, step: int) -> Path:
     return run_dir / "rollouts" / f"step-{step:06d}.parquet"
 
 
-def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequence[float]) -> None:
-    """The step's rollouts as one shard, written beside, synced and renamed. `advantages`: one for each completion."""
-    remaining = iter(advantages)
-    rows = []
+def append(
+    run_dir: Path,
+    step: int,
+    groups: Sequence[Group],
+    advantages: Sequence[float],
+    tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
+) -> None:
+    """The step's rollouts as one shard, written beside, synced and renamed.
+
+    `advantages`: one for each completion. `tokens`: what the learner saw of every token, by completion
+    (reasoner.rl.tally); a completion that it did not compute has none.
+    """
+    rows: list[dict[str, object]] = []
+    tokens = tokens or {}
     for number, group in enumerate(groups):
         problem = group.prompt.problem
         for sample, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
@@ -132,6 +146,7 @@ def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequen
                     "question": problem.question,
                     "gold": problem.answer,
                     "source": problem.source,
+                    "verifier": problem.verifier,
                     "subject": problem.subject,
                     "level": problem.level,
                     "prompt": group.prompt.text,
@@ -147,14 +162,19 @@ def append(run_dir: Path, step: int, groups: Sequence[Group], advantages: Sequen
                     "well_formed": score.format_ok,
                     "reward": score.reward,
                     "rewards": list(score.parts.items()),
-                    "advantage": next(remaining),
+                    "advantage": advantages[len(rows)],
                     "grading_seconds": score.seconds,
                 }
+                | dict(tokens.get(len(rows), {}))
             )
-    path = shard(run_dir, step)
+    write_shard(shard(run_dir, step), rows)
+
+
+def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows of SCHEMA; a column that a row leaves out is null."""
     beside = path.with_name(path.name + ".partial")
     with beside.open("wb") as file:
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), file, compression="zstd")
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)

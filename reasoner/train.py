@@ -26,6 +26,7 @@ from reasoner.report import Measured, keep, next_commands, table, traces
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rl.learner import Learner
+from reasoner.rl.tally import Tally
 from reasoner.rollout import rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.types import Group, Prompt, Sampling
@@ -92,7 +93,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             engine.pause()
             batch = collate(groups).to(device)
             credited = learner.credit(batch)
-            learned = learner.update(learner.annotate(credited))
+            tally = Tally(keeps_tokens=cfg.run.token_figures)
+            learned = learner.update(learner.annotate(credited), tally)
             engine.resume()
             clock.lap("time/learn")
 
@@ -113,7 +115,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 if sampled.pass_at_1.value > checkpoint.best_score(run_dir):
                     checkpoint.save_best(run_dir, step + 1, learner, tokenizer, score=sampled.pass_at_1.value)
                 journal.evaluated(step + 1, sampled=sampled.figures(), greedy=greedy.figures())
-            store.append(run_dir, step, groups, learner.advantages(batch).tolist())
+            store.append(run_dir, step, groups, learner.advantages(batch).tolist(), tally.tokens)
             journal.write(metrics, example=groups[0].completions[0].text)
             if due(step, cfg.run.save_every) or step + 1 == cfg.steps:
                 checkpoint.save(run_dir, step + 1, learner, tokenizer, keep=cfg.run.keep)

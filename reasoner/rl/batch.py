@@ -26,6 +26,7 @@ class Batch:
         Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
     )
     lengths: Tensor  # [N] int64
+    place: Tensor  # [N] int64, the row of the step's batch as it was collated
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
     advantages: Tensor  # [N] float32; 0 until credit is given
@@ -99,6 +100,7 @@ def collate(groups: Sequence[Group]) -> Batch:
         prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
         completion_ids=_padded([c.token_ids for c in completions]).long(),
         lengths=lengths,
+        place=torch.arange(len(completions)),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
         advantages=torch.zeros(len(completions)),

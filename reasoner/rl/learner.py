@@ -19,6 +19,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.kl import KL
 from reasoner.rl.losses import clipped_surrogate, is_clipped, token_weights
+from reasoner.rl.tally import Tally
 
 
 class Learner:
@@ -94,31 +95,29 @@ class Learner:
 
     # ------------------------------------------------------------------------------------------------ update
 
-    def update(self, batch: Batch) -> dict[str, float]:
+    def update(self, batch: Batch, tally: Tally | None = None) -> dict[str, float]:
         """All optimiser steps on the batch; what happened, averaged over the tokens that were computed.
 
-        The names are explained in reasoner.journal.METRICS.
+        The names are explained in reasoner.journal.METRICS. A `tally` can keep the figures of every token.
         """
-        sums: dict[str, float] = {}
+        tally = tally or Tally()
         norms: list[float] = []
         skipped = 0
         for epoch in range(self.cfg.algo.epochs):
             for index in self._minibatches(len(batch), epoch):
-                norm = self._step(batch.rows(index), sums)
+                norm = self._step(batch.rows(index), tally)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         lr = self._lr()
         self.steps_done += 1
-        tokens = max(1.0, sums.pop("tokens", 0.0))
-        gap_max = sums.pop("gap_max", 0.0)
-        averages = {name: total / tokens for name, total in sums.items() if name != "loss"}
+        averages = tally.averages()
         return {
-            "loss": sums.get("loss", 0.0) / max(1, len(norms) + skipped),
+            "loss": tally.sums.get("loss", 0.0) / max(1, len(norms) + skipped),
             "kl": averages.get("kl", 0.0),
             "entropy": averages.get("entropy", 0.0),
             "clip_ratio": averages.get("clipped", 0.0),
             "sampler/logprob_gap_mean": averages.get("gap", 0.0),
-            "sampler/logprob_gap_max": gap_max,
+            "sampler/logprob_gap_max": tally.gap_max,
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": lr,
             "skipped_updates": float(skipped),
@@ -134,7 +133,7 @@ class Learner:
         for part in groups.tensor_split(min(parts, len(groups))):
             yield part.flatten()
 
-    def _step(self, batch: Batch, sums: dict[str, float]) -> float | None:
+    def _step(self, batch: Batch, tally: Tally) -> float | None:
         """One optimiser step; the norm of its gradient, or None when that is not finite and nothing was changed."""
         weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
         batch = replace(batch, weights=weights)
@@ -142,7 +141,7 @@ class Learner:
         moving = batch.advantages != 0 if self.reference is None else torch.ones_like(batch.advantages)
         self.optimizer.zero_grad()
         if moving.any():
-            self._backward(batch, moving.nonzero()[:, 0], sums)
+            self._backward(batch, moving.nonzero()[:, 0], tally)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
@@ -152,7 +151,7 @@ class Learner:
         self.optimizer.step()
         return float(norm)
 
-    def _backward(self, batch: Batch, index: Tensor, sums: dict[str, float]) -> None:
+    def _backward(self, batch: Batch, index: Tensor, tally: Tally) -> None:
         """Add the gradient of the rows' loss to the parameters.
 
         A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
@@ -163,11 +162,11 @@ class Learner:
             prompts = self._read(self.policy, block)
             leaves = prompts.leaves()
             for _, rows in block.micro_batches(tokens):
-                self._loss(leaves, rows, sums).backward()
+                self._loss(leaves, rows, tally).backward()
             prompts.backward(leaves)
 
-    def _loss(self, prompts: ReadPrompts, rows: Batch, sums: dict[str, float]) -> Tensor:
-        """The rows' share of the step's loss; adds their figures to `sums`."""
+    def _loss(self, prompts: ReadPrompts, rows: Batch, tally: Tally) -> Tensor:
+        """The rows' share of the step's loss; adds their figures to the tally."""
         mask = rows.mask
         logp, entropy = self._logprobs(self.policy, prompts, rows)
         old = logp.detach() if rows.old_logprobs is None else rows.old_logprobs
@@ -181,14 +180,16 @@ class Learner:
             "clipped": (is_clipped(logp.detach(), old, advantages, **clip) & mask).sum(),
             "gap": gap.sum(),
         }
+        tokens = {"entropy": entropy}
         if rows.ref_logprobs is not None:
             kl = KL[self.cfg.algo.kl](logp, rows.ref_logprobs)
             per_token = per_token + self.cfg.algo.beta * kl
             figures["kl"] = (kl.detach() * mask).sum()
-        loss = (rows.weights * per_token).sum()
-        for name, value in (figures | {"loss": loss.detach()}).items():
-            sums[name] = sums.get(name, 0.0) + float(value)
-        sums["gap_max"] = max(sums.get("gap_max", 0.0), float(gap.max()))
+            tokens["kl"] = kl
+        weighed = rows.weights * per_token
+        loss = weighed.sum()
+        tally.add(figures | {"loss": loss.detach()}, gap_max=gap.max())
+        tally.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
         return loss
 
     def _lr(self) -> float:

@@ -9,11 +9,12 @@ A rollout is named STEP.GROUP.SAMPLE, as in 12.3.7. Inside, its number is STEP *
 from __future__ import annotations
 
 import fcntl
-import re
+import hashlib
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,67 +22,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reasoner.index.filters import ALL, ORDERS, Filter, Found, match, sql
+from reasoner.index.tables import COLUMNS, ROWS, TABLES, Rows, read
 from reasoner.store import shard
 
-VERSION = 1  # of the tables; an index of another one is built again
-_ROWS = 2**24  # rollouts of a step, at most
+__all__ = ["ORDERS", "Filter", "Found", "RolloutIndex", "match", "place"]
 
-_TABLES = """
-CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
-CREATE TABLE rollouts (
-    id INTEGER PRIMARY KEY, step INTEGER, grp INTEGER, sample INTEGER, problem TEXT, subject TEXT, level INTEGER,
-    verdict TEXT, well_formed INTEGER, finish TEXT, reward REAL, advantage REAL, tokens INTEGER
-);
-CREATE INDEX by_problem ON rollouts (problem, id);
-CREATE INDEX by_verdict ON rollouts (verdict, id);
-CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
-"""
-_COLUMNS = (
-    "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
-    "token_ids", "completion",
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """Which rollouts; None is any. Bounds are inclusive."""
-
-    first_step: int | None = None
-    last_step: int | None = None
-    problem: str | None = None
-    subject: str | None = None
-    level: int | None = None
-    verdict: str | None = None
-    well_formed: bool | None = None
-    finish: str | None = None
-    least_reward: float | None = None
-    most_reward: float | None = None
-    least_tokens: int | None = None
-    most_tokens: int | None = None
-    text: str | None = None  # words; "a phrase"; begin*; -without
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A rollout as it stands in a list."""
-
-    id: int
-    step: int
-    group: int
-    sample: int
-    problem: str
-    subject: str | None
-    level: int | None
-    verdict: str
-    well_formed: bool
-    finish: str
-    reward: float
-    advantage: float
-    tokens: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.step}.{self.group}.{self.sample}"
+VERSION = 2  # of the tables; an index of another one is built again
+_TICK = 10**9  # nanoseconds within which two changes of a folder may bear the same time
 
 
 class RolloutIndex:
@@ -95,7 +43,8 @@ class RolloutIndex:
         if not (run_dir / "rollouts").is_dir():
             raise ValueError(f"{run_dir} has no rollouts")
         self.run_dir = run_dir
-        self.path = path or run_dir / "index.sqlite"
+        self.path = path or place(run_dir)
+        self._seen = -1  # when the folder of shards had last changed as they were indexed
         self._db = self._opened()
 
     def close(self) -> None:
@@ -105,6 +54,9 @@ class RolloutIndex:
         """Index the shards that are new; the number of rollouts added. A shard that was written again (a resumed run)
         makes the index begin anew. A shard that cannot be read is left out and named by `faults`.
         """
+        changed = (self.run_dir / "rollouts").stat().st_mtime_ns
+        if changed == self._seen and time.time_ns() - changed > _TICK:
+            return 0
         with self._locked() as is_ours:
             if not is_ours:
                 return 0
@@ -119,19 +71,58 @@ class RolloutIndex:
                 added += self._add(step, *there[step])
                 if progress is not None:
                     progress(done, len(fresh))
+            self._seen = changed
             return added
 
-    def page(self, where: Filter = Filter(), *, after: int = -1, limit: int = 50) -> list[Found]:
-        """The first `limit` rollouts after that id, in order. ValueError for a text that cannot be searched."""
-        clause, values = _sql(where)
+    def pending(self) -> tuple[int, int]:
+        """The shards that are indexed, and all that are there."""
+        return int(self._db.execute("SELECT COUNT(*) FROM shards").fetchone()[0]), len(list(self._shards()))
+
+    def page(
+        self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
+    ) -> list[Found]:
+        """The first `limit` rollouts after that id, or after `offset` others in that order.
+
+        ValueError for a text that cannot be searched, and for an order that is none of ORDERS.
+        """
+        if order not in ORDERS:
+            raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
+        if where == ALL and order == "step" and offset:
+            after, offset = self._skipped(offset)
+        clause, values = sql(where)
         rows = self._db.execute(
-            f"SELECT * FROM rollouts WHERE id > ? AND {clause} ORDER BY id LIMIT ?", [after, *values, limit]
+            "SELECT * FROM rollouts WHERE id IN "
+            f"(SELECT id FROM rollouts WHERE id > ? AND {clause} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?) "
+            f"ORDER BY {ORDERS[order]}",
+            [after, *values, limit, offset],
         )
         return [Found(*row) for row in rows]
 
-    def count(self, where: Filter = Filter()) -> int:
-        clause, values = _sql(where)
+    def count(self, where: Filter = ALL) -> int:
+        if where == ALL:
+            return int(self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards").fetchone()[0])
+        clause, values = sql(where)
         return int(self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE {clause}", values).fetchone()[0])
+
+    def rank(self, number: int, where: Filter = ALL) -> int:
+        """How many rollouts of the filter stand before this one."""
+        clause, values = sql(where)
+        found = self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE id < ? AND {clause}", [number, *values])
+        return int(found.fetchone()[0])
+
+    def rows(self, query: str, values: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """A query over the index's tables, for the figures of the dashboard."""
+        found = self._db.execute(query, values)
+        names = [column[0] for column in found.description]
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+    def _skipped(self, offset: int) -> tuple[int, int]:
+        """The last id of the steps that lie wholly before the row at the offset, and how many rows remain to skip."""
+        for step, rows in self._db.execute("SELECT step, rows FROM shards ORDER BY step"):
+            if offset < rows:
+                return step * ROWS - 1, offset
+            offset -= rows
+        return 2**62, 0
 
     def find(self, name: str) -> Found:
         """The rollout STEP.GROUP.SAMPLE. ValueError for a name that is none, and for one that is not there."""
@@ -141,7 +132,7 @@ class RolloutIndex:
         step, group, sample = map(int, parts)
         row = self._db.execute(
             "SELECT * FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? AND sample = ?",
-            [step * _ROWS, (step + 1) * _ROWS - 1, group, sample],
+            [step * ROWS, (step + 1) * ROWS - 1, group, sample],
         ).fetchone()
         if row is None:
             raise ValueError(f"{self.run_dir} has no rollout {name}")
@@ -149,7 +140,7 @@ class RolloutIndex:
 
     def rollout(self, number: int) -> dict[str, Any]:
         """Everything that the shard has of the rollout with this id."""
-        step, row = divmod(number, _ROWS)
+        step, row = divmod(number, ROWS)
         path = shard(self.run_dir, step)
         return _table(path, path.stat().st_mtime_ns).slice(row, 1).to_pylist()[0]  # type: ignore[no-any-return]
 
@@ -170,7 +161,7 @@ class RolloutIndex:
             pass
         self._remove()
         found = self._connected()
-        found.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+        found.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
         return found
 
     def _connected(self) -> sqlite3.Connection:
@@ -206,25 +197,31 @@ class RolloutIndex:
 
     def _add(self, step: int, size: int, changed: int) -> int:
         """A shard's rows in one transaction."""
-        rows: list[tuple[Any, ...]] = []
-        texts: list[tuple[int, str]] = []
+        found: Rows | None = None
         fault = None
         try:
-            table = pq.read_table(shard(self.run_dir, step), columns=list(_COLUMNS)).to_pydict()
+            table = pq.read_table(shard(self.run_dir, step), columns=list(COLUMNS))
         except (OSError, pa.ArrowException) as error:
             fault = (str(error).splitlines() or ["unreadable"])[0]
         else:
-            tokens = [len(ids) for ids in table.pop("token_ids")]
-            completions = table.pop("completion")
-            columns = [table[name] for name in _COLUMNS if name in table]
-            for number, values in enumerate(zip(*columns, tokens, strict=True)):
-                rows.append((step * _ROWS + number, step, *values))
-            texts = [(step * _ROWS + n, text) for n, text in enumerate(completions)]
+            found = read(table, step)
+        num = len(found.rollouts) if found else 0
         with _transaction(self._db):
-            self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, len(rows), fault])
-            self._db.executemany(f"INSERT INTO rollouts VALUES ({', '.join('?' * 13)})", rows)
-            self._db.executemany("INSERT INTO words (rowid, completion) VALUES (?, ?)", texts)
-        return len(rows)
+            self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, num, fault])
+            for name, rows in (vars(found) if found else {}).items():
+                into = "words (rowid, completion)" if name == "words" else name
+                places = ", ".join("?" * len(rows[0])) if rows else ""
+                self._db.executemany(f"INSERT INTO {into} VALUES ({places})", rows)
+        return num
+
+
+def place(run_dir: Path) -> Path:
+    """Where a run's index goes: into its folder, or, where that cannot be written, into the user's cache."""
+    if os.access(run_dir, os.W_OK):
+        return run_dir / "index.sqlite"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reasoner" / "index"
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache / f"{hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]}.sqlite"
 
 
 @contextmanager
@@ -241,47 +238,3 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 @lru_cache(maxsize=8)
 def _table(path: Path, _changed: int) -> pa.Table:
     return pq.read_table(path)
-
-
-# ------------------------------------------------------------------------------------------------ asking
-
-
-def _sql(where: Filter) -> tuple[str, list[Any]]:
-    """The filter as a WHERE clause and its values."""
-    conditions: dict[str, object | None] = {
-        "id >= ?": None if where.first_step is None else where.first_step * _ROWS,
-        "id < ?": None if where.last_step is None else (where.last_step + 1) * _ROWS,
-        "problem = ?": where.problem,
-        "subject = ?": where.subject,
-        "level = ?": where.level,
-        "verdict = ?": where.verdict,
-        "well_formed = ?": where.well_formed,
-        "finish = ?": where.finish,
-        "reward >= ?": where.least_reward,
-        "reward <= ?": where.most_reward,
-        "tokens >= ?": where.least_tokens,
-        "tokens <= ?": where.most_tokens,
-        "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
-    }
-    asked = {condition: value for condition, value in conditions.items() if value is not None}
-    return " AND ".join(["1", *asked]), list(asked.values())
-
-
-_TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
-
-
-def match(text: str) -> str:
-    """What a user types as an FTS5 query: words, "phrases", begin*, -without. Nothing in it is syntax but that.
-
-    ValueError when nothing is left to look for.
-    """
-    wanted, unwanted = [], []
-    for minus, phrase, word in _TERM.findall(text):
-        is_prefix = word.endswith("*")
-        words = re.findall(r"\w+", phrase or word)
-        if words:
-            term = f'"{" ".join(words)}"' + ("*" if is_prefix else "")
-            (unwanted if minus else wanted).append(term)
-    if not wanted:
-        raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
-    return " ".join([" AND ".join(wanted), *(f"NOT {term}" for term in unwanted)])

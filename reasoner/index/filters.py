@@ -1,0 +1,108 @@
+"""Which rollouts are asked for, in which order, as SQL."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from reasoner.index.tables import ROWS
+
+ORDERS = {
+    "step": "id",
+    "tokens": "tokens, id",
+    "-tokens": "tokens DESC, id",
+    "reward": "reward, id",
+    "-reward": "reward DESC, id",
+    "-step": "id DESC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rollouts; None is any. Bounds are inclusive."""
+
+    first_step: int | None = None
+    last_step: int | None = None
+    problem: str | None = None
+    subject: str | None = None
+    level: int | None = None
+    verdict: str | None = None
+    correct: bool | None = None
+    well_formed: bool | None = None
+    finish: str | None = None
+    least_reward: float | None = None
+    most_reward: float | None = None
+    least_tokens: int | None = None
+    most_tokens: int | None = None
+    text: str | None = None  # words; "a phrase"; begin*; -without
+
+
+ALL = Filter()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A rollout as it stands in a list."""
+
+    id: int
+    step: int
+    group: int
+    sample: int
+    problem: str
+    subject: str | None
+    level: int | None
+    verdict: str
+    well_formed: bool
+    finish: str
+    reward: float
+    advantage: float
+    tokens: int | None  # None where the shard has no tokens
+    answer: str
+    head: str  # how the completion begins
+
+    @property
+    def name(self) -> str:
+        return f"{self.step}.{self.group}.{self.sample}"
+
+
+def sql(where: Filter) -> tuple[str, list[Any]]:
+    """The filter as a WHERE clause and its values."""
+    conditions: dict[str, object | None] = {
+        "id >= ?": None if where.first_step is None else where.first_step * ROWS,
+        "id < ?": None if where.last_step is None else (where.last_step + 1) * ROWS,
+        "problem = ?": where.problem,
+        "subject = ?": where.subject,
+        "level = ?": where.level,
+        "verdict = ?": where.verdict,
+        "(verdict = 'correct') = ?": where.correct,
+        "well_formed = ?": where.well_formed,
+        "finish = ?": where.finish,
+        "reward >= ?": where.least_reward,
+        "reward <= ?": where.most_reward,
+        "tokens >= ?": where.least_tokens,
+        "tokens <= ?": where.most_tokens,
+        "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
+    }
+    asked = {condition: value for condition, value in conditions.items() if value is not None}
+    return " AND ".join(["1", *asked]), list(asked.values())
+
+
+_TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
+
+
+def match(text: str) -> str:
+    """What a user types as an FTS5 query: words, "phrases", begin*, -without. Nothing in it is syntax but that.
+
+    ValueError when nothing is left to look for.
+    """
+    wanted, unwanted = [], []
+    for minus, phrase, word in _TERM.findall(text):
+        is_prefix = word.endswith("*")
+        words = re.findall(r"\w+", phrase or word)
+        if words:
+            term = f'"{" ".join(words)}"' + ("*" if is_prefix else "")
+            (unwanted if minus else wanted).append(term)
+    if not wanted:
+        raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
+    return " ".join([" AND ".join(wanted), *(f"NOT {term}" for term in unwanted)])
