@@ -1,6 +1,6 @@
-"""How fast a run's rollouts are written, indexed and asked: `python bench/store.py --rollouts 1000000 --folder /tmp/big`.
+"""How fast rollouts are written, indexed and asked for: `python bench/store.py --rollouts 1000000 --folder big`.
 
-Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each. Prints a table in Markdown. The folder
+Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each; tables in Markdown. The folder
 is made once and used again; `--folder` of an earlier call skips the writing.
 """
 
@@ -19,7 +19,7 @@ from reasoner.index import Filter, RolloutIndex
 STEP = 1024
 GROUP = 8
 _SUBJECTS = ("sums", "products", "words", "equations", "countdown")
-_WORDS = (
+_WORDS = (  # noqa: SIM905
     "we add the first number and then carry one over so that is what was asked check again because half of them were "
     "sold before noon each box holds twelve pencils therefore total cost becomes answer multiply both sides by seven"
 ).split()
@@ -59,7 +59,8 @@ def rows_of(step: int, *, count: int = STEP) -> list[dict[str, object]]:
             "subject": _SUBJECTS[problem % len(_SUBJECTS)],
             "level": problem % 3 + 1,
             "completion": text,
-            "token_ids": list(range(draw.randint(200, 700))),
+            "token_ids": list(range(num := draw.randint(200, 700))),
+            "tokens": num,
             "finish": "stop" if draw.random() < 0.97 else "length",
             "verdict": "correct" if right else "wrong",
             "well_formed": True,

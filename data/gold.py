@@ -8,11 +8,13 @@ _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def boxed(text: str) -> list[str]:
-    """The contents of the complete `\\boxed{}` (and `\\fbox{}`), in the order in which they open.
+    """The contents of the complete `\\boxed{}` (and `\\fbox{}`), in the order in which they open."""
+    return [content for _, _, content in boxed_spans(text)]
 
-    One pass over the text, whatever is in it.
-    """
-    found: list[tuple[int, str]] = []
+
+def boxed_spans(text: str) -> list[tuple[int, int, str]]:
+    """(start, end, content) of each box's content. One pass over the text, whatever is in it."""
+    found: list[tuple[int, int, str]] = []
     open_braces: list[int | None] = []  # where the content starts for a brace that opens a box, None for any other
     for token in _BRACE_OR_ESCAPE.finditer(text):
         match token[0][-1], len(token[0]):
@@ -23,8 +25,8 @@ def boxed(text: str) -> list[str]:
             case "}", 1 if open_braces:
                 start = open_braces.pop()
                 if start is not None:
-                    found.append((start, text[start : token.start()]))
-    return [content for _, content in sorted(found)]
+                    found.append((start, token.start(), text[start : token.start()]))
+    return sorted(found)
 
 
 def last_boxed(text: str) -> str | None:

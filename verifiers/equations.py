@@ -108,6 +108,20 @@ def think(response: str) -> str:
     return response.split("</think>", 1)[0]
 
 
+def plain_with_places(text: str) -> tuple[str, list[int]]:
+    """`plain`, and for each of its characters the place in the text that it comes from."""
+    places = list(range(len(text)))
+    for pattern, sign in _SPELLINGS:
+        made, kept, end = [], [], 0
+        for match in pattern.finditer(text):
+            made += [text[end : match.start()], sign]
+            kept += places[end : match.start()] + places[match.start() : match.start() + 1] * len(sign)
+            end = match.end()
+        if made:
+            text, places = "".join([*made, text[end:]]), kept + places[end:]
+    return text, places
+
+
 def plain(text: str) -> str:
     """The text with one spelling for each sign of arithmetic, and no thousands separators, currency or bold marks."""
     for pattern, sign in _SPELLINGS:

@@ -13,7 +13,8 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from reasoner.store import shard
 __all__ = ["ORDERS", "Filter", "Found", "RolloutIndex", "match", "place"]
 
 VERSION = 2  # of the tables; an index of another one is built again
+_TOGETHER = 8  # shards of a transaction: the words of many are merged at once
 _TICK = 10**9  # nanoseconds within which two changes of a folder may bear the same time
 
 
@@ -67,10 +69,14 @@ class RolloutIndex:
                 known = {}
             fresh = sorted(there.keys() - known.keys())
             added = 0
-            for done, step in enumerate(fresh, 1):
-                added += self._add(step, *there[step])
-                if progress is not None:
-                    progress(done, len(fresh))
+            with ThreadPoolExecutor(1) as ahead:  # one shard is read while another is written
+                for start in range(0, len(fresh), _TOGETHER):
+                    steps = fresh[start : start + _TOGETHER]
+                    with _transaction(self._db):
+                        for step, found in zip(steps, ahead.map(self._shard, steps), strict=True):
+                            added += self._add(step, *there[step], found)
+                    if progress is not None:
+                        progress(start + len(steps), len(fresh))
             self._seen = changed
             return added
 
@@ -115,6 +121,31 @@ class RolloutIndex:
         found = self._db.execute(query, values)
         names = [column[0] for column in found.description]
         return [dict(zip(names, row, strict=True)) for row in found]
+
+    def shard_rows(self, step: int, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        """(id, the columns) of each rollout of a step, null where the shard has not got the column."""
+        with pq.ParquetFile(shard(self.run_dir, step)) as file:
+            table = file.read([name for name in columns if name in file.schema_arrow.names])
+        for number, row in enumerate(table.to_pylist()):
+            yield step * ROWS + number, dict.fromkeys(columns) | row
+
+    def define(self, tables: str) -> None:
+        """Add tables of one's own, written as CREATE ... IF NOT EXISTS; they go when the index is built anew."""
+        self._db.executescript(tables)
+
+    def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
+        """Put whole rows into tables of one's own, all or none; rows with the same key are written over."""
+        with _transaction(self._db):
+            for table, values in rows.items():
+                places = ", ".join("?" * len(values[0])) if values else ""
+                self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
+
+    def name(self, number: int) -> str:
+        """STEP.GROUP.SAMPLE of an id."""
+        found = self._db.execute("SELECT step, grp, sample FROM rollouts WHERE id = ?", [number]).fetchone()
+        if found is None:
+            raise ValueError(f"{self.run_dir} has no rollout with the number {number}")
+        return ".".join(map(str, found))
 
     def _skipped(self, offset: int) -> tuple[int, int]:
         """The last id of the steps that lie wholly before the row at the offset, and how many rows remain to skip."""
@@ -168,6 +199,7 @@ class RolloutIndex:
         found = sqlite3.connect(self.path, isolation_level=None, timeout=10, check_same_thread=False)
         found.execute("PRAGMA journal_mode = WAL")
         found.execute("PRAGMA synchronous = NORMAL")
+        found.execute("PRAGMA cache_size = -65536")  # KiB
         return found
 
     def _begin_anew(self) -> None:
@@ -195,23 +227,23 @@ class RolloutIndex:
             if (digits := path.stem.removeprefix("step-")).isdecimal():
                 yield int(digits), path.stat()
 
-    def _add(self, step: int, size: int, changed: int) -> int:
-        """A shard's rows in one transaction."""
-        found: Rows | None = None
-        fault = None
+    def _shard(self, step: int) -> Rows | str:
+        """The step's rows, or why they cannot be read."""
         try:
-            table = pq.read_table(shard(self.run_dir, step), columns=list(COLUMNS))
+            with pq.ParquetFile(shard(self.run_dir, step)) as file:
+                return read(file.read([name for name in COLUMNS if name in file.schema_arrow.names]), step)
         except (OSError, pa.ArrowException) as error:
-            fault = (str(error).splitlines() or ["unreadable"])[0]
-        else:
-            found = read(table, step)
-        num = len(found.rollouts) if found else 0
-        with _transaction(self._db):
-            self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, num, fault])
-            for name, rows in (vars(found) if found else {}).items():
-                into = "words (rowid, completion)" if name == "words" else name
-                places = ", ".join("?" * len(rows[0])) if rows else ""
-                self._db.executemany(f"INSERT INTO {into} VALUES ({places})", rows)
+            return (str(error).splitlines() or ["unreadable"])[0]
+
+    def _add(self, step: int, size: int, changed: int, found: Rows | str) -> int:
+        """A shard's rows, or its fault."""
+        tables, fault = ({}, found) if isinstance(found, str) else (vars(found), None)
+        num = len(tables.get("rollouts", ()))
+        self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, num, fault])
+        for name, rows in tables.items():
+            into = "words (rowid, completion)" if name == "words" else name
+            places = ", ".join("?" * len(rows[0])) if rows else ""
+            self._db.executemany(f"INSERT INTO {into} VALUES ({places})", rows)
         return num
 
 

@@ -12,7 +12,6 @@ from statistics import fmean, pstdev
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 ROWS = 2**24  # rollouts of a step, at most
 TABLES = """
@@ -35,10 +34,11 @@ CREATE TABLE steps (
     flat INTEGER, reward REAL, tokens REAL, tokens_correct REAL, tokens_wrong REAL, tokens_p95 REAL, verdicts TEXT
 );
 CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
+INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
 """
 COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
-    "token_ids", "completion", "extracted", "question",
+    "tokens", "completion", "extracted", "question",
 )  # fmt: skip
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
@@ -54,10 +54,11 @@ class Rows:
 
 
 def read(table: pa.Table, step: int) -> Rows:
-    lengths = [n or None for n in pc.list_value_length(table["token_ids"]).to_pylist()]
-    columns = table.drop_columns("token_ids").to_pydict()
+    missing: list[Any] = [None] * table.num_rows  # a column that an older shard has not
+    columns = dict.fromkeys(COLUMNS, missing) | table.to_pydict()
+    lengths = columns["tokens"]
     answers = [(answer or "")[:_ANSWER] for answer in columns["extracted"]]
-    listed = [columns[name] for name in COLUMNS[: COLUMNS.index("token_ids")]]
+    listed = [columns[name] for name in COLUMNS[: COLUMNS.index("tokens")]]
     rollouts, words = [], []
     for number, (*values, tokens, answer, text) in enumerate(
         zip(*listed, lengths, answers, columns["completion"], strict=True)
