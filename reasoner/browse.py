@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.evals.table import aligned
-from reasoner.index import Filter, Found, RolloutIndex, match
+from reasoner.index import FIELDS, Filter, Found, RolloutIndex, match, read_filter
 from reasoner.runs import find_run
 from reasoner.terminal import shortened, visible
 
@@ -90,35 +90,8 @@ class _Open:
 
 
 def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
-    first, last = _bounds("--step", args.step, int)
-    least_reward, most_reward = _bounds("--reward", args.reward, float)
-    least_tokens, most_tokens = _bounds("--tokens", args.tokens, int)
-    return Filter(
-        first_step=first,
-        last_step=last,
-        problem=args.problem,
-        subject=args.subject,
-        level=args.level,
-        verdict=args.verdict,
-        finish=args.finish,
-        least_reward=least_reward,
-        most_reward=most_reward,
-        least_tokens=least_tokens,
-        most_tokens=most_tokens,
-        text=text if text is not None else args.text,
-    )
-
-
-def _bounds(flag: str, given: str | None, kind: Callable[[str], Any]) -> tuple[Any, Any]:
-    """(low, high) of "3", "3:8", "3:" or ":8"."""
-    if given is None:
-        return None, None
-    low, colon, high = given.partition(":")
-    try:
-        found = (kind(low) if low else None, kind(high) if high else None)
-    except ValueError as error:
-        raise ValueError(f"{flag} is {given!r}; it must be a number, or LOW:HIGH with either left out") from error
-    return found if colon else (found[0], found[0])
+    given = {name: getattr(args, name) for name in FIELDS}
+    return read_filter(given | ({} if text is None else {"text": text}))
 
 
 def _row(one: Found, text: str) -> list[str]:

@@ -8,199 +8,13 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
 
-from reasoner import __version__
-from reasoner.evals import PROBLEMS
+from reasoner.arguments import parser
 from reasoner.presets import PRESETS, preset_for
 from reasoner.runs import find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
-
-SHORT = {"--algo": "algo.name", "--data": "data.train", "--prompt": "prompt.style", "--engine": "engine.name"}
-
-
-class _Parser(argparse.ArgumentParser):
-    """One line for a usage error, with the nearest flag for one that is unknown."""
-
-    def error(self, message: str) -> NoReturn:
-        if message.startswith("unrecognized arguments:"):
-            flag = message.split(": ", 1)[1].split()[0].split("=")[0]
-            known = [option for parser in _all(self) for action in parser._actions for option in action.option_strings]
-            close = get_close_matches(flag, known, 1, cutoff=0.5)
-            message = f"unknown argument {flag!r}" + (f"; did you mean {close[0]!r}?" if close else "")
-        self.exit(2, f"reasoner: error: {message}\n")
-
-
-def _all(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """The parser and those of its sub-commands."""
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for child in action.choices.values():
-                yield from _all(child)
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
-        prog="reasoner", description="Teach language models to reason about mathematics.", allow_abbrev=False
-    )
-    parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
-
-    train = _command(commands, "train", "run the R1-Zero recipe on a model", _train)
-    train.add_argument("--resume", metavar="RUN", help="go on with a run from its last checkpoint")
-    train.add_argument(
-        "--preset", choices=PRESETS, help="settings for a kind of model; by default the one that fits --model"
-    )
-    train.add_argument(
-        "--config", metavar="FILE", action="append", default=[], type=Path, help="a TOML file of settings; repeatable"
-    )
-    train.add_argument("--dry-run", action="store_true", help="print the settings, and where each comes from, and stop")
-    train.add_argument("--json", metavar="FILE", type=Path, help="write the figures of the final table here as well")
-    for setting in settings().values():
-        flags = [f"--{setting.key}", *(short for short, key in SHORT.items() if key == setting.key)]
-        default = "" if setting.default in ("", None) else f" [{setting.default}]"
-        train.add_argument(*flags, dest=setting.key, metavar="V", help=(setting.help + default).replace("%", "%%"))
-
-    evaluation = _command(
-        commands,
-        "eval",
-        "measure a model, or responses of a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
-        _eval,
-        epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
-        "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --n 64;  "
-        "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
-    )
-    evaluation.add_argument("--model", help="base, a run, a checkpoint, a local folder, or a hub name [base]")
-    evaluation.add_argument("--step", help="the checkpoint of a run after so many steps, or best [the last]")
-    evaluation.add_argument("--data", action="append", help="problem sets, with commas or repeated [generated:heldout]")
-    evaluation.add_argument(
-        "--problems",
-        type=int,
-        help=f"the first so many problems of each set; 0 = all [{PROBLEMS} of a generated set, all of any other]",
-    )
-    evaluation.add_argument("--n", type=int, help="samples of each problem [the largest K]")
-    evaluation.add_argument(
-        "--greedy", action="store_true", help="the likeliest answer too (or alone, without --pass and --cons)"
-    )
-    evaluation.add_argument(
-        "--temperature", type=float, help="[a run: as it was trained; base: 1; any other model: 0.6, as DeepSeek-R1]"
-    )
-    evaluation.add_argument("--top-p", type=float, help="nucleus sampling [as trained; base: 1; any other model: 0.95]")
-    evaluation.add_argument("--max-tokens", type=int, help="of a response [as trained; any other model: 32,768]")
-    evaluation.add_argument(
-        "--prompt", help="r1-zero, qwen-math, boxed, chat, none, or a .txt or .toml file [as trained; r1-zero]"
-    )
-    evaluation.add_argument("--stop", action="append", help="a text that ends a response, repeatable [the prompt's]")
-    evaluation.add_argument(
-        "--extract", help="how answers are read: strict, boxed, gsm8k, last-number, lenient [the prompt's]"
-    )
-    evaluation.add_argument("--engine", default="auto", help="vllm, transformers, auto [auto]")
-    evaluation.add_argument("--dtype", help="float32, bfloat16 [bfloat16 for long responses on a GPU, else float32]")
-    evaluation.add_argument("--seed", type=int, default=0)
-    evaluation.add_argument(
-        "--responses", action="append", type=Path, help="grade this file: lm-eval, lighteval, or JSON lines; repeatable"
-    )
-    evaluation.add_argument(
-        "--cut", action="append", default=[], help="with --responses: a text that ends a response, repeatable"
-    )
-    evaluation.add_argument("--regrade", action="store_true", help="sample nothing: grade the stored responses again")
-    evaluation.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
-    evaluation.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
-    evaluation.add_argument("--name", help="of the evaluation [the model's, and a hash of what was asked]")
-    evaluation.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
-    evaluation.set_defaults(pass_at=[], pass_hat=[], cons_at=[])
-
-    comparison = _command(
-        commands,
-        "compare",
-        "two evaluations of the same problems: the difference, and whether it could be chance",
-        _compare,
-        epilog="example: reasoner compare before after   (names in --out, or folders)",
-    )
-    comparison.add_argument("a", help="an evaluation: a folder, or its name in --out")
-    comparison.add_argument("b", help="the one that it is compared with")
-    comparison.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
-    comparison.add_argument("--force", action="store_true", help="compare what differs in data, prompt or grader, too")
-    comparison.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
-
-    report = _command(commands, "report", "a run as one page: report.html and report.md in its folder", _report)
-    report.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
-    report.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
-
-    rollouts = _command(commands, "rollouts", "what a run's model wrote: list, show, grep, export", None)
-    actions = rollouts.add_subparsers(
-        dest="action", required=True, metavar="list|show|grep|export", parser_class=_Parser
-    )
-    _rollouts(_command(actions, "list", "a line a rollout", _browse("list_rollouts")), limit=20)
-    shown = _rollouts(_command(actions, "show", "one rollout in full", _browse("show_rollout")), filters=False)
-    shown.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="its name, as in 12.3.7")
-    searched = _rollouts(_command(actions, "grep", "rollouts with these words", _browse("grep_rollouts")), limit=20)
-    searched.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
-    exported = _rollouts(_command(actions, "export", "into a .jsonl, .parquet or .md file", _browse("export_rollouts")))
-    exported.add_argument("file", metavar="FILE", type=Path)
-
-    grade = _command(commands, "grade", "grade one answer, or a file of them", _grade)
-    grade.add_argument("file", nargs="?", type=Path, help="JSON lines with gold and answer (or response) in each")
-    grade.add_argument("--gold")
-    grade.add_argument("--answer")
-    grade.add_argument("--rule", default="maths", help="maths or countdown [maths]")
-    grade.add_argument("--json", metavar="FILE", type=Path, help="write the verdicts here as well")
-
-    data = _command(commands, "data", "list the problem sets, or show problems of one", None)
-    actions = data.add_subparsers(dest="action", required=True, metavar="list|show", parser_class=_Parser)
-    _command(actions, "list", "the problem sets by name", _data_list)
-    show = _command(actions, "show", "problems of a set", _data_show)
-    show.add_argument("spec", help="a name of `reasoner data list`, or a .jsonl or .parquet file")
-    show.add_argument("-n", type=int, default=5, help="how many [5]")
-
-    base = _command(commands, "base", "the embedded base model", None)
-    actions = base.add_subparsers(dest="action", required=True, metavar="build", parser_class=_Parser)
-    build = _command(actions, "build", "make the embedded base again, from nothing", _base_build)
-    build.add_argument("--out", type=Path, default=Path("runs/base"), help="a new folder [runs/base]")
-    build.add_argument("--seed", type=int, default=0, help="another corpus and another start [0]")
-    build.add_argument("--steps", type=int, help="fewer or more steps than the recipe's")
-    build.add_argument("--threads", type=int, default=0, help="torch threads; 0 = all cores [0]")
-    return parser
-
-
-def _command(
-    commands: argparse._SubParsersAction[_Parser],
-    name: str,
-    summary: str,
-    run: Callable[[argparse.Namespace], None] | None,
-    epilog: str = "",
-) -> _Parser:
-    made = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False, epilog=epilog)
-    if run is not None:
-        made.set_defaults(run=run)
-    return made
-
-
-def _rollouts(command: _Parser, *, filters: bool = True, limit: int = 0) -> _Parser:
-    """The arguments that say which rollouts of which run."""
-    command.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
-    command.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
-    if limit:
-        command.add_argument("--limit", type=int, default=limit, help=f"so many of them [{limit}]")
-    if filters:
-        for flag, meaning in {
-            "--step": "a step, or LOW:HIGH",
-            "--problem": "the id of a problem",
-            "--subject": "a family",
-            "--verdict": "correct, wrong, malformed, no_answer, timed_out, ...",
-            "--finish": "stop, length",
-            "--reward": "a reward, or LOW:HIGH",
-            "--tokens": "a number of tokens, or LOW:HIGH",
-            "--text": 'words of the completion, "a phrase", begin*, -without',
-        }.items():
-            command.add_argument(flag, help=meaning)
-        command.add_argument("--level", type=int, help="a level")
-    return command
-
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
 _LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at", "maj@": "cons_at"}
@@ -226,12 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
         rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
-        args = _parser().parse_args(rest)
+        args = parser().parse_args(rest)
         if args.command == "eval":
             vars(args).update(at)
         elif any(at.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
-        args.run(args)
+        COMMANDS[args.run](args)
     except ValueError as error:
         return _fail(error, 2)
     except (OSError, MemoryError, RuntimeError) as error:
@@ -381,3 +195,19 @@ def _base_build(args: argparse.Namespace) -> None:
 
     recipe = Recipe() if args.steps is None else replace(Recipe(), steps=args.steps)
     build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
+
+
+COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "train": _train,
+    "eval": _eval,
+    "compare": _compare,
+    "report": _report,
+    "rollouts list": _browse("list_rollouts"),
+    "rollouts show": _browse("show_rollout"),
+    "rollouts grep": _browse("grep_rollouts"),
+    "rollouts export": _browse("export_rollouts"),
+    "grade": _grade,
+    "data list": _data_list,
+    "data show": _data_show,
+    "base build": _base_build,
+}

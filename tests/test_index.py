@@ -193,7 +193,7 @@ def test_exports_hold_what_matches(run, tmp_path, capsys, suffix):
     [
         (["show", "{run}", "12"], "names no rollout; write STEP.GROUP.SAMPLE"),
         (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
-        (["list", "{run}", "--step", "x"], "--step is 'x'; it must be a number, or LOW:HIGH"),
+        (["list", "{run}", "--step", "x"], "step is 'x'; it must be a number, or LOW:HIGH"),
         (["list", "nothing"], "no run 'nothing'"),
         (["grep", "{run}", "--", "-a"], "nothing to look for"),
         (["export", "{run}", "x.csv"], "unknown kind of file '.csv'"),

@@ -18,22 +18,6 @@ from reasoner.aha.evidence import LABELS, OUTCOMES, Member, Span, labelled, scor
 from reasoner.evals.paired import Difference, difference
 from reasoner.index import RolloutIndex
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS spans (
-    id INTEGER, start INTEGER, end INTEGER, kind TEXT, outcome TEXT, label TEXT, before TEXT, after TEXT,
-    others_right REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS by_score ON spans (score DESC);
-CREATE TABLE IF NOT EXISTS reflection_steps (
-    step INTEGER PRIMARY KEY, rollouts INTEGER, tokens INTEGER, reflecting INTEGER, kinds TEXT, outcomes TEXT,
-    labels TEXT
-);
-CREATE TABLE IF NOT EXISTS reflection_groups (
-    step INTEGER, grp INTEGER, reflecting INTEGER, reflecting_right INTEGER, plain INTEGER, plain_right INTEGER,
-    PRIMARY KEY (step, grp)
-) WITHOUT ROWID;
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Uplift:
@@ -47,7 +31,6 @@ class Uplift:
 
 def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None) -> int:
     """Find the second thoughts of the indexed steps that have not been studied; the number of steps added."""
-    index.define(_TABLES)
     fresh = [
         row["step"]
         for row in index.rows(

@@ -23,11 +23,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reasoner.index.filters import ALL, ORDERS, Filter, Found, match, sql
-from reasoner.index.tables import COLUMNS, ROWS, TABLES, Rows, read
+from reasoner.filters import ALL, FIELDS, ORDERS, ROWS, Filter, Found, match, read_filter, sql
+from reasoner.index.tables import COLUMNS, TABLES, Rows, read
 from reasoner.store import shard
 
-__all__ = ["ORDERS", "Filter", "Found", "RolloutIndex", "match", "place"]
+__all__ = ["FIELDS", "ORDERS", "Filter", "Found", "RolloutIndex", "match", "place", "read_filter"]
 
 VERSION = 2  # of the tables; an index of another one is built again
 _TOGETHER = 8  # shards of a transaction: the words of many are merged at once
@@ -129,12 +129,8 @@ class RolloutIndex:
         for number, row in enumerate(table.to_pylist()):
             yield step * ROWS + number, dict.fromkeys(columns) | row
 
-    def define(self, tables: str) -> None:
-        """Add tables of one's own, written as CREATE ... IF NOT EXISTS; they go when the index is built anew."""
-        self._db.executescript(tables)
-
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
-        """Put whole rows into tables of one's own, all or none; rows with the same key are written over."""
+        """Put whole rows into tables, all or none; rows with the same key are written over."""
         with _transaction(self._db):
             for table, values in rows.items():
                 places = ", ".join("?" * len(values[0])) if values else ""

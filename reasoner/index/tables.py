@@ -13,7 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
-ROWS = 2**24  # rollouts of a step, at most
+from reasoner.filters import ROWS
+
 TABLES = """
 CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
 CREATE TABLE rollouts (
@@ -35,11 +36,27 @@ CREATE TABLE steps (
 );
 CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
 INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
+-- what reasoner.aha.study finds, step by step
+CREATE TABLE spans (
+    id INTEGER, start INTEGER, end INTEGER, kind TEXT, outcome TEXT, label TEXT, before TEXT, after TEXT,
+    others_right REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
+) WITHOUT ROWID;
+CREATE INDEX by_score ON spans (score DESC);
+CREATE INDEX by_label ON spans (label, id);
+CREATE TABLE reflection_steps (
+    step INTEGER PRIMARY KEY, rollouts INTEGER, tokens INTEGER, reflecting INTEGER, kinds TEXT, outcomes TEXT,
+    labels TEXT
+);
+CREATE TABLE reflection_groups (
+    step INTEGER, grp INTEGER, reflecting INTEGER, reflecting_right INTEGER, plain INTEGER, plain_right INTEGER,
+    PRIMARY KEY (step, grp)
+) WITHOUT ROWID;
 """
 COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
     "tokens", "completion", "extracted", "question",
 )  # fmt: skip
+_FLAT = 1e-5  # rewards closer together than this are equal, as reasoner.rl.advantages has it
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
 
@@ -79,7 +96,8 @@ def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]
         rewards = [columns["reward"][i] for i in rows]
         right = sum(columns["verdict"][i] == "correct" for i in rows)
         about = [columns[name][rows[0]] for name in ("problem_id", "subject", "level", "question")]
-        found.append((step, number, *about, len(rows), right, fmean(rewards), pstdev(rewards)))
+        spread = 0.0 if max(rewards) - min(rewards) < _FLAT else pstdev(rewards)
+        found.append((step, number, *about, len(rows), right, fmean(rewards), spread))
     return found
 
 

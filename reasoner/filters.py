@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reasoner.index.tables import ROWS
+ROWS = 2**24  # rollouts of a step, at most
 
 ORDERS = {
     "step": "id",
@@ -36,9 +37,67 @@ class Filter:
     least_tokens: int | None = None
     most_tokens: int | None = None
     text: str | None = None  # words; "a phrase"; begin*; -without
+    label: str | None = None  # of a second thought (reasoner.aha): cue, self-correction, aha
 
 
 ALL = Filter()
+FIELDS = {
+    "step": "a step, or LOW:HIGH",
+    "problem": "the id of a problem",
+    "subject": "a family",
+    "level": "a level",
+    "verdict": "correct, wrong, malformed, no_answer, timed_out, ...",
+    "correct": "yes, no",
+    "finish": "stop, length",
+    "reward": "a reward, or LOW:HIGH",
+    "tokens": "a number of tokens, or LOW:HIGH",
+    "label": "with a second thought: cue, self-correction, aha (found by `reasoner aha RUN`)",
+    "text": 'words of the completion, "a phrase", begin*, -without',
+}
+
+
+def read_filter(given: Mapping[str, str | None]) -> Filter:
+    """The filter that a user wrote: texts by the names of FIELDS; what is empty or left out is any.
+
+    ValueError that names the field, its value and what is allowed.
+    """
+    if unknown := given.keys() - FIELDS.keys():
+        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
+    wanted = {name: value for name, value in given.items() if value}
+    first_step, last_step = _bounds("step", wanted, int)
+    least_reward, most_reward = _bounds("reward", wanted, float)
+    least_tokens, most_tokens = _bounds("tokens", wanted, int)
+    return Filter(
+        first_step=first_step,
+        last_step=last_step,
+        level=_bounds("level", wanted, int)[0],
+        correct=_yes("correct", wanted),
+        least_reward=least_reward,
+        most_reward=most_reward,
+        least_tokens=least_tokens,
+        most_tokens=most_tokens,
+        **{name: wanted.get(name) for name in ("problem", "subject", "verdict", "finish", "label", "text")},
+    )
+
+
+def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> tuple[Any, Any]:
+    """(low, high) of "3", "3:8", "3:" or ":8"."""
+    if name not in given:
+        return None, None
+    low, colon, high = given[name].partition(":")
+    try:
+        found = (kind(low) if low else None, kind(high) if high else None)
+    except ValueError as error:
+        raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
+    return found if colon else (found[0], found[0])
+
+
+def _yes(name: str, given: Mapping[str, str]) -> bool | None:
+    if name not in given:
+        return None
+    if given[name] not in ("yes", "no"):
+        raise ValueError(f"{name} is {given[name]!r}; it must be yes or no")
+    return given[name] == "yes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +141,7 @@ def sql(where: Filter) -> tuple[str, list[Any]]:
         "reward <= ?": where.most_reward,
         "tokens >= ?": where.least_tokens,
         "tokens <= ?": where.most_tokens,
+        "id IN (SELECT id FROM spans WHERE label = ?)": where.label,
         "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
     }
     asked = {condition: value for condition, value in conditions.items() if value is not None}
