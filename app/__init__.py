@@ -1,1 +1,1 @@
-"""The dashboard. Its pages come with their own issue; the folder holds the place."""
+"""The dashboard: a run's rollouts, curves and second thoughts in a browser. `reasoner app`."""

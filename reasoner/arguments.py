@@ -14,7 +14,13 @@ from reasoner.filters import FIELDS
 from reasoner.presets import PRESETS
 from reasoner.settings import settings
 
-SHORT = {"--algo": "algo.name", "--data": "data.train", "--prompt": "prompt.style", "--engine": "engine.name"}
+SHORT = {
+    "--algo": "algo.name",
+    "--data": "data.train",
+    "--prompt": "prompt.style",
+    "--engine": "engine.name",
+    "--track": "run.track",
+}
 
 
 class Parser(argparse.ArgumentParser):

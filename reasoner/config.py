@@ -22,6 +22,9 @@ class RunConfig:
     probe_every: int = 50
     # keep entropy, KL and share in the loss of every token with the rollouts (12 bytes a token before compression)
     token_figures: bool = True
+    # trackers to tell as well, with commas: trackio, wandb, tensorboard (each an optional extra; metrics.jsonl is
+    # written whatever happens to them)
+    track: str = ""
 
 
 @dataclass(frozen=True, slots=True)

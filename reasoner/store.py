@@ -6,17 +6,21 @@ runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
 runs/NAME/evals.jsonl             the looks at the selection problems, the first before any step
 runs/NAME/rollouts/step-000012.parquet
 runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
+runs/NAME/tokenizer.json          the model's, so that tokens can be shown
+runs/NAME/lock                    held by the process that trains
 runs/NAME/report.txt, report.json the table before against after (reasoner.report)
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -85,6 +89,22 @@ def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str,
     write_json(run_dir / "versions.json", versions())
 
 
+@contextmanager
+def held(run_dir: Path) -> Iterator[None]:
+    """This process has the run's folder to itself until the block ends, or until it dies. ValueError when another has.
+
+    The dashboard tells by it that a run is going on. Where the file system knows no locks, nothing is held.
+    """
+    with (run_dir / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(f"{run_dir} is being trained by another process") from error
+        except OSError:
+            pass
+        yield
+
+
 def versions() -> dict[str, str]:
     """What the run ran on."""
     found = {"python": sys.version.split()[0], "platform": platform.platform(), "processor": _processor()}
@@ -127,8 +147,8 @@ def append(
     groups: Sequence[Group],
     advantages: Sequence[float],
     tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
-) -> None:
-    """The step's rollouts as one shard, written beside, synced and renamed.
+) -> list[dict[str, object]]:
+    """The step's rollouts as one shard, written beside, synced and renamed; its rows.
 
     `advantages`: one for each completion. `tokens`: what the learner saw of every token, by completion
     (reasoner.rl.tally); a completion that it did not compute has none.
@@ -170,6 +190,7 @@ def append(
                 | dict(tokens.get(len(rows), {}))
             )
     write_shard(shard(run_dir, step), rows)
+    return rows
 
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
@@ -180,6 +201,9 @@ def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    os.fsync(folder)
+    os.close(folder)
 
 
 def read(run_dir: Path, step: int) -> list[dict[str, object]]:

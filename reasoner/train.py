@@ -29,6 +29,7 @@ from reasoner.rl.learner import Learner
 from reasoner.rl.tally import Tally
 from reasoner.rollout import rollout
 from reasoner.settings import Resolved, to_dict
+from reasoner.track import TrackedRun, Tracking, check_trackers
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 from verifiers.score import UNJUDGED
@@ -45,6 +46,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     device = _device(cfg)
     algorithm = resolve(cfg.algo)
     asked = template(cfg.prompt.style)
+    trackers = [name for name in cfg.run.track.split(",") if name]
+    check_trackers(trackers)
     base = locate(cfg.model, runs=Path(cfg.run.dir))
     start_from = checkpoint.last(run_dir) if resuming else base
     tokenizer = load_tokenizer(start_from)
@@ -67,6 +70,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
     checkpoint.check_room(run_dir, learner, keep=cfg.run.keep)
     store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
+    tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
     announce(cfg, policy, prompts, run_dir, start)
     sampling = Sampling(
         cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
@@ -74,8 +78,12 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
 
     with (
+        store.held(run_dir),
         VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool,
         Journal(run_dir, steps=cfg.steps, start=start) as journal,
+        Tracking(
+            trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
+        ) as tracking,
     ):
         if selection and not resuming:
             sampled, greedy = _look(engine, pool, selection, sampling, cfg)
@@ -115,8 +123,10 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 if sampled.pass_at_1.value > checkpoint.best_score(run_dir):
                     checkpoint.save_best(run_dir, step + 1, learner, tokenizer, score=sampled.pass_at_1.value)
                 journal.evaluated(step + 1, sampled=sampled.figures(), greedy=greedy.figures())
-            store.append(run_dir, step, groups, learner.advantages(batch).tolist(), tally.tokens)
+            rows = store.append(run_dir, step, groups, learner.advantages(batch).tolist(), tally.tokens)
             journal.write(metrics, example=groups[0].completions[0].text)
+            tracking.log(step, metrics)
+            tracking.rollouts(step, rows)
             if due(step, cfg.run.save_every) or step + 1 == cfg.steps:
                 checkpoint.save(run_dir, step + 1, learner, tokenizer, keep=cfg.run.keep)
         minutes = journal.minutes()

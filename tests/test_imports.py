@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIGHT = {
-    "__init__", "aha", "browse", "config", "evals", "figures", "filters", "grading", "imports", "index", "journal",
+    "__init__", "aha", "browse", "config", "dumps", "evals", "figures", "filters", "grading", "imports", "index", "journal",
     "metrics", "page", "presets", "prompts", "runs", "seeds", "settings", "store", "terminal", "types",
 }  # fmt: skip
 ENTRANCE = {"__main__", "arguments", "cli"}  # reach everything, inside functions

@@ -1,0 +1,161 @@
+"""The runs and evaluations that the dashboard shows, and the thread that keeps their indexes up to date."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import sqlite3
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from reasoner.aha.study import study
+from reasoner.index import RolloutIndex
+
+_PATIENCE = 1.5  # seconds that a question waits for an index that is being made
+_ASKED = 30.0  # seconds after the last question in which a run's index is kept up to date
+_PAUSE = 1.0
+
+
+class Library:
+    """Folders of runs and of evaluations. A name is looked up among what is there; it is never a path."""
+
+    def __init__(self, runs: Path, evals: Path) -> None:
+        self.runs_dir = runs
+        self.evals_dir = evals
+        self._keeper = _Keeper()
+
+    def runs(self) -> list[Path]:
+        """The folders of runs, the newest first."""
+        found = [path.parent for path in self.runs_dir.glob("*/config.json")]
+        return sorted(found, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True)
+
+    def run(self, name: str) -> Path:
+        """ValueError for a name that is no run's."""
+        return _named(name, self.runs(), "run", self.runs_dir)
+
+    def evals(self) -> dict[str, Path]:
+        """The evaluations by name: those of the folder, and each run's held-out ones as RUN/before and RUN/after."""
+        found = {path.parent.name: path.parent for path in self.evals_dir.glob("*/evaluation.json")}
+        for path in self.runs_dir.glob("*/heldout/*/evaluation.json"):
+            found[f"{path.parents[2].name}/{path.parent.name}"] = path.parent
+        return dict(sorted(found.items(), key=lambda item: -item[1].stat().st_mtime))
+
+    def evaluation(self, name: str) -> Path:
+        evals = self.evals()
+        if name not in evals:
+            raise ValueError(f"no evaluation {name!r} in {self.evals_dir} or under a run in {self.runs_dir}")
+        return evals[name]
+
+    @contextmanager
+    def index(self, name: str, *, studied: bool = False) -> Iterator[RolloutIndex]:
+        """The run's index as far as it is made; a background thread brings it up to date while it is asked for.
+
+        `studied`: its second thoughts as well. ValueError for a run that has no rollouts.
+        """
+        run_dir = self.run(name)
+        self._keeper.wake(run_dir, studied=studied, patience=_PAUSE if studied else _PATIENCE)
+        found = RolloutIndex(run_dir)
+        try:
+            yield found
+        finally:
+            found.close()
+
+    def close(self) -> None:
+        self._keeper.close()
+
+
+def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
+    for folder in folders:
+        if folder.name == name:
+            return folder
+    raise ValueError(f"no {kind} {name!r} in {where}" + ("" if folders else f": there is no {kind} at all"))
+
+
+class _Keeper:
+    """One thread for all indexes. It sleeps while nobody asks."""
+
+    def __init__(self) -> None:
+        self._asked: dict[Path, tuple[float, bool]] = {}  # when last, and whether studies are wanted
+        self._open: dict[Path, RolloutIndex] = {}
+        self._changed = threading.Condition()
+        self._rounds = 0
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    def wake(self, run_dir: Path, *, studied: bool, patience: float) -> None:
+        """Have the run's index kept up to date; where it was not, wait for the first round to end."""
+        now = time.monotonic()
+        with self._changed:
+            last, was_studied = self._asked.get(run_dir, (-_ASKED, False))
+            is_kept = now - last < _ASKED and (was_studied or not studied)
+            self._asked[run_dir] = (now, studied or (was_studied and now - last < _ASKED))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+            if not is_kept:
+                rounds = self._rounds
+                self._changed.wait_for(lambda: self._rounds >= rounds + 2, timeout=patience)
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while not self._is_closed:
+            now = time.monotonic()
+            with self._changed:
+                wanted = {path: studied for path, (at, studied) in self._asked.items() if now - at < _ASKED}
+            for path, studied in wanted.items():
+                self._refresh(path, studied)
+            with self._changed:
+                self._rounds += 1
+                self._changed.notify_all()
+                self._changed.wait(timeout=_PAUSE if wanted else None)
+
+    def _refresh(self, run_dir: Path, studied: bool) -> None:
+        try:
+            if run_dir not in self._open:
+                self._open[run_dir] = RolloutIndex(run_dir)
+            index = self._open[run_dir]
+            index.refresh()
+            if studied:
+                study(index)
+        except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
+            if index_of := self._open.pop(run_dir, None):
+                index_of.close()
+            print(f"reasoner: the index of {run_dir} could not be brought up to date: {error}", file=sys.stderr)
+
+
+def is_live(run_dir: Path) -> bool:
+    """A process holds the run (reasoner.store.held)."""
+    try:
+        with (run_dir / "lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_UN)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """{} where there is none. ValueError for a damaged one."""
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is damaged: it holds no object")
+    return found
