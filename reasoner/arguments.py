@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
@@ -144,6 +144,40 @@ def parser() -> Parser:
     exported = _rollouts(_command(actions, "export", "into a .jsonl, .parquet or .md file", "rollouts export"))
     exported.add_argument("file", metavar="FILE", type=Path)
 
+    app = _command(
+        commands,
+        "app",
+        "the dashboard: rollouts, curves and second thoughts of your runs in a browser",
+        "app",
+        epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
+        aliases=["dashboard"],
+    )
+    app.add_argument("runs", nargs="?", default=Path("runs"), type=Path, help="folder of runs, or a run [runs]")
+    app.add_argument("--evals", default="evals", type=Path, help="folder of the evaluations [evals]")
+    app.add_argument("--port", default=7860, type=int, help="0 = any that is free [7860]")
+    app.add_argument("--host", default="127.0.0.1", help="another one lets others in [127.0.0.1]")
+    app.add_argument("--auth", metavar="NAME:PASSWORD", help="who may look")
+    app.add_argument("--allow-unauthenticated", action="store_true", help="anyone who can reach --host may look")
+    app.add_argument("--open", action="store_true", help="open a browser")
+
+    aha = _command(commands, "aha", "second thoughts over a run: how often, what came of them, the best ones", "aha")
+    aha.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
+    aha.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+    aha.add_argument("--limit", type=int, default=5, help="of the ranked list [5]")
+    aha.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
+
+    imported = _command(
+        commands,
+        "import",
+        "rollouts that TRL, verl or prime-rl dumped, as a run to look at",
+        "import",
+        epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
+    )
+    imported.add_argument("system", help="trl, verl, prime-rl")
+    imported.add_argument("source", type=Path, help="the folder of the dumps")
+    imported.add_argument("--name", help="of the run [the folder's name]")
+    imported.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+
     grade = _command(commands, "grade", "grade one answer, or a file of them", "grade")
     grade.add_argument("file", nargs="?", type=Path, help="JSON lines with gold and answer (or response) in each")
     grade.add_argument("--gold")
@@ -174,8 +208,11 @@ def _command(
     summary: str,
     run: str | None,
     epilog: str = "",
+    aliases: Sequence[str] = (),
 ) -> Parser:
-    made = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False, epilog=epilog)
+    made = commands.add_parser(
+        name, help=summary, description=summary, allow_abbrev=False, epilog=epilog, aliases=aliases
+    )
     if run is not None:
         made.set_defaults(run=run)
     return made

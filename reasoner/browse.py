@@ -68,7 +68,7 @@ def export_rollouts(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
     with _Open(args) as index:
         beside = args.file.with_name(args.file.name + ".partial")
-        number = EXPORTS[args.file.suffix](beside, _all(index, _filter(args)))
+        number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
     beside.replace(args.file)
     print(f"{number:,} rollouts: {args.file}")
 
@@ -117,7 +117,8 @@ def _around(text: str, words: list[str]) -> str:
     return ("…" if start else "") + shortened(line[start:], _SNIPPET)
 
 
-def _all(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
+def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
+    """Everything that the shards have of the rollouts of the filter, in order."""
     after = -1
     while found := index.page(where, after=after, limit=_PAGE):
         yield from (index.rollout(one.id) for one in found)

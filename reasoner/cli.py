@@ -159,6 +159,25 @@ def _report(args: argparse.Namespace) -> None:
         print(path)
 
 
+def _app(args: argparse.Namespace) -> None:
+    from app.server import serve
+
+    serve(args)
+
+
+def _aha(args: argparse.Namespace) -> None:
+    from reasoner.browse import show_aha
+
+    show_aha(args)
+
+
+def _import(args: argparse.Namespace) -> None:
+    from reasoner.imports import import_run
+
+    run_dir = args.runs / (args.name or args.source.resolve().name)
+    print(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")
+
+
 def _grade(args: argparse.Namespace) -> None:
     from reasoner.grading import grade_file, grade_one
 
@@ -206,6 +225,9 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "rollouts show": _browse("show_rollout"),
     "rollouts grep": _browse("grep_rollouts"),
     "rollouts export": _browse("export_rollouts"),
+    "app": _app,
+    "aha": _aha,
+    "import": _import,
     "grade": _grade,
     "data list": _data_list,
     "data show": _data_show,

@@ -141,6 +141,7 @@ def next_commands(run_dir: Path) -> str:
     name = run_dir.name
     return (
         "next:\n"
+        "  reasoner app                                        # look at it: rollouts, curves, second thoughts\n"
         f"  reasoner eval --model {name} --pass@1 --cons@16      # more problems: --problems 600\n"
         f"  reasoner train --resume {name} --steps 100           # go on\n"
         f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "

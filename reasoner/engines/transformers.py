@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -30,6 +30,7 @@ class TransformersEngine:
         self._model = load_policy(folder, device=self._device).to(getattr(torch, cfg.dtype)).requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
+        self.watcher: Callable[[int, float], None] | None = None  # told every token as it is drawn; may raise to stop
 
     def sample(
         self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[Sequence[int]]
@@ -65,6 +66,8 @@ class TransformersEngine:
             for row, token, logprob in zip(alive, drawn.tolist(), chosen, strict=True):
                 tokens[row].append(token)
                 logprobs[row].append(logprob)
+                if self.watcher is not None:
+                    self.watcher(token, logprob)
                 if token in stops or (stop_texts and self._ends_in(tokens[row], stop_texts)):
                     finish[row] = "stop"
             kept = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]

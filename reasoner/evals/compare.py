@@ -57,7 +57,7 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
     same = matched(about_a["data"], about_b["data"])
     if not same:
         raise ValueError(f"{a} and {b} have no data set in common: {_sets(about_a)}; {_sets(about_b)}")
-    pairs = {spec: (_lines(folders[0], spec), _lines(folders[1], other)) for spec, other in same.items()}
+    pairs = {spec: (lines_of(folders[0], spec), lines_of(folders[1], other)) for spec, other in same.items()}
     found = compared(pairs)
     flips = [flip for spec, (lines_a, lines_b) in pairs.items() for flip in flipped(spec, lines_a, lines_b)]
     print(f"A: {a} ({about_a['model']})\nB: {b} ({about_b['model']})\n\n{report(found)}\n\n{flip_list(flips)}")
@@ -193,7 +193,7 @@ def flip_list(flips: Sequence[Flip]) -> str:
     return "\n".join([head, *lines, *left_out])
 
 
-def _lines(folder: Path, spec: str) -> dict[str, Lines]:
+def lines_of(folder: Path, spec: str) -> dict[str, Lines]:
     """The lines of a set by way and problem."""
     found: dict[str, Lines] = {}
     for line in files.read_samples(folder, spec):

@@ -80,7 +80,7 @@ def read(table: pa.Table, step: int) -> Rows:
     for number, (*values, tokens, answer, text) in enumerate(
         zip(*listed, lengths, answers, columns["completion"], strict=True)
     ):
-        head = " ".join(text[: 2 * _HEAD].removeprefix("<think>").split())[:_HEAD]
+        head = " ".join(text[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
         rollouts.append((step * ROWS + number, step, *values, tokens, answer, head))
         words.append((step * ROWS + number, text))
     return Rows(

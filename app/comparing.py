@@ -1,0 +1,60 @@
+"""Runs beside each other: curves, what was set differently, and the held-out problems one by one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from app.library import Library, read_json
+from app.overview import overview
+from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
+from reasoner.evals.files import read_about
+
+_MOST = 6
+
+
+def compare(library: Library, runs: list[str]) -> dict[str, Any]:
+    """ValueError for fewer than two runs, for more than six, and for one that is not there."""
+    if not 2 <= len(set(runs)) <= _MOST:
+        raise ValueError(f"{len(set(runs))} runs are chosen; choose two to {_MOST}")
+    names = list(dict.fromkeys(runs))
+    settings = {name: read_json(library.run(name) / "config.json").get("config", {}) for name in names}
+    versions = {name: read_json(library.run(name) / "versions.json") for name in names}
+    return {
+        "runs": names,
+        "curves": {name: _curves(library, name) for name in names},
+        "settings": _differing(settings),
+        "versions": _differing(versions),
+        "paired": [_paired(library, names[0], other) for other in names[1:]],
+    }
+
+
+def _curves(library: Library, name: str) -> dict[str, Any]:
+    found = overview(library, name)
+    return {key: found[key] for key in ("row", "metrics", "looks", "steps")}
+
+
+def _differing(values: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """The keys whose values are not the same everywhere."""
+    keys = sorted({key for own in values.values() for key in own})
+    rows = [{"key": key, "values": [own.get(key) for own in values.values()]} for key in keys]
+    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
+
+
+def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
+    """The held-out problems after training: the differences of B and A, and the problems that flipped."""
+    evals = library.evals()
+    folders = [evals.get(f"{name}/after") for name in (a, b)]
+    found: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flipped": []}
+    if folders[0] is None or folders[1] is None:
+        missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
+        return found | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
+    about = [read_about(folder) for folder in folders if folder]
+    if faults := differing(about[1], about[0]):
+        return found | {"fault": "; ".join(faults)}
+    pairs = {
+        spec: (lines_of(folders[1], spec), lines_of(folders[0], other))
+        for spec, other in matched(about[1]["data"], about[0]["data"]).items()
+    }
+    flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in flipped(spec, mine, theirs)]
+    return found | {"differences": [asdict(one) for one in compared(pairs)], "flipped": flips[:200]}

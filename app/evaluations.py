@@ -1,0 +1,154 @@
+"""Evaluations: tables with intervals, curves of pass@k and cons@k, and the vote of each problem."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from app.library import Library, read_json
+from reasoner.evals import files
+from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k
+
+_SHOWS = {
+    "all": lambda p: True,
+    "right": lambda p: p["winner"] == "right",
+    "confident and wrong": lambda p: p["winner"] == "wrong" and p["share"] > 0.5,
+    "right in the minority": lambda p: p["winner"] != "right" and p["right"] > 0,
+    "tied": lambda p: p["tied"],
+    "never right": lambda p: p["right"] == 0,
+}
+
+
+def evals(library: Library) -> dict[str, Any]:
+    """A row an evaluation and data set, with every metric and its standard error."""
+    rows = []
+    for name, folder in library.evals().items():
+        about = files.read_about(folder)
+        results = read_json(folder / "results.json").get("results", {})
+        for spec, data in about["data"].items():
+            found = results.get(files.task_name(spec), {})
+            metrics = {
+                key.partition(",")[0]: {"value": value, "se": found.get(key.replace(",", "_stderr,", 1))}
+                for key, value in found.items()
+                if key.endswith(",none") and "_stderr" not in key
+            }
+            rows.append(
+                {
+                    "name": name,
+                    "set": spec,
+                    "model": about["model"],
+                    "problems": data["rows"],
+                    "samples": about["samples"],
+                    "metrics": metrics,
+                }
+            )
+    return {"folder": str(library.evals_dir), "rows": rows}
+
+
+def evaluation(
+    library: Library, name: str, set: str = "", show: str = "all", offset: int = 0, limit: int = 50
+) -> dict[str, Any]:
+    """Metrics with intervals, curves for k = 1 ... n, and a page of the problems with their votes.
+
+    ValueError for an evaluation, a set or a choice that is not there.
+    """
+    if show not in _SHOWS:
+        raise ValueError(f"unknown choice {show!r}; known are {', '.join(_SHOWS)}")
+    folder = library.evaluation(name)
+    about = files.read_about(folder)
+    spec = set or next(iter(about["data"]))
+    if spec not in about["data"]:
+        raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(about['data'])}")
+    found = _problems(folder, spec, (folder / "samples.parquet").stat().st_mtime_ns)
+    chosen = [problem for problem in found["problems"] if _SHOWS[show](problem)]
+    return {
+        "name": name,
+        "set": spec,
+        "sets": list(about["data"]),
+        "about": about,
+        "metrics": found["metrics"],
+        "curves": found["curves"],
+        "shows": {key: sum(holds(problem) for problem in found["problems"]) for key, holds in _SHOWS.items()},
+        "total": len(chosen),
+        "offset": offset,
+        "problems": chosen[offset : offset + limit],
+    }
+
+
+@lru_cache(maxsize=8)
+def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
+    rows = [row for row in pq.read_table(folder / "samples.parquet").to_pylist() if row["set"] == spec]
+    lines = [line for line in files.read_samples(folder, spec) if line["filter"] == "none"]
+    questions = {line["doc"]["id"]: line["doc"]["question"] for line in lines}
+    by_problem: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["way"] != "greedy":
+            by_problem.setdefault(row["problem_id"], []).append(row)
+    greedy = {row["problem_id"]: row for row in rows if row["way"] == "greedy"}
+    found = [_vote(key, own, questions.get(key, ""), greedy.get(key)) for key, own in by_problem.items()]
+    metrics = {
+        metric: _estimate([float(line[metric]) for line in lines]) for metric in (lines[0]["metrics"] if lines else ())
+    }
+    if greedy:
+        metrics["greedy"] = _estimate([float(row["right"]) for row in greedy.values()])
+    return {"problems": found, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
+
+
+def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str, Any] | None) -> dict[str, Any]:
+    """The classes of equal answers with their votes; class 0 is the right one (reasoner.metrics.vote_labels)."""
+    labels = [row["class"] if row["class"] is not None or not row["right"] else 0 for row in rows]
+    votes = Counter(label for label in labels if label is not None)
+    spelt: dict[int, Counter[str]] = {}
+    for label, row in zip(labels, rows, strict=True):
+        if label is not None:
+            spelt.setdefault(label, Counter())[row["answer"] or ""] += 1
+    right, others, abstained = class_sizes(labels)
+    most = max([right, *others], default=0)
+    tied = is_tied(right, others)
+    return {
+        "problem": key,
+        "question": question,
+        "gold": rows[0]["gold"],
+        "n": len(rows),
+        "right": right,
+        "abstained": abstained,
+        "tied": tied,
+        "winner": "nobody" if most == 0 else "tie" if tied else "right" if right == most else "wrong",
+        "share": most / len(rows),
+        "greedy": None if greedy is None else {"answer": greedy["answer"], "right": greedy["right"]},
+        "classes": [
+            {"right": label == 0, "votes": count, "spelt": [text for text, _ in spelt[label].most_common(5)]}
+            for label, count in sorted(votes.items(), key=lambda item: (-item[1], item[0]))
+        ],
+        "texts": [{"text": row["text"], "right": row["right"], "answer": row["answer"]} for row in rows[:4]],
+    }
+
+
+def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """pass@k (unbiased) and cons@k (exact, ties split) for k = 1, 2, 3, 4, 6, 8, ... up to the fewest samples."""
+    if not problems:
+        return {}
+    fewest = min(map(len, problems))
+    ks = sorted({k for base in (1, 3) for k in (base * 2**i for i in range(20)) if k <= fewest} | {fewest})
+    sizes = [
+        class_sizes([row["class"] if row["class"] is not None or not row["right"] else 0 for row in own])
+        for own in problems
+    ]
+    counts = [(len(own), sum(row["right"] for row in own)) for own in problems]
+    found = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
+    if any(row["class"] is not None for own in problems for row in own):
+        found["cons@k"] = [_at(k, [float(cons_at_k(*vote, k)) for vote in sizes]) for k in ks]
+    return found
+
+
+def _at(k: int, scores: list[float]) -> dict[str, Any]:
+    return {"k": k, **_estimate(scores)}
+
+
+def _estimate(scores: list[float]) -> dict[str, Any]:
+    found = estimate(scores)
+    return {"value": found.value, "low": found.low, "high": found.high, "se": found.se, "problems": found.problems}

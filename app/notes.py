@@ -1,0 +1,56 @@
+"""Stars and notes on rollouts: runs/NAME/notes.jsonl, a line a change, the last one of a rollout holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from app.library import Library
+
+_LONGEST = 10_000
+
+
+def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
+    """By the rollout's name; a torn last line is left out."""
+    path = run_dir / "notes.jsonl"
+    found: dict[str, dict[str, Any]] = {}
+    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+        try:
+            change = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        found[change["rollout"]] = change
+    return {name: change for name, change in found.items() if change["star"] or change["note"]}
+
+
+def notes(library: Library, run: str) -> dict[str, Any]:
+    """The starred and noted rollouts of a run, the latest first."""
+    found = notes_of(library.run(run))
+    with library.index(run) as index:
+        rows = []
+        for name, change in found.items():
+            try:
+                one = index.find(name)
+            except ValueError:
+                rows.append({"name": name, "is_missing": True, **change})
+            else:
+                rows.append({"name": name, "verdict": one.verdict, "problem": one.problem, "head": one.head, **change})
+    return {"rows": sorted(rows, key=lambda row: -row["time"])}
+
+
+def annotate(library: Library, run: str, name: str, star: bool = False, note: str = "") -> dict[str, Any]:
+    """Star a rollout, or write a note on it; ValueError for a rollout that is not there, and for a note too long."""
+    if len(note) > _LONGEST:
+        raise ValueError(f"the note has {len(note):,} characters; at most {_LONGEST:,} are kept")
+    run_dir = library.run(run)
+    with library.index(run) as index:
+        index.find(name)
+    change = {"rollout": name, "star": bool(star), "note": note, "time": time.time()}
+    with (run_dir / "notes.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(change) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return change

@@ -1,0 +1,97 @@
+"""The list of runs, and the curves of one."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from app.library import Library, is_live, read_json
+from app.rollouts import verdict_counts
+from reasoner.journal import METRICS, read_evals, read_metrics
+
+_SPARK = 60  # points of a sparkline
+_FRESH = 120.0  # seconds without a change after which a run that nobody holds has stopped
+
+# What an Overview should not be looked at without: name, is it so?, what it means.
+_ALARMS = (
+    ("entropy has collapsed", lambda m: m.get("entropy", 1.0) < 0.01, "the policy hardly varies: it has stopped exploring"),
+    ("cut off", lambda m: m.get("completions/clipped_ratio", 0.0) > 0.3, "over 30 % of completions end at max_tokens"),
+    ("no signal", lambda m: m.get("frac_reward_zero_std", 0.0) > 0.9, "over 90 % of groups have equal rewards"),
+    ("grading fails", lambda m: m.get("grading/failed", 0.0) > 0.01, "over 1 % of completions could not be graded"),
+    ("engine and learner differ", lambda m: m.get("sampler/logprob_gap_mean", 0.0) > 0.05, "mean |log-probability| gap"),
+    ("update skipped", lambda m: m.get("skipped_updates", 0.0) > 0, "a gradient was not finite"),
+)  # fmt: skip
+
+
+def runs(library: Library) -> dict[str, Any]:
+    """A row a run, the newest first; a folder that cannot be read has a row with the reason."""
+    return {"folder": str(library.runs_dir), "runs": [_row(path) for path in library.runs()]}
+
+
+def _row(run_dir: Path) -> dict[str, Any]:
+    row: dict[str, Any] = {"name": run_dir.name, "fault": None}
+    try:
+        cfg = read_json(run_dir / "config.json").get("config", {})
+        metrics, looks = read_metrics(run_dir), read_evals(run_dir)
+    except ValueError as error:
+        return row | {"status": "damaged", "fault": str(error)}
+    correct = [line["correct"] for line in metrics if "correct" in line]
+    done = int(metrics[-1]["step"]) + 1 if metrics else 0
+    latest = looks[-1]["sampled"]["metrics"] if looks else {}
+    seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
+    status = _status(run_dir, done, cfg)
+    return row | {
+        "status": status,
+        "model": cfg.get("model"),
+        "algorithm": cfg.get("algo.name") or cfg.get("imported"),
+        "step": done,
+        "steps": cfg.get("steps"),
+        "began": (run_dir / "versions.json").stat().st_mtime if (run_dir / "versions.json").is_file() else None,
+        "left": (cfg.get("steps", done) - done) * statistics.median(seconds) if status == "live" and seconds else None,
+        "metrics": {name: estimate["value"] for name, estimate in latest.items()},
+        "correct": correct[:: max(1, len(correct) // _SPARK)],
+    }
+
+
+def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
+    """live, finished, stopped (killed, or it failed), or imported."""
+    if "imported" in cfg:
+        return "imported"
+    if is_live(run_dir):
+        return "live"
+    if done >= cfg.get("steps", 1) > 0:
+        return "finished"
+    newest = max(path.stat().st_mtime for path in run_dir.iterdir())
+    return "starting" if done == 0 and time.time() - newest < _FRESH else "stopped"
+
+
+def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
+    """The curves of a run from step `since` on, so that a page that is open asks for what is new alone."""
+    run_dir = library.run(run)
+    metrics, looks = read_metrics(run_dir), read_evals(run_dir)
+    steps: list[dict[str, Any]] = []
+    if (run_dir / "rollouts").is_dir():
+        with library.index(run) as index:
+            steps = index.rows("SELECT * FROM steps WHERE step >= ? ORDER BY step", [since])
+    return {
+        "row": _row(run_dir),
+        "settings": read_json(run_dir / "config.json"),
+        "meanings": METRICS,
+        "metrics": [line for line in metrics if line["step"] >= since],
+        "looks": [_look(look) for look in looks if look["step"] >= since],
+        "steps": steps,
+        "verdicts": verdict_counts(steps),
+        "alarms": _alarms(metrics[-1]) if metrics else [],
+    }
+
+
+def _look(look: dict[str, Any]) -> dict[str, Any]:
+    metrics = look["sampled"]["metrics"]
+    greedy = look["greedy"]["metrics"]["pass@1"]
+    return {"step": look["step"], "metrics": metrics, "greedy": greedy, "problems": look["sampled"]["problems"]}
+
+
+def _alarms(line: dict[str, float]) -> list[dict[str, str]]:
+    return [{"name": name, "meaning": meaning} for name, holds, meaning in _ALARMS if holds(line)]

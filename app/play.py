@@ -1,0 +1,190 @@
+"""Ask a model of a run a question and watch the tokens come. The model lives in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from app.library import Library, read_json
+from reasoner.config import SamplingConfig
+from verifiers import extract, grade, score_response
+from verifiers.rules import RULES
+
+_MOST_MODELS = 2  # loaded at once
+_MOST_SAMPLES = 16
+
+
+def models(library: Library) -> dict[str, Any]:
+    """The models that can be asked: the embedded base, and the checkpoints of the runs."""
+    found = [{"model": "base", "steps": [], "defaults": {}}]
+    for run_dir in library.runs():
+        steps = sorted(path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????"))
+        best = ["best"] if (run_dir / "checkpoints" / "best").is_dir() else []
+        if steps or best:
+            cfg = read_json(run_dir / "config.json").get("config", {})
+            names = {
+                "temperature": "sampling.temperature",
+                "max_tokens": "sampling.max_tokens",
+                "prompt": "prompt.style",
+            }
+            defaults = {name: cfg[key] for name, key in names.items() if key in cfg}
+            found.append(
+                {"model": run_dir.name, "steps": [*best, *(str(int(s)) for s in reversed(steps))], "defaults": defaults}
+            )
+    return {
+        "models": found,
+        "rules": list(RULES),
+        "most_samples": _MOST_SAMPLES,
+        "max_tokens": SamplingConfig().max_tokens,
+    }
+
+
+class Players:
+    """The processes that hold models; one question at a time each."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[str, str], _Player] = {}
+        self._busy = 0
+
+    def ask(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Events: {"loading"}, {"prompt"}, {"sample", "text", "logprob"} a token, {"sample", "score"}, {"done"}.
+
+        ValueError, before the first event, for what cannot be asked. Closing the iterator stops the model.
+        """
+        asked = _checked(self._library, given)
+        key = (asked["model"], asked["step"])
+        with self._lock:
+            if self._busy >= _MOST_MODELS:
+                raise ValueError(f"{_MOST_MODELS} questions are being answered; stop one, or wait")
+            self._busy += 1
+            player = self._idle.pop(key, None)
+            while len(self._idle) + self._busy > _MOST_MODELS and self._idle:
+                self._idle.pop(next(iter(self._idle))).close()
+        return self._events(key, player, asked)
+
+    def _events(self, key: tuple[str, str], player: _Player | None, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        texts: dict[int, str] = {}
+        try:
+            if player is None:
+                yield {"loading": key[0]}
+                player = _Player(self._library.runs_dir)
+            for event in player.ask(asked):
+                if "text" in event:
+                    texts[event["sample"]] = texts.get(event["sample"], "") + event["text"]
+                if "ended" in event and asked["gold"]:
+                    yield event | {"score": graded(texts[event["sample"]], asked["gold"], asked["rule"])}
+                else:
+                    yield event
+        finally:
+            with self._lock:
+                self._busy -= 1
+                if player is not None and player.is_ready():
+                    self._idle[key] = player
+                elif player is not None:
+                    player.close()
+
+    def close(self) -> None:
+        for player in self._idle.values():
+            player.close()
+
+
+def _checked(library: Library, given: dict[str, Any]) -> dict[str, Any]:
+    known = {entry["model"]: entry for entry in models(library)["models"]}
+    model, step = str(given.get("model", "base")), str(given.get("step", ""))
+    if model not in known:
+        raise ValueError(f"unknown model {model!r}; known are {', '.join(known)}")
+    if step and step not in known[model]["steps"]:
+        raise ValueError(f"{model} has no checkpoint {step!r}; there are {', '.join(known[model]['steps']) or 'none'}")
+    question = str(given.get("question", "")).strip()
+    if not question:
+        raise ValueError("there is no question")
+    gold, rule = str(given.get("gold", "")).strip(), str(given.get("rule", "maths"))
+    if gold:
+        grade("0", gold, rule)  # says what is wrong with a gold answer before anything is sampled
+    return {
+        "model": model,
+        "step": step,
+        "question": question,
+        "begin": str(given.get("begin", "")),
+        "gold": gold,
+        "rule": rule,
+        "temperature": _within(given, "temperature", 1.0, 0.0, 5.0),
+        "samples": int(_within(given, "samples", 1, 1, _MOST_SAMPLES)),
+        "max_tokens": int(_within(given, "max_tokens", 256, 1, 32_768)),
+        "seed": int(_within(given, "seed", 0, 0, 2**31)),
+        "prompt": str(given.get("prompt") or known[model]["defaults"].get("prompt", "r1-zero")),
+    }
+
+
+def _within(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    value = given.get(name, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; it must lie between {low:g} and {high:g}")
+    return value
+
+
+def graded(response: str, gold: str, rule: str) -> dict[str, Any]:
+    """As the reward grades it, and what the answer would be worth in any form."""
+    score = score_response(response, gold, rule)
+    anywhere = extract(response, "lenient").answer
+    lenient = None if anywhere is None else bool(grade(anywhere, gold, rule))
+    return {name: value for name, value in asdict(score).items() if name != "seconds"} | {
+        "anywhere": anywhere,
+        "lenient": lenient,
+    }
+
+
+class _Player:
+    """One process of reasoner.play: a line of JSON in, lines of JSON out."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        root = str(Path(__file__).parents[1])
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "reasoner.play", "--runs", str(runs_dir)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))},
+        )
+        self._is_asked = False
+
+    def ask(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        assert self._process.stdin is not None
+        self._is_asked = True
+        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.flush()
+        try:
+            yield from self._until_done()
+        finally:
+            if self._is_asked and self._process.poll() is None:  # the page was left, or Stop was pressed
+                self._process.send_signal(signal.SIGINT)
+                for _ in self._until_done():
+                    pass
+
+    def _until_done(self) -> Iterator[dict[str, Any]]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event: dict[str, Any] = json.loads(line)
+            self._is_asked = "done" not in event and "error" not in event
+            yield event
+            if not self._is_asked:
+                return
+        self._is_asked = False
+        yield {"error": f"the model's process ended with status {self._process.wait()}"}
+
+    def is_ready(self) -> bool:
+        return self._process.poll() is None and not self._is_asked
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()

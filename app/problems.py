@@ -1,0 +1,144 @@
+"""One problem across the steps, and all of them as a map."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from app.library import Library
+from reasoner.index import RolloutIndex
+
+_SORTS = {
+    "first solved": "CASE WHEN first_solved IS NULL THEN 1 ELSE 0 END, first_solved, problem",
+    "rate": "rate DESC, problem",
+    "-rate": "rate, problem",
+    "seen": "seen DESC, problem",
+    "problem": "problem",
+    "flips": "flips DESC, seen DESC, problem",
+}
+_MOST = 1000
+
+
+def problem(library: Library, run: str, id: str) -> dict[str, Any]:
+    """Every time that a problem was asked: pass rate, answers, lengths; when it was first solved, and what flipped."""
+    with library.index(run) as index:
+        groups = index.rows("SELECT * FROM groups WHERE problem = ? ORDER BY step, grp", [id])
+        if not groups:
+            raise ValueError(f"run {run} has no problem {id!r}")
+        rows = index.rows(
+            "SELECT step, grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts WHERE problem = ? ORDER BY id",
+            [id],
+        )
+        first = index.rollout(index.find(_name(rows[0])).id)
+        span = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM steps")[0]
+    visits = [
+        _visit(group, [row for row in rows if (row["step"], row["grp"]) == (group["step"], group["grp"])])
+        for group in groups
+    ]
+    solved = [visit["step"] for visit in visits if visit["correct"]]
+    return {
+        "run": run,
+        "problem": id,
+        **{name: first.get(name) for name in ("question", "gold", "source", "subject", "level", "verifier")},
+        "visits": visits,
+        "first_solved": solved[0] if solved else None,
+        "flips": _flips(visits),
+        "steps": [span["first"], span["last"]],
+    }
+
+
+def _name(row: dict[str, Any]) -> str:
+    return f"{row['step']}.{row['grp']}.{row['sample']}"
+
+
+def _visit(group: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    answers = Counter((row["answer"] or "no answer", row["verdict"] == "correct") for row in rows)
+    lengths = [row["tokens"] for row in rows if row["tokens"] is not None]
+    return {
+        "step": group["step"],
+        "group": group["grp"],
+        "size": group["size"],
+        "correct": group["correct"],
+        "reward": group["reward_mean"],
+        "tokens": sum(lengths) / len(lengths) if lengths else None,
+        "answers": [{"answer": answer, "right": right, "count": n} for (answer, right), n in answers.most_common(12)],
+        "rollouts": [{"name": _name(row), **row} for row in rows],
+    }
+
+
+def _flips(visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Between two visits most completions went from right to wrong, or the other way."""
+    found = []
+    for before, after in zip(visits, visits[1:], strict=False):
+        was, now = (2 * visit["correct"] > visit["size"] for visit in (before, after))
+        if was != now:
+            found.append({"from": before["step"], "to": after["step"], "learnt": now})
+    return found
+
+
+def problems(
+    library: Library, run: str, sort: str = "first solved", subject: str = "", offset: int = 0, limit: int = 200
+) -> dict[str, Any]:
+    """A page of the map of problems by steps, and how many groups were solved by how many of their completions.
+
+    A cell that is missing was not asked: it is not 0.
+    """
+    if sort not in _SORTS:
+        raise ValueError(f"unknown order {sort!r}; known are {', '.join(_SORTS)}")
+    if not 0 <= limit <= _MOST:
+        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
+    with library.index(run) as index:
+        rows = index.rows(
+            f"SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [subject, subject, limit, offset]
+        )
+        cells = _cells(index, [row["problem"] for row in rows])
+        total = index.rows(
+            "SELECT COUNT(DISTINCT problem) AS n FROM groups WHERE ? = '' OR subject = ?", [subject, subject]
+        )[0]["n"]
+        return {
+            "run": run,
+            "total": total,
+            "offset": offset,
+            "rows": rows,
+            "cells": cells,
+            "steps": [row["step"] for row in index.rows("SELECT step FROM steps ORDER BY step")],
+            "solve_rates": _solve_rates(index),
+            "sorts": list(_SORTS),
+            "subjects": [
+                row["subject"]
+                for row in index.rows("SELECT DISTINCT subject FROM groups WHERE subject IS NOT NULL ORDER BY subject")
+            ],
+        }
+
+
+_PROBLEMS = """
+SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS seen, SUM(correct) AS correct, SUM(size) AS size,
+    1.0 * SUM(correct) / SUM(size) AS rate, MIN(CASE WHEN correct > 0 THEN step END) AS first_solved,
+    SUM(solved <> previous) AS flips
+FROM (
+    SELECT *, 2 * correct > size AS solved,
+        LAG(2 * correct > size) OVER (PARTITION BY problem ORDER BY step, grp) AS previous
+    FROM groups WHERE ? = '' OR subject = ?
+) GROUP BY problem
+"""
+
+
+def _cells(index: RolloutIndex, chosen: list[str]) -> list[list[Any]]:
+    """[row, step, correct, size] of the problems' groups; a problem that a step asked twice has one cell."""
+    place = {problem: row for row, problem in enumerate(chosen)}
+    marks = ", ".join("?" * len(chosen))
+    found = index.rows(
+        f"SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM groups WHERE problem IN ({marks}) "
+        "GROUP BY problem, step",
+        chosen,
+    )
+    return [[place[row["problem"]], row["step"], row["correct"], row["size"]] for row in found]
+
+
+def _solve_rates(index: RolloutIndex) -> list[dict[str, Any]]:
+    """Groups by (tenth of the run, how many of their completions were right)."""
+    return index.rows(
+        "WITH run AS (SELECT MIN(step) AS low, MAX(step) - MIN(step) + 1 AS width FROM steps) "
+        "SELECT CAST(10 * (step - low) / MAX(width, 10) AS INTEGER) AS part, MIN(step) AS first, MAX(step) AS last, "
+        "correct, size, COUNT(*) AS groups FROM groups, run GROUP BY part, correct, size ORDER BY part, size, correct"
+    )

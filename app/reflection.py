@@ -1,0 +1,71 @@
+"""Second thoughts over a run: the figures of `reasoner aha`, and counts of any words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from app.library import Library
+from reasoner.aha import study
+from reasoner.aha.cues import LEXICON
+from reasoner.aha.evidence import LABELS, OUTCOMES
+from reasoner.filters import ROWS, match
+from reasoner.index import RolloutIndex
+
+_EXCERPT = 420  # characters around a span
+
+
+def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
+    """Timeline, totals, uplift within groups, and a page of the gallery."""
+    with library.index(run, studied=True) as index:
+        lines = study.timeline(index)
+        found = study.uplift(index)
+        counts = study.totals(lines)
+        cards = study.gallery(index, limit=limit, offset=offset, label=label or None)
+        return {
+            "run": run,
+            "studied": len(lines),
+            "steps": len(index.rows("SELECT step FROM steps")),
+            "timeline": lines,
+            "totals": {name: dict(counter) for name, counter in counts.items()},
+            "uplift": {"groups": found.groups, "difference": asdict(found.found) if found.found else None},
+            "first_correction": _first(index),
+            "kinds": list(LEXICON),
+            "outcomes": OUTCOMES,
+            "labels": list(LABELS),
+            "gallery": [card | _excerpt(index, card) for card in cards],
+        }
+
+
+def _first(index: RolloutIndex) -> str | None:
+    """The earliest self-correction in a response that is right in the end."""
+    found = index.rows("SELECT id FROM spans WHERE label <> 'cue' AND correct ORDER BY id LIMIT 1")
+    return index.name(found[0]["id"]) if found else None
+
+
+def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
+    row = index.rollout(card["id"])
+    text: str = row["completion"]
+    start = max(0, card["start"] - _EXCERPT // 2)
+    end = min(len(text), card["end"] + _EXCERPT // 2)
+    return {
+        "question": row["question"],
+        "gold": row["gold"],
+        "excerpt": [text[start : card["start"]], text[card["start"] : card["end"]], text[card["end"] : end]],
+        "cut": [start > 0, end < len(text)],
+    }
+
+
+def words(library: Library, run: str, text: str) -> dict[str, Any]:
+    """The share of each step's completions that have the words; ValueError for a text that cannot be searched."""
+    with library.index(run) as index:
+        counts = index.rows(
+            f"SELECT rowid / {ROWS} AS step, COUNT(*) AS n FROM words WHERE words MATCH ? GROUP BY 1", [match(text)]
+        )
+        found = {row["step"]: row["n"] for row in counts}
+        sizes = index.rows("SELECT step, rollouts FROM steps ORDER BY step")
+        return {
+            "text": text,
+            "points": [{"step": row["step"], "share": found.get(row["step"], 0) / row["rollouts"]} for row in sizes],
+            "total": sum(found.values()),
+        }

@@ -1,0 +1,190 @@
+"""Lists of rollouts, one rollout in full, a group, and the difference between two texts."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from app.formulas import segments
+from app.library import Library, read_json
+from app.notes import notes_of
+from reasoner.aha.study import spans_of
+from reasoner.filters import FIELDS, read_filter
+from reasoner.index import RolloutIndex
+
+_MOST_ROWS = 500
+_MOST_WORDS = 6_000  # of a text that is compared word by word
+
+
+def rollouts(
+    library: Library,
+    run: str,
+    where: Mapping[str, str] | None = None,
+    order: str = "step",
+    offset: int = 0,
+    limit: int = 100,
+) -> dict[str, Any]:
+    """A page of the rollouts that match, and how many do."""
+    if not 0 <= limit <= _MOST_ROWS:
+        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
+    with library.index(run) as index:
+        chosen = read_filter(where or {})
+        found = index.page(chosen, offset=max(0, offset), limit=limit, order=order)
+        indexed, there = index.pending()
+        return {
+            "total": index.count(chosen),
+            "offset": offset,
+            "rows": [asdict(one) | {"name": one.name} for one in found],
+            "indexed": indexed,
+            "shards": there,
+            "faults": index.faults(),
+            "fields": FIELDS,
+        }
+
+
+def rollout(library: Library, run: str, name: str, rendered: bool = False) -> dict[str, Any]:
+    """One rollout in full: texts, tokens with their figures, second thoughts, and where to go from here."""
+    run_dir = library.run(run)
+    with library.index(run) as index:
+        one = index.find(name)
+        row = index.rollout(one.id)
+        mates = index.rows(
+            "SELECT sample, reward, advantage, verdict FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample",
+            [one.step, one.group],
+        )
+        seen = index.rows("SELECT step, grp FROM groups WHERE problem = ? ORDER BY step, grp", [one.problem])
+        found = {
+            "name": name,
+            "run": run,
+            **{key: row.get(key) for key in _PLAIN},
+            "rewards": dict(row["rewards"] or []),
+            "tokens": token_view(run_dir, row),
+            "num_tokens": one.tokens,
+            "spans": [asdict(span) for span in spans_of(index, one.id)],
+            "mates": mates,
+            "seen": seen,
+            "note": notes_of(run_dir).get(name),
+            "think": _think(row["completion"]),
+        }
+        if rendered:
+            found["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}
+        return found
+
+
+_PLAIN = (
+    "step", "group", "sample", "problem_id", "question", "gold", "source", "verifier", "subject", "level", "prompt",
+    "completion", "finish", "policy_version", "verdict", "layer", "extracted", "well_formed", "reward", "advantage",
+)  # fmt: skip
+
+
+def _think(completion: str) -> list[int]:
+    """[start, end] of the think block's content; all of it where there is no block."""
+    start = completion.find("<think>") + len("<think>") if "<think>" in completion else 0
+    end = completion.find("</think>", start)
+    return [start, end if end >= 0 else len(completion)]
+
+
+def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The text of each token, and its figures; None where the shard or the run's folder does not have what it takes.
+
+    What the pieces make is the tokens' own text: a prefill is not in it, an end token is.
+    """
+    tokenizer = _tokenizer(run_dir / "tokenizer.json")
+    if tokenizer is None or not row.get("token_ids"):
+        return None
+    stream = DecodeStream(skip_special_tokens=False)
+    pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
+    figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss") if row.get(name)}
+    prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
+    return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **figures}
+
+
+def _tokenizer(path: Path) -> Tokenizer | None:
+    return _read_tokenizer(path, path.stat().st_mtime_ns) if path.is_file() else None
+
+
+@lru_cache(maxsize=4)
+def _read_tokenizer(path: Path, _changed: int) -> Tokenizer:
+    return Tokenizer.from_file(str(path))
+
+
+def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
+    """The completions of one question at one step, and how each reward became its advantage."""
+    cfg = read_json(library.run(run) / "config.json").get("config", {})
+    with library.index(run) as index:
+        ids = [
+            row["id"]
+            for row in index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample", [step, group])
+        ]
+        if not ids:
+            raise ValueError(f"run {run} has no group {group} at step {step}")
+        members = [_member(index, number) for number in ids]
+        about = index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
+        neighbours = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
+    texts = Counter(member["completion"].strip() for member in members)
+    return {
+        "run": run,
+        "step": step,
+        "group": group,
+        "problem": about["problem"],
+        "question": about["question"],
+        "gold": members[0]["gold"],
+        "mean": about["reward_mean"],
+        "std": about["reward_std"],
+        "correct": about["correct"],
+        "algorithm": cfg.get("algo.name"),
+        "members": members,
+        "unique_answers": len({member["extracted"] for member in members}),
+        "duplicates": sum(count - 1 for count in texts.values()),
+        "groups": [neighbours["first"], neighbours["last"]],
+    }
+
+
+def _member(index: RolloutIndex, number: int) -> dict[str, Any]:
+    row = index.rollout(number)
+    names = ("sample", "completion", "verdict", "extracted", "gold", "reward", "advantage", "finish", "well_formed")
+    spans = [asdict(span) for span in spans_of(index, number)]
+    return {
+        "name": index.name(number),
+        **{name: row[name] for name in names},
+        "tokens": row.get("tokens"),
+        "rewards": dict(row["rewards"] or []),
+        "spans": spans,
+    }
+
+
+def difference(library: Library, run: str, a: str, b: str) -> dict[str, Any]:
+    """Two rollouts word by word: pieces that both have, that only A has, that only B has."""
+    with library.index(run) as index:
+        texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]
+    return {"a": a, "b": b, "pieces": word_difference(*texts)}
+
+
+def word_difference(a: str, b: str) -> list[tuple[str, str]]:
+    """("same" | "a" | "b", text) in order; over the limit of words the whole of A and of B."""
+    words = [re.findall(r"\s+|\w+|[^\w\s]", text) for text in (a, b)]
+    if max(map(len, words)) > _MOST_WORDS:
+        return [("a", a), ("b", b)]
+    matcher = difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False)
+    pieces: list[tuple[str, str]] = []
+    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
+        sides: Sequence[tuple[str, list[str]]] = (
+            [("same", words[0][a0:a1])] if kind == "equal" else [("a", words[0][a0:a1]), ("b", words[1][b0:b1])]
+        )
+        pieces += [(side, "".join(own)) for side, own in sides if own]
+    return pieces
+
+
+def verdict_counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
+    """Verdicts by step, of rows of the index's table of steps."""
+    return {row["step"]: json.loads(row["verdicts"]) for row in rows}

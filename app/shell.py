@@ -1,0 +1,157 @@
+"""The web application: Gradio's shell around our own pages, and what the pages ask of the server."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import json
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+
+from app.library import Library
+from app.play import Players
+from app.queries import answer, finite
+from reasoner.browse import EXPORTS, matching
+from reasoner.filters import read_filter
+
+PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")
+_STATIC = Path(__file__).parent / "static"
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
+_IDLE = 0.1  # seconds between two looks of Gradio's queue, which looks every millisecond: 4 % of a core for nothing
+
+# Text of models goes into the pages as text nodes alone; were there a hole all the same, this leaves it nothing to do.
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+    "frame-ancestors 'none'; base-uri 'self'; form-action 'self'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
+    """The application over a library. `hosts` are the names that it answers to; () is any (a page elsewhere could then
+    be pointed at it by its owner's name server).
+    """
+    players = Players(library)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        players.close()
+        library.close()
+
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.middleware("http")
+    async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+        host = request.headers.get("host", "").rsplit(":", 1)[0] or "none"
+        if hosts and host not in hosts:
+            return JSONResponse({"error": f"this dashboard does not answer to the name {host!r}"}, 403)
+        if auth is not None and not _is_allowed(request.headers.get("authorization", ""), auth):
+            return Response("reasoner: name and password", 401, {"WWW-Authenticate": 'Basic realm="reasoner"'})
+        response = await call_next(request)
+        response.headers.update(_HEADERS)
+        return response
+
+    @app.post("/ask/{query}")
+    async def ask(query: str, request: Request) -> Response:
+        try:
+            given = await _body(request)
+            return JSONResponse(await run_in_threadpool(answer, library, query, given))
+        except (ValueError, OSError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    @app.post("/play")
+    async def play(request: Request) -> Response:
+        try:
+            events = await run_in_threadpool(players.ask, await _body(request))
+        except (ValueError, OSError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+        return StreamingResponse(_lines(events), media_type="application/x-ndjson")
+
+    @app.get("/export")
+    async def export(request: Request) -> Response:
+        try:
+            return await run_in_threadpool(_export, library, dict(request.query_params))
+        except (ValueError, OSError) as error:
+            return JSONResponse({"error": str(error)}, 400)
+
+    app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
+    shell = _shell()
+    shell._queue.sleep_when_free = _IDLE  # a private name: tests/app holds that it is still there
+    return gr.mount_gradio_app(
+        app,
+        shell,
+        path="/",
+        footer_links=[],
+        run_history=False,
+        ssr_mode=False,
+        enable_monitoring=False,
+        head='<link rel="stylesheet" href="/pages/app.css"><script type="module" src="/pages/main.js"></script>',
+    )
+
+
+def _shell() -> gr.Blocks:
+    """A page for each address, so that every view can be linked to; what is on it is drawn by app/static."""
+    with gr.Blocks(title="reasoner", analytics_enabled=False, fill_width=True) as shell:
+        _mount()
+    for page in PAGES:
+        with shell.route(page, show_in_navbar=False):
+            _mount()
+    return shell
+
+
+def _mount() -> None:
+    gr.HTML(html_template='<div id="reasoner"></div>', apply_default_css=False, js_on_load=None)
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The request's JSON object. Asking for that very type keeps pages of other origins from sending one unasked."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise ValueError("a question must be application/json")
+    try:
+        found = json.loads(await request.body() or b"{}")
+    except json.JSONDecodeError as error:
+        raise ValueError(f"the question is no JSON: {error.msg}") from error
+    if not isinstance(found, dict):
+        raise ValueError("the question must be an object of names and values")
+    return found
+
+
+def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
+    try:
+        for event in events:
+            yield json.dumps(finite(event)) + "\n"
+    finally:
+        events.close()  # type: ignore[attr-defined]
+
+
+def _export(library: Library, given: dict[str, str]) -> Response:
+    run, kind = given.pop("run", ""), given.pop("format", "jsonl")
+    if f".{kind}" not in EXPORTS:
+        raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in EXPORTS)}")
+    with library.index(run) as index, tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
+        path = Path(file.name)
+        EXPORTS[f".{kind}"](path, matching(index, read_filter(given)))
+    return FileResponse(
+        path, filename=f"{run}-rollouts.{kind}", background=BackgroundTask(path.unlink, missing_ok=True)
+    )
+
+
+def _is_allowed(header: str, auth: tuple[str, str]) -> bool:
+    try:
+        given = base64.b64decode(header.removeprefix("Basic "), validate=True)
+    except ValueError:
+        return False
+    return hmac.compare_digest(given, ":".join(auth).encode())

@@ -1,0 +1,100 @@
+// What a model wrote: as tokens with a colour, as text with its second thoughts marked, with formulas set, as a difference.
+
+import { el, number } from "./core.js";
+
+const MATHML = "http://www.w3.org/1998/Math/MathML";
+const ELEMENTS = new Set("math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom menclose msub msup msubsup munder mover munderover mmultiscripts mtable mtr mtd".split(" "));
+const ATTRIBUTES = new Set("display mathvariant stretchy fence separator accent linethickness notation columnalign".split(" "));
+
+function formula([tag, attributes, ...children]) {
+  if (!ELEMENTS.has(tag)) return document.createTextNode("");
+  const made = document.createElementNS(MATHML, tag);
+  for (const [name, value] of Object.entries(attributes)) if (ATTRIBUTES.has(name)) made.setAttribute(name, value);
+  made.append(...children.map((child) => (Array.isArray(child) ? formula(child) : child)));
+  return made;
+}
+
+export function rendered(segments) {
+  return segments.map((piece) => {
+    if (typeof piece === "string") return piece;
+    if (!piece.tree) return el("code", { title: "a formula that cannot be set" }, piece.source);
+    return el("span", { class: piece.block ? "formula block" : "formula", title: piece.source }, formula(piece.tree));
+  });
+}
+
+// ------------------------------------------------------------------------------------------------ tokens
+
+export const COLOURINGS = {
+  none: "no colour", logprobs: "log-probability", entropy: "entropy", kl: "KL to the reference", advantage: "advantage", loss: "share in the loss",
+};
+
+const mix = (name, share) => `color-mix(in srgb, var(${name}) ${Math.round(100 * Math.max(0, Math.min(1, share)))}%, transparent)`;
+
+// The background of a token for a figure, of all the figures of its rollout.
+function paint(how, value, scale) {
+  if (value === null || value === undefined) return "";
+  if (how === "logprobs") return mix("--bad", 0.75 * (1 - Math.exp(value)));
+  if (how === "entropy" || how === "kl") return mix("--c4", scale ? (0.8 * Math.max(0, value)) / scale : 0);
+  return mix(value > 0 === (how === "advantage") ? "--good" : "--bad", scale ? (0.6 * Math.abs(value)) / scale : 0);
+}
+
+export function legend(how, rollout) {
+  const meaning = {
+    none: "", logprobs: "red: the policy gave this token little probability as it drew it",
+    entropy: "violet: the policy was undecided here", kl: "violet: the policy has moved away from the reference here",
+    advantage: `every token of a completion shares its advantage, ${number(rollout.advantage)}: green is made likelier, red less likely`,
+    loss: "green: the update raises this token's probability; red: lowers it; strength: its share in the step's loss (weight × (−advantage + KL term))",
+  }[how];
+  return el("p", { class: "muted", data: { legend: how } }, meaning);
+}
+
+// Tokens of a rollout; figures on hover. `marks`: [start, end, class] in characters of the completion.
+export function tokens(rollout, how, marks = []) {
+  const view = rollout.tokens;
+  if (!view) return marked(rollout.completion, marks);
+  const figures = (i) => ["logprobs", "entropy", "kl", "loss"].filter((name) => view[name]).map((name) => [name, view[name][i]]);
+  const column = how === "advantage" ? null : view[how];
+  const scale = how === "advantage" ? Math.max(1, Math.abs(rollout.advantage)) : column ? Math.max(...column.map((v) => Math.abs(v ?? 0)), 1e-12) : 0;
+  const box = document.createDocumentFragment();
+  let at = view.prefill.length;
+  if (view.prefill) box.append(el("span", { class: "prefill", title: "given, not sampled" }, view.prefill));
+  view.pieces.forEach((piece, i) => {
+    const value = how === "advantage" ? rollout.advantage : column?.[i];
+    const mark = marks.find(([start, end]) => at < end && at + piece.length > start && piece.length);
+    const span = el("span", { class: mark ? `t ${mark[2]}` : "t", data: { i: String(i) } }, piece);
+    if (how !== "none") span.style.background = paint(how, value, scale);
+    span.figures = () => `token ${i + 1}: ${JSON.stringify(piece)}\n${figures(i).map(([name, v]) => `${COLOURINGS[name]} ${number(v, 4)}${name === "logprobs" ? ` (p ${(100 * Math.exp(v)).toFixed(1)} %)` : ""}`).join("\n")}\nadvantage ${number(rollout.advantage)}`;
+    box.append(span);
+    at += piece.length;
+  });
+  const holder = el("div", { class: "text tokens", dir: "ltr" }, box);
+  holder.addEventListener("pointerover", (event) => {
+    const token = event.target.closest?.(".t");
+    if (token?.figures && !token.title) token.title = token.figures();
+  });
+  return holder;
+}
+
+// Text as it is written, with spans of characters marked.
+export function marked(text, marks = []) {
+  const pieces = [];
+  let at = 0;
+  for (const [start, end, name, title] of [...marks].sort((a, b) => a[0] - b[0])) {
+    if (start < at) continue;
+    pieces.push(text.slice(at, start), el("mark", { class: name, title: title ?? "" }, text.slice(start, end)));
+    at = end;
+  }
+  return el("div", { class: "text", dir: "ltr" }, ...pieces, text.slice(at));
+}
+
+export const marksOf = (spans) => spans.map((span) => [span.start, span.end, `cue ${span.label}`, about(span)]);
+
+export function about(span) {
+  const change = span.before || span.after ? `: ${span.before || "?"} → ${span.after || "?"}` : "";
+  return `${span.label} (${span.kind}), ${span.outcome}${change}`;
+}
+
+export function difference(pieces, side) {
+  return el("div", { class: "text diff", dir: "ltr", data: { side } }, pieces.filter(([kind]) => kind === "same" || kind === side)
+    .map(([kind, text]) => (kind === "same" ? text : el(kind === "a" ? "del" : "ins", {}, text))));
+}
