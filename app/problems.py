@@ -17,6 +17,7 @@ _SORTS = {
     "flips": "flips DESC, seen DESC, problem",
 }
 _MOST = 1000
+_ROWS = {"family": "TRIM(COALESCE(subject, 'no family') || ' ' || COALESCE(level, ''))", "problem": "problem"}
 
 
 def problem(library: Library, run: str, id: str) -> dict[str, Any]:
@@ -77,24 +78,32 @@ def _flips(visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def problems(
-    library: Library, run: str, sort: str = "first solved", subject: str = "", offset: int = 0, limit: int = 200
+    library: Library,
+    run: str,
+    by: str = "family",
+    sort: str = "problem",
+    subject: str = "",
+    offset: int = 0,
+    limit: int = 200,
 ) -> dict[str, Any]:
-    """A page of the map of problems by steps, and how many groups were solved by how many of their completions.
-
-    A cell that is missing was not asked: it is not 0.
+    """A page of the map of families or problems by steps, and how many groups were solved by how many of their
+    completions. A cell that is missing was not asked: it is not 0.
     """
+    if by not in _ROWS:
+        raise ValueError(f"unknown rows {by!r}; known are {', '.join(_ROWS)}")
     if sort not in _SORTS:
         raise ValueError(f"unknown order {sort!r}; known are {', '.join(_SORTS)}")
     if not 0 <= limit <= _MOST:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
     with library.index(run) as index:
+        of = f"SELECT {_ROWS[by]} AS problem, step, grp, subject, level, question, correct, size FROM groups"
+        chosen = f"WITH visits AS ({of} WHERE ? = '' OR subject = ?)"
+        asked = [subject, subject]
         rows = index.rows(
-            f"SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [subject, subject, limit, offset]
+            f"{chosen} SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [*asked, limit, offset]
         )
-        cells = _cells(index, [row["problem"] for row in rows])
-        total = index.rows(
-            "SELECT COUNT(DISTINCT problem) AS n FROM groups WHERE ? = '' OR subject = ?", [subject, subject]
-        )[0]["n"]
+        cells = _cells(index, chosen, asked, [row["problem"] for row in rows])
+        total = index.rows(f"{chosen} SELECT COUNT(DISTINCT problem) AS n FROM visits", asked)[0]["n"]
         return {
             "run": run,
             "total": total,
@@ -103,6 +112,7 @@ def problems(
             "cells": cells,
             "steps": [row["step"] for row in index.rows("SELECT step FROM steps ORDER BY step")],
             "solve_rates": _solve_rates(index),
+            "by": by,
             "sorts": list(_SORTS),
             "subjects": [
                 row["subject"]
@@ -118,19 +128,19 @@ SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS seen, SUM
 FROM (
     SELECT *, 2 * correct > size AS solved,
         LAG(2 * correct > size) OVER (PARTITION BY problem ORDER BY step, grp) AS previous
-    FROM groups WHERE ? = '' OR subject = ?
+    FROM visits
 ) GROUP BY problem
 """
 
 
-def _cells(index: RolloutIndex, chosen: list[str]) -> list[list[Any]]:
-    """[row, step, correct, size] of the problems' groups; a problem that a step asked twice has one cell."""
-    place = {problem: row for row, problem in enumerate(chosen)}
-    marks = ", ".join("?" * len(chosen))
+def _cells(index: RolloutIndex, chosen: str, asked: list[Any], names: list[str]) -> list[list[Any]]:
+    """[row, step, correct, size] of the rows' groups; what a step asked twice has one cell."""
+    place = {name: row for row, name in enumerate(names)}
+    marks = ", ".join("?" * len(names))
     found = index.rows(
-        f"SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM groups WHERE problem IN ({marks}) "
-        "GROUP BY problem, step",
-        chosen,
+        f"{chosen} SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM visits "
+        f"WHERE problem IN ({marks}) GROUP BY problem, step",
+        [*asked, *names],
     )
     return [[place[row["problem"]], row["step"], row["correct"], row["size"]] for row in found]
 

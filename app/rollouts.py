@@ -33,8 +33,9 @@ def rollouts(
     order: str = "step",
     offset: int = 0,
     limit: int = 100,
+    near: str = "",
 ) -> dict[str, Any]:
-    """A page of the rollouts that match, and how many do."""
+    """A page of the rollouts that match, and how many do. With `near`, a rollout's name, also its place among them."""
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
     with library.index(run) as index:
@@ -44,6 +45,7 @@ def rollouts(
         return {
             "total": index.count(chosen),
             "offset": offset,
+            "place": index.rank(index.find(near).id, chosen) if near else None,
             "rows": [asdict(one) | {"name": one.name} for one in found],
             "indexed": indexed,
             "shards": there,

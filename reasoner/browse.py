@@ -6,12 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from reasoner.evals.table import aligned
 from reasoner.index import FIELDS, Filter, Found, RolloutIndex, match, read_filter
 from reasoner.runs import find_run
+from reasoner.store import write_json
 from reasoner.terminal import shortened, visible
 
 _SNIPPET = 70  # characters of a completion in a list
@@ -173,3 +175,50 @@ EXPORTS: dict[str, Callable[[Path, Iterator[dict[str, Any]]], int]] = {
     ".parquet": _parquet,
     ".md": _markdown,
 }
+
+
+def show_aha(args: argparse.Namespace) -> None:
+    """What the dashboard's Aha page shows: rates by step, outcomes, uplift, the best second thoughts."""
+    from reasoner.aha import study
+    from reasoner.aha.evidence import OUTCOMES
+
+    with _Open(args) as index:
+        study.study(index, progress=_studied if sys.stderr.isatty() else None)
+        lines, found, cards = study.timeline(index), study.uplift(index), study.gallery(index, limit=args.limit)
+        counts = study.totals(lines)
+        texts = [index.rollout(card["id"])["completion"] for card in cards]
+    if not lines:
+        raise ValueError(f"run {args.name} has no rollouts yet")
+    print("per 1,000 tokens (step 0 is the untrained model where the run began there)\n")
+    _print_timeline(lines)
+    print("\nwhat came of them: " + ", ".join(f"{name} {counts['outcomes'][name]:,}" for name in OUTCOMES))
+    if found.found is None:
+        print(f"right, with less without a second thought: {found.groups} groups have both, too few to say")
+    else:
+        print(
+            f"right, with less without a second thought: {found.found} points over {found.groups} groups that have both"
+        )
+    for card, text in zip(cards, texts, strict=True):
+        start = max(0, card["start"] - _SNIPPET)
+        about = f"{card['name']}  {card['label']} ({card['kind']}, {card['outcome']})"
+        print(f"\n{about}\n  …{shortened(text[start:], 3 * _SNIPPET)}")
+    if args.json is not None:
+        uplift = {"groups": found.groups, "difference": asdict(found.found) if found.found else None}
+        totals = {name: dict(counter) for name, counter in counts.items()}
+        write_json(args.json, {"timeline": lines, "totals": totals, "uplift": uplift, "gallery": cards})
+
+
+def _print_timeline(lines: list[dict[str, Any]]) -> None:
+    """At most a dozen of the steps, the first and the last among them."""
+    chosen = sorted({round(i * (len(lines) - 1) / 11) for i in range(12)})
+    rows = [["step", "reflecting", "cues", "self-corrections", "aha"]]
+    for line in (lines[i] for i in chosen):
+        labels = line["labels"]
+        mended = labels["self-correction"] + labels["aha"]
+        cues = f"{sum(labels.values()):.2f}"
+        rows.append([str(line["step"]), f"{line['reflecting']:.1%}", cues, f"{mended:.2f}", f"{labels['aha']:.2f}"])
+    print("\n".join(aligned(rows)))
+
+
+def _studied(done: int, steps: int) -> None:
+    print(f"\rreading second thoughts: step {done} of {steps}", end="\n" if done == steps else "", file=sys.stderr)

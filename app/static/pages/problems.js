@@ -1,11 +1,11 @@
 // All problems: a map of pass rates by step, and how many groups had something to teach.
-import { ask, card, el, empty, link, number, percent, put, select, visible } from "../core.js";
+import { address, ask, card, el, empty, link, number, percent, put, select, visible } from "../core.js";
 
 const CELL = 18, LEFT = 230, PAGE = 200;
 
 export async function open(root, page) {
   const { run } = page.params;
-  let sort = page.params.sort ?? "first solved", subject = page.params.subject ?? "", offset = Number(page.params.offset ?? 0), found, cursor = null, cells = new Map();
+  let by = page.params.by ?? "family", sort = page.params.sort ?? "problem", subject = page.params.subject ?? "", offset = Number(page.params.offset ?? 0), found, cursor = null, cells = new Map();
   const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
   const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell."), names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
   const colour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
@@ -35,27 +35,29 @@ export async function open(root, page) {
     return { problem, step, text: `${visible(problem.problem)}, step ${step}: ${cell ? `${cell[0]} of ${cell[1]} right (${percent(cell[0] / cell[1], 0)})` : "not asked"}` };
   };
   function point(row, column) { cursor = [row, column]; const here = at(row, column); if (here) readout.textContent = here.text; draw(); return here; }
+  const enter = (here) => (by === "problem" ? page.go("problem", { run, id: here.problem.problem, step: here.step }) : page.go("rollouts", { run, subject: here.problem.subject, level: here.problem.level, step: here.step }));
   const inside = (event) => [Math.floor(event.offsetY / CELL), Math.floor(event.offsetX / width())];
   canvas.addEventListener("pointermove", (event) => point(...inside(event)));
-  canvas.addEventListener("click", (event) => { const here = at(...inside(event)); if (here) page.go("problem", { run, id: here.problem.problem, step: here.step }); });
+  canvas.addEventListener("click", (event) => { const here = at(...inside(event)); if (here) enter(here); });
   canvas.addEventListener("keydown", (event) => {
     const by = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
     if (by) { event.preventDefault(); const [r, s] = cursor ?? [0, -by[1]]; point(Math.max(0, Math.min(found.rows.length - 1, r + by[0])), Math.max(0, Math.min(found.steps.length - 1, s + by[1]))); }
-    else if (event.key === "Enter" && cursor) { const here = at(...cursor); page.go("problem", { run, id: here.problem.problem, step: here.step }); }
+    else if (event.key === "Enter" && cursor) enter(at(...cursor));
   });
 
   async function load() {
-    found = await ask("problems", { run, sort, subject, offset, limit: PAGE });
+    found = await ask("problems", { run, by, sort, subject, offset, limit: PAGE });
     cells = new Map(found.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     const more = (to) => { offset = to; page.set({ offset: to || "" }); load(); };
     put(bar, el("h1", {}, "Problems"), el("b", { data: { count: "" } }, number(found.total)),
+      select("rows", [["family", "families and levels"], ["problem", "problems"]], by, (v) => { by = v; offset = 0; page.set({ by: v, offset: "" }); load(); }),
       select("order", found.sorts, sort, (v) => { sort = v; offset = 0; page.set({ sort: v, offset: "" }); load(); }),
       select("family", [["", "all"], ...found.subjects.map((s) => [s, s])], subject, (v) => { subject = v; offset = 0; page.set({ subject: v, offset: "" }); load(); }),
       offset > 0 ? el("button", { onclick: () => more(Math.max(0, offset - PAGE)) }, "← before") : null,
       offset + PAGE < found.total ? el("button", { onclick: () => more(offset + PAGE) }, "after →") : null,
       el("span", { class: "muted" }, found.total ? `rows ${offset + 1} to ${offset + found.rows.length}` : ""));
-    if (!found.rows.length) return put(root, bar, empty("No problem has been asked yet.", ""));
-    put(names, found.rows.map((row) => el("a", { href: `/problem?${new URLSearchParams({ run, id: row.problem })}`, "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } }, el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)))));
+    if (!found.rows.length) return put(names, empty("No problem has been asked yet."));
+    put(names, found.rows.map((row) => el("a", { href: by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level }), "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } }, el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)))));
     put(rates, solveRates(found.solve_rates));
     draw();
   }
@@ -63,7 +65,7 @@ export async function open(root, page) {
   await load();
   addEventListener("themechange", draw);
   return { close: () => removeEventListener("themechange", draw), live: async () => {
-    const fresh = await ask("problems", { run, sort, subject, offset, limit: 0 });
+    const fresh = await ask("problems", { run, by, sort, subject, offset, limit: 0 });
     if (fresh.steps.length !== found.steps.length) await load();
   } };
 }

@@ -42,6 +42,8 @@ export async function open(root, page) {
       const found = await load(0);
       if (mine !== turn) return;
       size(found);
+      if (chosen && order === "step") await scrollTo(chosen);
+      if (mine !== turn) return;
       fill();
       list.dataset.state = "ready";
       if (chosen) await show(chosen);
@@ -58,6 +60,12 @@ export async function open(root, page) {
     const faults = Object.keys(found.faults);
     note.textContent = ` rollouts${found.indexed < found.shards ? ` · indexed ${found.indexed} of ${found.shards} steps so far` : ""}${faults.length ? ` · unreadable: step ${faults.join(", ")}` : ""}`;
     put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...where() })}`, download: "" }, kind), " "]));
+  }
+  async function scrollTo(name) {
+    const { place } = await ask("rollouts", { run, where: where(), order, limit: 0, near: name }).catch(() => ({ place: null }));
+    if (place === null) return;
+    at = place;
+    list.scrollTop = Math.max(0, (place * ROW) / scale() - list.clientHeight / 3);
   }
   const scale = () => (total * ROW > 30_000_000 ? (total * ROW) / 30_000_000 : 1);
   function fill() {
