@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from app.library import Library, read_json
 from reasoner.evals import files
 from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k
 
-_SHOWS = {
+_SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
     "right": lambda p: p["winner"] == "right",
     "confident and wrong": lambda p: p["winner"] == "wrong" and p["share"] > 0.5,

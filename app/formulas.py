@@ -14,19 +14,20 @@ _LONGEST = 600  # characters of a formula that is set
 _MOST = 400  # formulas of a text
 _DEEPEST = 20  # braces inside each other
 
-_ELEMENTS = frozenset(
-    "math mrow mi mn mo mtext mspace ms mfrac msqrt mroot mstyle merror mpadded mphantom menclose msub msup msubsup munder "
-    "mover munderover mmultiscripts mtable mtr mtd".split()
-)
-_ATTRIBUTES = frozenset(
-    "display mathvariant stretchy fence separator accent linethickness notation columnalign".split()
-)
+_ELEMENTS = {
+    "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "ms", "mfrac", "msqrt", "mroot", "mstyle", "merror", "mpadded",
+    "mphantom", "menclose", "msub", "msup", "msubsup", "munder", "mover", "munderover", "mmultiscripts", "mtable",
+    "mtr", "mtd",
+}  # fmt: skip
+_ATTRIBUTES = {
+    "display", "mathvariant", "stretchy", "fence", "separator", "accent", "linethickness", "notation", "columnalign",
+}  # fmt: skip
 
 # \( \), \[ \], $$ $$ and $ $. A dollar opens a formula unless something stands right before it; it closes one unless a
 # space stands before it or a letter or digit follows: "$5 and $10" is money. Prose between two dollars is money too.
 _FORMULA = re.compile(
     r"\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]|\$\$(?P<display>[^$]+?)\$\$"
-    r"|(?<![\\$\w])\$(?P<dollar>(?![\s$])(?:[^$\\\n]|\\.){1,%d}?)(?<!\s)\$(?![\w$])" % _LONGEST,
+    r"|(?<![\\$\w])\$(?P<dollar>(?![\s$])(?:[^$\\\n]|\\.){1,600}?)(?<!\s)\$(?![\w$])",
     re.DOTALL,
 )
 _COMMANDS = re.compile(r"\\(?:text|mathrm|operatorname|mbox)\s*\{[^{}]*\}|\\[A-Za-z]+")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ _SPARK = 60  # points of a sparkline
 _FRESH = 120.0  # seconds without a change after which a run that nobody holds has stopped
 
 # What an Overview should not be looked at without: name, is it so?, what it means.
-_ALARMS = (
-    ("entropy has collapsed", lambda m: m.get("entropy", 1.0) < 0.01, "the policy hardly varies: it has stopped exploring"),
+_ALARMS: tuple[tuple[str, Callable[[Mapping[str, float]], bool], str], ...] = (
+    ("entropy has collapsed", lambda m: m.get("entropy", 1.0) < 0.01, "the policy hardly varies what it writes"),
     ("cut off", lambda m: m.get("completions/clipped_ratio", 0.0) > 0.3, "over 30 % of completions end at max_tokens"),
     ("no signal", lambda m: m.get("frac_reward_zero_std", 0.0) > 0.9, "over 90 % of groups have equal rewards"),
     ("grading fails", lambda m: m.get("grading/failed", 0.0) > 0.01, "over 1 % of completions could not be graded"),
-    ("engine and learner differ", lambda m: m.get("sampler/logprob_gap_mean", 0.0) > 0.05, "mean |log-probability| gap"),
+    (
+        "stale engine",
+        lambda m: m.get("sampler/logprob_gap_mean", 0.0) > 0.05,
+        "engine and learner differ in mean |log p|",
+    ),
     ("update skipped", lambda m: m.get("skipped_updates", 0.0) > 0, "a gradient was not finite"),
-)  # fmt: skip
+)
 
 
 def runs(library: Library) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from app.library import Library
@@ -27,7 +28,8 @@ def problem(library: Library, run: str, id: str) -> dict[str, Any]:
         if not groups:
             raise ValueError(f"run {run} has no problem {id!r}")
         rows = index.rows(
-            "SELECT step, grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts WHERE problem = ? ORDER BY id",
+            "SELECT step, grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts WHERE problem = ? "
+            "ORDER BY id",
             [id],
         )
         first = index.rollout(index.find(_name(rows[0])).id)
@@ -70,7 +72,7 @@ def _visit(group: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
 def _flips(visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Between two visits most completions went from right to wrong, or the other way."""
     found = []
-    for before, after in zip(visits, visits[1:], strict=False):
+    for before, after in pairwise(visits):
         was, now = (2 * visit["correct"] > visit["size"] for visit in (before, after))
         if was != now:
             found.append({"from": before["step"], "to": after["step"], "learnt": now})

@@ -23,7 +23,7 @@ def serve(args: argparse.Namespace) -> None:
     auth = _auth(args.auth)
     if args.host not in _HERE and auth is None and not args.allow_unauthenticated:
         raise ValueError(
-            f"--host {args.host} lets others in: add --auth NAME:PASSWORD, or --allow-unauthenticated where that is meant"
+            f"--host {args.host} lets others in: add --auth NAME:PASSWORD, or --allow-unauthenticated if that is meant"
         )
     listening = _socket(args.host, args.port)
     port = listening.getsockname()[1]

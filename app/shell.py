@@ -90,7 +90,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell()
     shell._queue.sleep_when_free = _IDLE  # a private name: tests/app holds that it is still there
-    return gr.mount_gradio_app(
+    mounted: FastAPI = gr.mount_gradio_app(
         app,
         shell,
         path="/",
@@ -100,9 +100,10 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
         enable_monitoring=False,
         head='<link rel="stylesheet" href="/pages/app.css"><script type="module" src="/pages/main.js"></script>',
     )
+    return mounted
 
 
-def _shell() -> gr.Blocks:
+def _shell() -> Any:
     """A page for each address, so that every view can be linked to; what is on it is drawn by app/static."""
     with gr.Blocks(title="reasoner", analytics_enabled=False, fill_width=True) as shell:
         _mount()

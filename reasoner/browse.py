@@ -193,11 +193,9 @@ def show_aha(args: argparse.Namespace) -> None:
     _print_timeline(lines)
     print("\nwhat came of them: " + ", ".join(f"{name} {counts['outcomes'][name]:,}" for name in OUTCOMES))
     if found.found is None:
-        print(f"right, with less without a second thought: {found.groups} groups have both, too few to say")
+        print(f"right, with less without one: {found.groups} groups have both, too few to say")
     else:
-        print(
-            f"right, with less without a second thought: {found.found} points over {found.groups} groups that have both"
-        )
+        print(f"right, with less without one: {found.found} points over {found.groups} groups that have both")
     for card, text in zip(cards, texts, strict=True):
         start = max(0, card["start"] - _SNIPPET)
         about = f"{card['name']}  {card['label']} ({card['kind']}, {card['outcome']})"

@@ -76,7 +76,12 @@ def read_filter(given: Mapping[str, str | None]) -> Filter:
         most_reward=most_reward,
         least_tokens=least_tokens,
         most_tokens=most_tokens,
-        **{name: wanted.get(name) for name in ("problem", "subject", "verdict", "finish", "label", "text")},
+        problem=wanted.get("problem"),
+        subject=wanted.get("subject"),
+        verdict=wanted.get("verdict"),
+        finish=wanted.get("finish"),
+        label=wanted.get("label"),
+        text=wanted.get("text"),
     )
 
 
@@ -159,7 +164,8 @@ def match(text: str) -> str:
 
     ValueError when nothing is left to look for.
     """
-    wanted, unwanted = [], []
+    wanted: list[str] = []
+    unwanted: list[str] = []
     for minus, phrase, word in _TERM.findall(text):
         is_prefix = word.endswith("*")
         words = re.findall(r"\w+", phrase or word)

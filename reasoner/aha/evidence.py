@@ -89,7 +89,7 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
 
     def stated(candidates: Iterable[Candidate]) -> Stated | None:
         """The first of them that the verifier can judge."""
-        judged = (Stated(*place, "answer", text, judge(text, gold, rule)) for *place, text in candidates)
+        judged = (Stated(start, end, "answer", text, judge(text, gold, rule)) for start, end, text in candidates)
         return next((item for item in judged if item.is_right is not None), None)
 
     def judged(cue: Cue, end: int) -> Span:

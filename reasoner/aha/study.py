@@ -18,6 +18,8 @@ from reasoner.aha.evidence import LABELS, OUTCOMES, Member, Span, labelled, scor
 from reasoner.evals.paired import Difference, difference
 from reasoner.index import RolloutIndex
 
+_SHUFFLED = "id % 1000003 * 7919 % 1000003"  # equals in an order that favours no step
+
 
 @dataclass(frozen=True, slots=True)
 class Uplift:
@@ -128,7 +130,7 @@ def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str
         raise ValueError(f"unknown label {label!r}; known are {', '.join(LABELS)}")
     found = index.rows(
         "SELECT *, MAX(score) AS score FROM spans WHERE ? IS NULL OR label = ? "
-        "GROUP BY id ORDER BY score DESC, id LIMIT ? OFFSET ?",
+        f"GROUP BY id ORDER BY score DESC, {_SHUFFLED}, id LIMIT ? OFFSET ?",
         [label, label, limit, offset],
     )
     return [row | {"name": index.name(row["id"])} for row in found]
