@@ -6,6 +6,7 @@ import base64
 import hmac
 import json
 import tempfile
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -90,6 +91,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell()
     shell._queue.sleep_when_free = _IDLE  # a private name: tests/app holds that it is still there
+    warnings.filterwarnings("ignore", "SSR mode is not supported with multi-page apps")  # which is not asked for
     mounted: FastAPI = gr.mount_gradio_app(
         app,
         shell,

@@ -35,7 +35,7 @@ export async function detail(pane, { run, name, page, onchange }) {
       link("play", { model: run, question: found.question, gold: found.gold, rule: found.verifier }, "ask again")),
     el("div", { class: "question" }, el("small", {}, visible([found.problem_id, found.subject, found.level].filter((v) => v !== null && v !== undefined).join(" · "))), isSet ? el("div", { class: "text" }, rendered(found.rendered.question)) : el("div", { class: "text", dir: "ltr" }, found.question)),
     el("dl", { class: "facts" },
-      fact("verdict", [verdict(found.verdict), found.layer ? ` decided by ${found.layer}` : ""]), fact("answer", visible(found.extracted ?? "none")), fact("gold", visible(found.gold)),
+      fact("verdict", [verdict(found.verdict), found.layer ? `${["correct", "wrong"].includes(found.verdict) ? " decided by" : ":"} ${found.layer}` : ""]), fact("answer", visible(found.extracted ?? "none")), fact("gold", visible(found.gold)),
       fact("reward", [number(found.reward), el("small", {}, ` = ${Object.entries(found.rewards).map(([part, value]) => `${part} ${number(value)}`).join(", ")}`)]),
       fact("advantage", signed(found.advantage, 3)), fact("tokens", `${number(found.num_tokens)}, ended by ${found.finish}`), fact("well-formed", found.well_formed ? "yes" : "no"), fact("policy", `after ${found.policy_version ?? "?"} steps`)),
     body,

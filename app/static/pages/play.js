@@ -3,7 +3,7 @@ import { ask, card, el, number, percent, put, select, verdict, visible } from ".
 
 export async function open(root, page) {
   const { models, rules, most_samples: most, max_tokens: longest } = await ask("models");
-  const given = { model: models.some((m) => m.model === page.params.model) ? page.params.model : models[0].model, step: page.params.checkpoint ?? "", question: page.params.question ?? "What is 347 * 6 - 158?", gold: page.params.gold ?? "", rule: page.params.rule ?? "maths", begin: page.params.begin ?? "" };
+  const given = { model: models.some((m) => m.model === page.params.model) ? page.params.model : models[0].model, step: page.params.checkpoint ?? "", question: page.params.question ?? "What is 347 * 6 - 158?", gold: page.params.gold ?? (page.params.question ? "" : "1924"), rule: page.params.rule ?? "maths", begin: page.params.begin ?? "" };
   let running = null;
   const entry = () => models.find((m) => m.model === given.model);
   const field = (name, tag, extra = {}) => el("label", { class: "wide" }, name, el(tag, { "aria-label": name, ...extra, onchange: (e) => { given[name] = e.target.value; page.set({ [name]: e.target.value }); } }, tag === "textarea" ? given[name] : ""));

@@ -1,0 +1,112 @@
+"""The dashboard in a process of its own and a real browser on it: what the page tests share."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from data import Problem
+from reasoner import store
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import Graded, rewarded
+
+ROOT = Path(__file__).parents[2]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+NASTY = (
+    '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back` </script><script>window.PWNED=2</script> NUL:\x00 '
+    "rtl:\u202eevil lone:\ufffd $5 and $10 "
+    "\\(\\text{<img src=x onerror=window.PWNED=3>}\\) [x](javascript:window.PWNED=4)"
+)
+
+
+@contextmanager
+def served(runs: Path, evals: Path) -> Iterator[str]:
+    """The address of `reasoner app` over the folders."""
+    command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1"})
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if found := re.search(r"http://localhost:\d+", line):
+                yield found[0]
+                break
+        else:
+            raise AssertionError(f"the dashboard ended with status {process.wait()}")
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def train(runs: Path, name: str, *, seed: int = 0) -> Path:
+    """A real run of the embedded base, small: three steps, a look, the held-out table."""
+    settings = {
+        "engine.name": "transformers",
+        "steps": 3,
+        "data.prompts_per_step": 4,
+        "algo.group": 4,
+        "eval.every": 2,
+        "eval.selection_problems": 3,
+        "eval.selection_samples": 4,
+        "eval.heldout_problems": 6,
+        "eval.samples": 4,
+        "sampling.max_tokens": 160,
+        "seed": seed,
+        "run.dir": runs,
+        "run.name": name,
+    }
+    flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
+    subprocess.run(
+        [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    return runs / name
+
+
+def made_up(runs: Path, name: str, *, steps: int, texts: list[str], question: str = "What is 2 + 2?") -> Path:
+    """A run that was never trained: every step asks two problems and gets these texts, the first of them right."""
+    run = runs / name
+    store.open_run(run, {"model": "base", "steps": 100, "algo.name": "grpo"}, {}, resuming=False)
+    for step in range(steps):
+        grow(run, step, texts=texts, question=question)
+    return run
+
+
+def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 + 2?") -> None:
+    """One more step of a made-up run: its shard, then its line of metrics."""
+    groups, advantages = [], []
+    for number in range(2):
+        problem = Problem(f"made/up/{number}", question, "4", "made", "up", 1, "sums")
+        completions = tuple(
+            Completion(text, tuple(range(len(text.split()))), (-0.1,) * len(text.split()), "stop", step)
+            for text in texts
+        )
+        verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
+        scores = tuple(
+            rewarded(Graded(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
+            for text, verdict in zip(texts, verdicts, strict=True)
+        )
+        groups.append(Group(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
+        advantages += [1.0, *[-0.5] * (len(texts) - 1)]
+    store.append(run, step, groups, advantages)
+    line: dict[str, Any] = {"step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001}
+    line |= {"completions/mean_length": 5.0, "self_check": 0.25, "time/step": 1.0, "tokens_per_second": 10.0}
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")

@@ -1,0 +1,99 @@
+"""One real run, one dashboard and one browser for all page tests.
+
+Without a browser they are skipped, unless REASONER_REQUIRE_BROWSER is set: then they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.browsing import CHROMIUM, FLAGS, NASTY, made_up, served, train
+
+
+class Site:
+    """Where the dashboard is, what it shows, and a page on it that remembers what went wrong."""
+
+    def __init__(self, url: str, runs: Path, context: Any) -> None:
+        self.url, self.runs = url, runs
+        self.faults: list[str] = []
+        self.page = context.new_page()
+        self.page.set_default_timeout(20_000)
+        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
+        self.page.on("console", lambda m: self.faults.append(f"console: {m.text}") if m.type == "error" else None)
+        self.page.on("request", self._request)
+
+    def _request(self, request: Any) -> None:
+        if not request.url.startswith((self.url, "data:", "blob:")):
+            self.faults.append(f"a request left: {request.url}")
+
+    def open(self, path: str) -> Any:
+        self.page.goto(self.url + path)
+        self.ready()
+        return self.page
+
+    def ready(self, state: str = "ready") -> None:
+        self.page.wait_for_selector(f'#reasoner[data-state="{state}"]')
+
+    def refused(self) -> None:
+        """A question was refused, as it should be: the browser calls that an error."""
+        self.faults = [fault for fault in self.faults if "status of 400" not in fault]
+
+    def ask(self, query: str, **values: Any) -> Any:
+        return self.page.request.post(f"{self.url}/ask/{query}", data=values).json()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    if CHROMIUM is None:
+        if os.environ.get("REASONER_REQUIRE_BROWSER"):
+            pytest.fail("REASONER_REQUIRE_BROWSER is set, and there is no chromium")
+        pytest.skip("no chromium")
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
+    """The folder of runs: `real` was trained; `other` is it with another seed's name and the untrained model's held-out
+    evaluation; `nasty` and `growing` are made up; `torn` is damaged.
+    """
+    runs = tmp_path_factory.mktemp("dashboard") / "runs"
+    other = Path(shutil.copytree(train(runs, "real"), runs / "other"))
+    shutil.rmtree(other / "heldout" / "after")
+    shutil.copytree(other / "heldout" / "before", other / "heldout" / "after")
+    stored = json.loads((other / "config.json").read_text())
+    stored["config"] |= {"seed": 1, "run.name": "other"}
+    (other / "config.json").write_text(json.dumps(stored))
+    long = " ".join(["word"] * 50_000)
+    made_up(
+        runs, "nasty", steps=2, texts=[NASTY, f"<think>{NASTY} Wait, let me check.</think> 4", long], question=NASTY
+    )
+    made_up(runs, "growing", steps=3, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
+    (runs / "torn").mkdir()
+    (runs / "torn" / "config.json").write_text('{"config": ')
+    return runs
+
+
+@pytest.fixture(scope="session")
+def address(real: Path) -> Iterator[str]:
+    with served(real, real.parent / "evals") as url:
+        yield url
+
+
+@pytest.fixture
+def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
+    context = chromium.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
+    made = Site(address, real, context)
+    yield made
+    context.close()
+    assert made.faults == []

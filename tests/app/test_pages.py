@@ -1,0 +1,414 @@
+"""Every page in a real browser, over a real run of the embedded base: what it shows is what the shards hold."""
+
+import json
+import subprocess
+import sys
+from statistics import fmean, pstdev
+
+import pytest
+
+from reasoner import store
+from reasoner.evals.compare import compared, lines_of
+from reasoner.evals.files import task_name
+from reasoner.journal import read_evals, read_metrics
+from tests.app.browsing import NASTY, ROOT, grow, made_up
+
+PAGES = [
+    "/",
+    "/overview?run=real",
+    "/rollouts?run=real&rollout=0.0.0",
+    "/group?run=real&step=0&group=0",
+    "/problems?run=real",
+    "/problems?run=real&by=problem",
+    "/aha?run=real",
+    "/evals",
+    "/compare?runs=real,other",
+    "/play?model=real",
+    "/notes?run=real",
+]
+
+
+def rows_of(run, steps=3):
+    return [row for step in range(steps) for row in store.read(run, step)]
+
+
+def text(page, selector):
+    return page.locator(selector).first.inner_text()
+
+
+def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site):
+    page = site.open("/")
+    assert "finished" in text(page, 'tr[data-run="real"]')
+    assert "stopped" in text(page, 'tr[data-run="growing"]') or "starting" in text(page, 'tr[data-run="growing"]')
+    assert "config.json is damaged" in text(page, "tr.damaged")
+    look = read_evals(site.runs / "real")[-1]["sampled"]["metrics"]["pass@1"]["value"]
+    assert f"{100 * look:.1f} %" in text(page, 'tr[data-run="real"]')
+    page.get_by_role("button", name="step").click()
+    page.get_by_label("choose real").check()
+    page.get_by_label("choose other").check()
+    page.get_by_role("button", name="compare").click()
+    page.wait_for_url("**/compare?runs=real%2Cother")
+
+
+def test_the_curves_are_the_metrics_and_the_shards(site):
+    page = site.open("/overview?run=real")
+    metrics, looks = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
+    rows = rows_of(site.runs / "real")
+
+    def last(chart, line):
+        return float(page.locator(f'[data-chart="{chart}"] [data-line="{line}"]').get_attribute("data-y"))
+
+    assert last("Accuracy", "pass@1") == looks[-1]["sampled"]["metrics"]["pass@1"]["value"]
+    assert last("Accuracy", "cons@4") == looks[-1]["sampled"]["metrics"]["cons@4"]["value"]
+    assert last("Reward", "correct") == metrics[-1]["correct"]
+    assert last("Reward", "reward") == pytest.approx(fmean(row["reward"] for row in rows if row["step"] == 2), abs=1e-6)
+    wrong = [len(row["token_ids"]) for row in rows if row["step"] == 2 and row["verdict"] != "correct"]
+    assert last("Response length", "of wrong ones") == pytest.approx(fmean(wrong))
+    assert "3 / 3" in text(page, '[data-tile="step"]')
+    assert page.locator('[data-chart="Reward"]').get_attribute("data-drawn") == "9"  # three lines of three steps
+
+
+def test_a_click_on_a_curve_opens_the_rollouts_of_the_step_and_back_comes_back(site):
+    page = site.open("/overview?run=real")
+    box = page.locator('[data-chart="Reward"] canvas').bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 15, box["y"] + box["height"] / 2)
+    page.wait_for_url("**/rollouts?run=real&step=2")
+    site.ready()
+    page.wait_for_selector('.list[data-state="ready"]')
+    assert text(page, "[data-count]") == "16"
+    page.go_back()
+    page.wait_for_url("**/overview?run=real")
+    page.wait_for_selector('[data-chart="Reward"]')
+
+
+def test_a_chart_zooms_by_dragging_and_keeps_its_zoom_when_the_run_grows(site):
+    run = made_up(site.runs, "zooming", steps=6, texts=["4", "5"])
+    page = site.open("/overview?run=zooming")
+    box = page.locator('[data-chart="Reward"] canvas').bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 250, box["y"] + 50, steps=4)
+    page.mouse.up()
+    zoom = page.locator('[data-chart="Reward"]').get_attribute("data-zoom")
+    assert zoom
+    grow(run, 6, texts=["4", "5"])
+    page.wait_for_selector('[data-tile="step"]:has-text("7 / 100")')
+    assert page.locator('[data-chart="Reward"]').get_attribute("data-zoom") == zoom
+
+
+@pytest.mark.parametrize(
+    "path", ["/overview?run=growing", "/rollouts?run=growing", "/aha?run=growing", "/problems?run=growing"]
+)
+def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
+    run = site.runs / "growing"
+    page = site.open(path)
+    page.evaluate("window.same = true")
+    step = len(read_metrics(run))
+    grow(run, step, texts=["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5", "6"])
+    shown = {
+        "overview": f'[data-tile="step"]:has-text("{step + 1} / 100")',
+        "rollouts": f'[data-count]:has-text("{6 * (step + 1)}")',
+        "aha": f'[data-studied="{step + 1}"]',
+        "problems": f'canvas[data-cells="{step + 1}"]',
+    }[path[1:].partition("?")[0]]
+    page.wait_for_selector(shown)
+    assert page.evaluate("window.same") is True
+
+
+def test_filters_compose_and_count_as_python_does(site):
+    rows = rows_of(site.runs / "real")
+    some = rows[0]["subject"]
+    page = site.open("/rollouts?run=real")
+    page.wait_for_selector('.list[data-state="ready"]')
+    assert text(page, "[data-count]") == str(len(rows))
+
+    def expect(holds):
+        wanted = sum(1 for row in rows if holds(row))
+        page.wait_for_function("n => document.querySelector('[data-count]').textContent === n", arg=f"{wanted:,}")
+
+    page.get_by_label("subject").fill(some)
+    page.keyboard.press("Enter")
+    expect(lambda r: r["subject"] == some)
+    page.get_by_label("correct").select_option("no")
+    expect(lambda r: r["subject"] == some and r["verdict"] != "correct")
+    page.get_by_label("tokens").fill("20:")
+    page.keyboard.press("Enter")
+    expect(lambda r: r["subject"] == some and r["verdict"] != "correct" and len(r["token_ids"]) >= 20)
+    page.get_by_label("text").fill("answer")
+    page.keyboard.press("Enter")
+    expect(
+        lambda r: (
+            r["subject"] == some
+            and r["verdict"] != "correct"
+            and len(r["token_ids"]) >= 20
+            and "answer" in r["completion"]
+        )
+    )
+    page.get_by_label("reward").fill("x")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('[role="alert"]:has-text("reward is \'x\'")')
+    page.go_back()
+    page.wait_for_function("document.querySelector('[aria-label=reward]').value === ''")
+    site.refused()
+
+
+def test_a_link_opens_the_very_rollout_and_the_keyboard_walks_on(site):
+    rows = {f"{r['step']}.{r['group']}.{r['sample']}": r for r in rows_of(site.runs / "real")}
+    page = site.open("/rollouts?run=real&rollout=1.2.1")
+
+    def shown(name):
+        page.wait_for_selector(f'.pane[data-state="ready"][data-rollout="{name}"]')
+        return rows[name]
+
+    row = shown("1.2.1")
+    assert row["question"] in text(page, ".pane .question")
+    assert row["verdict"].replace("_", " ") in text(page, '[data-fact="verdict"]')
+    assert (row["extracted"] or "none") in text(page, '[data-fact="answer"]')
+    assert f"{abs(row['advantage']):.3f}" in text(page, '[data-fact="advantage"]')
+    page.wait_for_selector('.row[data-rollout="1.2.1"][aria-selected="true"]')
+    page.keyboard.press("j")
+    shown("1.2.2")
+    assert "rollout=1.2.2" in page.url
+    page.keyboard.press("k")
+    shown("1.2.1")
+    page.keyboard.press("l")
+    shown("1.2.2")
+    page.keyboard.press("h")
+    shown("1.2.1")
+    page.go_back()
+    shown("1.2.2")
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "text"
+    page.keyboard.type("jjj")
+    assert "rollout=1.2.2" in page.url
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("o")
+    page.wait_for_url("**/overview?run=real")
+
+
+def test_tokens_carry_their_figures(site):
+    row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
+    name = f"{row['step']}.{row['group']}.{row['sample']}"
+    page = site.open(f"/rollouts?run=real&rollout={name}&colour=entropy")
+    page.wait_for_selector(".tokens .t")
+    pieces = page.locator(".tokens .t").all_inner_texts()
+    assert len(pieces) == len(row["token_ids"])
+    shown = page.evaluate("[...document.querySelectorAll('.tokens .t')].map(t => t.textContent).join('')")
+    assert shown.strip().startswith(row["completion"].strip()[:40])
+    page.locator(".tokens .t").nth(1).hover()
+    title = page.locator(".tokens .t").nth(1).get_attribute("title")
+    assert "log-probability" in title and "entropy" in title and "share in the loss" in title
+    for _ in range(3):
+        page.keyboard.press("c")
+        page.wait_for_selector('.pane[data-state="ready"]')
+    assert "colour=" in page.url
+
+
+def test_a_group_says_how_each_reward_became_its_advantage(site):
+    run = site.runs / "real"
+    rows = rows_of(run)
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["step"], row["group"]), []).append(row)
+    mixed = next((key for key, own in groups.items() if len({r["reward"] for r in own}) > 1), None)
+    flat = next((key for key, own in groups.items() if len({r["reward"] for r in own}) == 1), None)
+    assert mixed, "three steps of the base without one group that has something to teach"
+    page = site.open(f"/group?run=real&step={mixed[0]}&group={mixed[1]}")
+    rewards = [r["reward"] for r in groups[mixed]]
+    assert float(page.locator("[data-mean]").get_attribute("data-mean")) == pytest.approx(fmean(rewards), abs=1e-6)
+    assert float(page.locator("[data-std]").get_attribute("data-std")) == pytest.approx(pstdev(rewards), abs=1e-6)
+    shown = [
+        float(value)
+        for value in page.evaluate("[...document.querySelectorAll('[data-advantage]')].map(e => e.dataset.advantage)")
+    ]
+    assert sorted(shown) == sorted(r["advantage"] for r in groups[mixed])
+    assert sum(shown) == pytest.approx(0, abs=1e-3)
+    assert page.locator("[data-diff] .diff").count() == 2
+    page.keyboard.press("l")
+    assert "rollout=" in page.url
+    if flat:
+        page = site.open(f"/group?run=real&step={flat[0]}&group={flat[1]}")
+        assert "no gradient" in text(page, "[data-flat]")
+
+
+def test_a_problem_across_the_steps(site):
+    page = site.open("/problem?run=growing&id=made/up/1")
+    steps = len(read_metrics(site.runs / "growing"))
+    assert page.locator(".visits button").count() == steps
+    assert f"asked {steps} times" in text(page, "[data-summary]") and "first solved at step 0" in text(
+        page, "[data-summary]"
+    )
+    page.keyboard.press("K")
+    assert f"step={steps - 2}" in page.url
+    assert page.locator(".visits button[aria-selected=true]").get_attribute("data-step") == str(steps - 2)
+
+
+def test_the_map_of_problems_has_the_colours_of_the_data(site):
+    page = site.open("/problems?run=real&by=problem&sort=rate")
+    rows = rows_of(site.runs / "real")
+    first = page.locator(".names a").first
+    own = [r for r in rows if r["problem_id"] == first.get_attribute("data-problem")]
+    right = sum(r["verdict"] == "correct" for r in own)
+    assert float(first.get_attribute("data-rate")) == pytest.approx(right / len(own))
+    canvas = page.locator(".heat canvas")
+    canvas.focus()
+    page.keyboard.press("ArrowRight")
+    for _ in range(own[0]["step"]):
+        page.keyboard.press("ArrowRight")
+    assert f"{right} of {len(own)} right" in text(page, "[data-readout]")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/problem?run=real*")
+
+
+def test_second_thoughts_are_those_of_the_command_line(site, tmp_path):
+    out = tmp_path / "aha.json"
+    command = [sys.executable, "-m", "reasoner", "aha", "real", "--runs", str(site.runs), "--json", str(out)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    wanted = json.loads(out.read_text())
+    page = site.open("/aha?run=real")
+    page.wait_for_selector('[data-studied="3"]')
+    for name, count in wanted["totals"]["outcomes"].items():
+        assert text(page, f'[data-bar="{name}"] b') == f"{count:,}"
+    assert text(page, '[data-tile="cues"] b') == f"{sum(wanted['totals']['labels'].values()):,}"
+    cards = page.evaluate("[...document.querySelectorAll('[data-card]')].map(c => [c.dataset.card, +c.dataset.score])")
+    assert [name for name, _ in cards][:5] == [card["name"] for card in wanted["gallery"]][:5]
+    assert [score for _, score in cards] == sorted((score for _, score in cards), reverse=True)
+    if cards:
+        page.locator("[data-card] a").first.click()
+        page.wait_for_selector(f'.pane[data-rollout="{cards[0][0]}"] mark.cue')
+
+
+def test_evaluations_show_the_stored_figures(site):
+    page = site.open("/evals?eval=real/after")
+    folder = site.runs / "real" / "heldout" / "after"
+    results = json.loads((folder / "results.json").read_text())["results"][task_name("generated:heldout")]
+    for metric in ("pass@1", "pass@4", "cons@4", "greedy"):
+        value = float(page.locator(f'[data-tile="{metric}"]').get_attribute("data-value"))
+        assert value == pytest.approx(results[f"{metric},none"])
+    assert page.locator("[data-vote]").count() == 6
+    page.get_by_label("show").select_option("never right")
+    never = sum(1 for line in lines_of(folder, "generated:heldout")["none"].values() if not any(line["right"]))
+    page.wait_for_selector(f'b[data-count]:has-text("{never}")')
+
+
+def test_runs_are_compared_problem_by_problem(site):
+    page = site.open("/compare?runs=real,other")
+    folders = [site.runs / name / "heldout" / "after" for name in ("other", "real")]
+    wanted = compared({"generated:heldout": [lines_of(folder, "generated:heldout") for folder in folders]})
+    for one in wanted:
+        shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
+        assert float(shown) == pytest.approx(one.found.mean)
+    assert "seed" in text(page, "main") and "run.name" in text(page, "main")
+
+
+def test_a_star_and_a_note_last(site):
+    page = site.open("/rollouts?run=other&rollout=0.1.1")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    page.keyboard.press("s")
+    page.wait_for_selector('.star[aria-pressed="true"]')
+    page.keyboard.press("n")
+    page.keyboard.type("look at <b>this</b>")
+    page.locator(".pane h2").click()
+    page.wait_for_selector(".note small:has-text('kept')")
+    (site.runs / "other" / "index.sqlite").unlink()
+    page = site.open("/notes?run=other")
+    assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
+
+
+def test_what_is_filtered_can_be_taken_along(site):
+    page = site.open("/rollouts?run=real&correct=no")
+    page.wait_for_selector('.list[data-state="ready"]')
+    with page.expect_download() as download:
+        page.get_by_role("link", name="jsonl").click()
+    lines = [json.loads(line) for line in download.value.path().read_text("utf-8").splitlines()]
+    wrong = [r for r in rows_of(site.runs / "real") if r["verdict"] != "correct"]
+    assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]
+
+
+def test_a_model_answers_is_graded_and_can_be_stopped(site):
+    page = site.open("/play?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
+    page.locator('[data-number="samples"]').fill("1")
+    page.locator('[data-number="max_tokens"]').fill("60")
+    page.get_by_role("button", name="ask").click()
+    page.wait_for_selector('[data-play="done"]', timeout=60_000)
+    assert page.locator('[data-sample="0"] .t').count() > 3
+    assert page.locator('[data-sample="0"] .badge').count() >= 1
+    page.locator('[data-number="samples"]').fill("16")
+    page.locator('[data-number="max_tokens"]').fill("280")
+    page.get_by_role("button", name="ask").click()
+    page.wait_for_selector('[data-sample="0"] .t')
+    page.get_by_role("button", name="stop").click()
+    page.wait_for_selector('[data-play="stopped"]')
+    page.locator('[aria-label="gold"]').fill("")
+    page.locator('[aria-label="question"]').fill("  ")
+    page.get_by_role("button", name="ask").click()
+    page.wait_for_selector('[role="status"]:has-text("there is no question")')
+    site.refused()
+
+
+@pytest.mark.parametrize(
+    ("path", "where"),
+    [
+        ("/rollouts?run=nasty&rollout=0.0.0", ".pane .parts"),
+        ("/rollouts?run=nasty&rollout=0.0.1", '.pane [data-part="think"]'),
+        ("/rollouts?run=nasty&rollout=0.0.0&set=1", ".pane .question"),
+        ("/rollouts?run=nasty&rollout=0.0.0&colour=advantage", ".pane"),
+        ("/group?run=nasty&step=0&group=0", '[data-column="0.0.0"]'),
+        ("/group?run=nasty&step=0&group=0", "[data-diff]"),
+        ("/problem?run=nasty&id=made/up/0", ".question"),
+        ("/aha?run=nasty", "[data-gallery]"),
+    ],
+)
+def test_hostile_text_is_shown_literally(site, path, where):
+    page = site.open(path)
+    page.wait_for_selector(where)
+    if "aha" in path:
+        page.wait_for_selector("[data-card]")
+    shown = page.evaluate("s => document.querySelector(s).textContent", where)
+    for piece in (
+        'onerror="window.PWNED=1">',
+        "${6*7} {{6*7}} `back`",
+        "</script><script>window.PWNED=2</script>",
+        "$5 and $10",
+    ):
+        assert piece in shown, piece
+    assert "\x00" in shown or "\ufffd" in shown or "⟨0000⟩" in shown
+    assert page.evaluate("window.PWNED") is None
+    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script, #reasoner iframe').length") == 0
+
+
+def test_fifty_thousand_tokens_are_shown_and_the_lists_are_safe(site):
+    page = site.open("/rollouts?run=nasty&rollout=1.1.2")
+    page.wait_for_selector('.pane[data-rollout="1.1.2"]')
+    assert len(text(page, '[data-part="think"]')) > 240_000
+    for path in ("/rollouts?run=nasty", "/problems?run=nasty&by=problem", "/notes?run=nasty", "/"):
+        page = site.open(path)
+        assert page.evaluate("window.PWNED") is None
+        assert "\u202e" not in page.evaluate("document.querySelector('main').textContent.split('rtl:')[0]")
+    assert NASTY[:20] in site.ask("rollouts", run="nasty")["rows"][0]["head"]
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_is_wider_than_the_window(site, width):
+    site.page.set_viewport_size({"width": width, "height": 844})
+    for path in [*PAGES, "/problem?run=growing&id=made/up/0", "/rollouts?run=nasty&rollout=0.0.0"]:
+        page = site.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
+
+
+def test_dark_and_light_are_remembered(site):
+    page = site.open("/overview?run=real")
+    before = page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor")
+    page.get_by_label("dark or light").click()
+    after = page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor")
+    assert before != after
+    site.open("/overview?run=real")
+    assert page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor") == after
+
+
+def test_what_is_not_there_is_said(site):
+    site.page.goto(f"{site.url}/overview?run=nothing")
+    site.ready("error")
+    assert "no run 'nothing'" in text(site.page, '[role="alert"]')
+    site.refused()
