@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from app.library import Library, read_json
 from reasoner.evals import files
-from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k
+from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
@@ -101,7 +101,7 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
 
 def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str, Any] | None) -> dict[str, Any]:
     """The classes of equal answers with their votes; class 0 is the right one (reasoner.metrics.vote_labels)."""
-    labels = [row["class"] if row["class"] is not None or not row["right"] else 0 for row in rows]
+    labels = _labels(rows)
     votes = Counter(label for label in labels if label is not None)
     spelt: dict[int, Counter[str]] = {}
     for label, row in zip(labels, rows, strict=True):
@@ -129,19 +129,25 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
     }
 
 
+def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
+    """The class of each response; where the evaluation asked for no cons@k, wrong answers are equal as texts alone."""
+    stored = [row["class"] for row in rows]
+    if any(label is not None for label in stored):
+        return stored
+    answers, right = [row["answer"] for row in rows], [row["right"] for row in rows]
+    return vote_labels(answers, right, same=lambda pairs: [False] * len(pairs))
+
+
 def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """pass@k (unbiased) and cons@k (exact, ties split) for k = 1, 2, 3, 4, 6, 8, ... up to the fewest samples."""
     if not problems:
         return {}
     fewest = min(map(len, problems))
     ks = sorted({k for base in (1, 3) for k in (base * 2**i for i in range(20)) if k <= fewest} | {fewest})
-    sizes = [
-        class_sizes([row["class"] if row["class"] is not None or not row["right"] else 0 for row in own])
-        for own in problems
-    ]
     counts = [(len(own), sum(row["right"] for row in own)) for own in problems]
     found = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
     if any(row["class"] is not None for own in problems for row in own):
+        sizes = [class_sizes(_labels(own)) for own in problems]
         found["cons@k"] = [_at(k, [float(cons_at_k(*vote, k)) for vote in sizes]) for k in ks]
     return found
 

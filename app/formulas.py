@@ -24,14 +24,15 @@ _ATTRIBUTES = {
 }  # fmt: skip
 
 # \( \), \[ \], $$ $$ and $ $. A dollar opens a formula unless something stands right before it; it closes one unless a
-# space stands before it or a letter or digit follows: "$5 and $10" is money. Prose between two dollars is money too.
+# space stands before it or a letter or digit follows: "$5 and $10" is money. Prose between two dollars is money too,
+# and so is a sum without its result, as in "$5*4=$20". A text full of openings is not read to its end for each of them.
 _FORMULA = re.compile(
-    r"\\\((?P<round>.+?)\\\)|\\\[(?P<square>.+?)\\\]|\$\$(?P<display>[^$]+?)\$\$"
+    r"\\\((?P<round>.{1,600}?)\\\)|\\\[(?P<square>.{1,600}?)\\\]|\$\$(?P<display>[^$]{1,600}?)\$\$"
     r"|(?<![\\$\w])\$(?P<dollar>(?![\s$])(?:[^$\\\n]|\\.){1,600}?)(?<!\s)\$(?![\w$])",
     re.DOTALL,
 )
 _COMMANDS = re.compile(r"\\(?:text|mathrm|operatorname|mbox)\s*\{[^{}]*\}|\\[A-Za-z]+")
-_PROSE = re.compile(r"[A-Za-z]{2,}[ ,.]+[A-Za-z]{2,}|^\d[\d,.]*\s+[A-Za-z]{2,}")
+_PROSE = re.compile(r"[A-Za-z]{2,}[ ,.]+[A-Za-z]{2,}|^\d[\d,.]*\s+[A-Za-z]{2,}|^[\d\s.,x*/+-]*=$")
 
 Tree = list[Any]  # [element, {attribute: value}, child or text, ...]
 
@@ -61,7 +62,7 @@ def tree(latex: str) -> Tree | None:
     from latex2mathml.converter import convert  # a fifth of a second, which most pages do not need
 
     try:
-        return _clean(ET.fromstring(convert(latex)))
+        return _clean(ET.fromstring(convert(latex.replace("{aligned}", "{align*}"))))  # the name that it knows
     except Exception:  # foreign code on foreign text: it is shown as it was written
         return None
 

@@ -81,26 +81,30 @@ class _Keeper:
 
     def __init__(self) -> None:
         self._asked: dict[Path, tuple[float, bool]] = {}  # when last, and whether studies are wanted
-        self._open: dict[Path, RolloutIndex] = {}
+        self._kept: dict[Path, tuple[float, bool]] = {}  # what was there then is indexed, and studied
+        self._open: dict[Path, tuple[int, RolloutIndex]] = {}  # with the number of its file
         self._changed = threading.Condition()
-        self._rounds = 0
         self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self._is_hurried = self._is_closed = False
 
     def wake(self, run_dir: Path, *, studied: bool, patience: float) -> None:
-        """Have the run's index kept up to date; where it was not, wait for the first round to end."""
-        now = time.monotonic()
+        """Have the run's index kept up to date; where it was not, wait until it is."""
         with self._changed:
+            now = time.monotonic()
             last, was_studied = self._asked.get(run_dir, (-_ASKED, False))
             is_kept = now - last < _ASKED and (was_studied or not studied)
             self._asked[run_dir] = (now, studied or (was_studied and now - last < _ASKED))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
             if not is_kept:
-                rounds = self._rounds
-                self._changed.wait_for(lambda: self._rounds >= rounds + 2, timeout=patience)
+                self._is_hurried = True
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: self._is_kept(run_dir, now, studied), timeout=patience)
+
+    def _is_kept(self, run_dir: Path, since: float, studied: bool) -> bool:
+        began, was_studied = self._kept.get(run_dir, (0.0, False))
+        return began >= since and was_studied >= studied
 
     def close(self) -> None:
         with self._changed:
@@ -111,28 +115,46 @@ class _Keeper:
 
     def _run(self) -> None:
         while not self._is_closed:
-            now = time.monotonic()
             with self._changed:
+                now = time.monotonic()
+                self._is_hurried = False
                 wanted = {path: studied for path, (at, studied) in self._asked.items() if now - at < _ASKED}
             for path, studied in wanted.items():
                 self._refresh(path, studied)
+                with self._changed:
+                    self._kept[path] = (now, studied)
+                    self._changed.notify_all()
             with self._changed:
-                self._rounds += 1
-                self._changed.notify_all()
-                self._changed.wait(timeout=_PAUSE if wanted else None)
+                timeout = _PAUSE if wanted else None
+                self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout)
+        for _, index in self._open.values():
+            index.close()
 
     def _refresh(self, run_dir: Path, studied: bool) -> None:
         try:
-            if run_dir not in self._open:
-                self._open[run_dir] = RolloutIndex(run_dir)
-            index = self._open[run_dir]
+            index = self._index(run_dir)
             index.refresh()
             if studied:
                 study(index)
+            self._open[run_dir] = index.path.stat().st_ino, index
         except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
-            if index_of := self._open.pop(run_dir, None):
-                index_of.close()
+            self._forget(run_dir)
             print(f"reasoner: the index of {run_dir} could not be brought up to date: {error}", file=sys.stderr)
+
+    def _index(self, run_dir: Path) -> RolloutIndex:
+        """The open one, unless its file was deleted, or begun anew by another process."""
+        if run_dir in self._open:
+            inode, index = self._open[run_dir]
+            if index.path.is_file() and index.path.stat().st_ino == inode:
+                return index
+            self._forget(run_dir)
+        index = RolloutIndex(run_dir)
+        self._open[run_dir] = index.path.stat().st_ino, index
+        return index
+
+    def _forget(self, run_dir: Path) -> None:
+        if run_dir in self._open:
+            self._open.pop(run_dir)[1].close()
 
 
 def is_live(run_dir: Path) -> bool:

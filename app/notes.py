@@ -48,9 +48,12 @@ def annotate(library: Library, run: str, name: str, star: bool = False, note: st
     run_dir = library.run(run)
     with library.index(run) as index:
         index.find(name)
-    change = {"rollout": name, "star": bool(star), "note": note, "time": time.time()}
-    with (run_dir / "notes.jsonl").open("a", encoding="utf-8") as file:
-        file.write(json.dumps(change) + "\n")
+    readable = note.encode("utf-8", "replace").decode()  # without half a pair of surrogates, which no reply can hold
+    change = {"rollout": name, "star": star, "note": readable, "time": time.time()}
+    with (run_dir / "notes.jsonl").open("a+b") as file:
+        file.seek(max(0, file.tell() - 1))
+        is_torn = file.read() not in (b"", b"\n")
+        file.write(b"\n" * is_torn + json.dumps(change).encode() + b"\n")
         file.flush()
         os.fsync(file.fileno())
     return change

@@ -40,7 +40,7 @@ def _row(run_dir: Path) -> dict[str, Any]:
     try:
         cfg = read_json(run_dir / "config.json").get("config", {})
         metrics, looks = read_metrics(run_dir), read_evals(run_dir)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         return row | {"status": "damaged", "fault": str(error)}
     correct = [line["correct"] for line in metrics if "correct" in line]
     done = int(metrics[-1]["step"]) + 1 if metrics else 0

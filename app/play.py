@@ -29,7 +29,10 @@ def models(library: Library) -> dict[str, Any]:
         steps = sorted(path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????"))
         best = ["best"] if (run_dir / "checkpoints" / "best").is_dir() else []
         if steps or best:
-            cfg = read_json(run_dir / "config.json").get("config", {})
+            try:
+                cfg = read_json(run_dir / "config.json").get("config", {})
+            except ValueError:  # the list of runs says what is wrong with it
+                continue
             names = {
                 "temperature": "sampling.temperature",
                 "max_tokens": "sampling.max_tokens",

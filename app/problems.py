@@ -98,8 +98,8 @@ def problems(
     if not 0 <= limit <= _MOST:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
     with library.index(run) as index:
-        of = f"SELECT {_ROWS[by]} AS problem, step, grp, subject, level, question, correct, size FROM groups"
-        chosen = f"WITH visits AS ({of} WHERE ? = '' OR subject = ?)"
+        columns = f"{_ROWS[by]} AS problem, problem AS asked, step, grp, subject, level, question, correct, size"
+        chosen = f"WITH visits AS (SELECT {columns} FROM groups WHERE ? = '' OR subject = ?)"
         asked = [subject, subject]
         rows = index.rows(
             f"{chosen} SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [*asked, limit, offset]
@@ -126,10 +126,10 @@ def problems(
 _PROBLEMS = """
 SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS seen, SUM(correct) AS correct, SUM(size) AS size,
     1.0 * SUM(correct) / SUM(size) AS rate, MIN(CASE WHEN correct > 0 THEN step END) AS first_solved,
-    SUM(solved <> previous) AS flips
+    COALESCE(SUM(solved <> previous), 0) AS flips
 FROM (
     SELECT *, 2 * correct > size AS solved,
-        LAG(2 * correct > size) OVER (PARTITION BY problem ORDER BY step, grp) AS previous
+        LAG(2 * correct > size) OVER (PARTITION BY asked ORDER BY step, grp) AS previous
     FROM visits
 ) GROUP BY problem
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.comparing import compare
@@ -35,9 +35,9 @@ def answer(library: Library, query: str, given: Mapping[str, Any]) -> dict[str, 
     for name, value in given.items():
         if name not in parameters:
             raise ValueError(f"{query} takes no {name!r}; it takes {', '.join(parameters)}")
-        kind = _KINDS[str(parameters[name].annotation)]
-        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
-            raise ValueError(f"{name} is {value!r}; it must be {parameters[name].annotation}")
+        holds, meaning = _KINDS[str(parameters[name].annotation)]
+        if not holds(value):
+            raise ValueError(f"{name} is {value!r}; it must be {meaning}")
     missing = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty and n not in given]
     if missing:
         raise ValueError(f"{query} needs {' and '.join(missing)}")
@@ -46,12 +46,20 @@ def answer(library: Library, query: str, given: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-_KINDS: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "bool": bool,
-    "list[str]": list,
-    "Mapping[str, str] | None": (dict, type(None)),
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+# Of an annotation: which values of JSON it takes, and that in words.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "str": (lambda value: isinstance(value, str), "a text"),
+    "int": (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number from 0 on"),
+    "bool": (lambda value: isinstance(value, bool), "true or false"),
+    "list[str]": (lambda value: isinstance(value, list) and _are_texts(value), "a list of texts"),
+    "Mapping[str, str] | None": (
+        lambda value: value is None or (isinstance(value, dict) and _are_texts(value.values())),
+        "an object of texts",
+    ),
 }
 
 

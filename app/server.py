@@ -61,7 +61,8 @@ def _socket(host: str, port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((host, port))
-    except OSError as error:
+    except (OSError, OverflowError) as error:  # the latter for a number that is no port
         made.close()
-        raise ValueError(f"{host}:{port} cannot be used ({error.strerror}); choose another --port (0 = any)") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ValueError(f"{host}:{port} cannot be used ({reason}); choose another --port (0 = any)") from error
     return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+import sqlite3
 import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -28,6 +29,7 @@ from reasoner.filters import read_filter
 PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
+_REFUSED = (ValueError, OSError, OverflowError, sqlite3.Error)  # is told to the page in a line; the rest is our fault
 _IDLE = 0.1  # seconds between two looks of Gradio's queue, which looks every millisecond: 4 % of a core for nothing
 
 # Text of models goes into the pages as text nodes alone; were there a hole all the same, this leaves it nothing to do.
@@ -70,14 +72,14 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
         try:
             given = await _body(request)
             return JSONResponse(await run_in_threadpool(answer, library, query, given))
-        except (ValueError, OSError) as error:
+        except _REFUSED as error:
             return JSONResponse({"error": str(error)}, 400)
 
     @app.post("/play")
     async def play(request: Request) -> Response:
         try:
             events = await run_in_threadpool(players.ask, await _body(request))
-        except (ValueError, OSError) as error:
+        except _REFUSED as error:
             return JSONResponse({"error": str(error)}, 400)
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
@@ -85,7 +87,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     async def export(request: Request) -> Response:
         try:
             return await run_in_threadpool(_export, library, dict(request.query_params))
-        except (ValueError, OSError) as error:
+        except _REFUSED as error:
             return JSONResponse({"error": str(error)}, 400)
 
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
@@ -125,8 +127,8 @@ async def _body(request: Request) -> dict[str, Any]:
         raise ValueError("a question must be application/json")
     try:
         found = json.loads(await request.body() or b"{}")
-    except json.JSONDecodeError as error:
-        raise ValueError(f"the question is no JSON: {error.msg}") from error
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"the question is no JSON: {error}") from error
     if not isinstance(found, dict):
         raise ValueError("the question must be an object of names and values")
     return found
@@ -146,7 +148,11 @@ def _export(library: Library, given: dict[str, str]) -> Response:
         raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in EXPORTS)}")
     with library.index(run) as index, tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
         path = Path(file.name)
-        EXPORTS[f".{kind}"](path, matching(index, read_filter(given)))
+        try:
+            EXPORTS[f".{kind}"](path, matching(index, read_filter(given)))
+        except BaseException:
+            path.unlink()
+            raise
     return FileResponse(
         path, filename=f"{run}-rollouts.{kind}", background=BackgroundTask(path.unlink, missing_ok=True)
     )

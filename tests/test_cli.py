@@ -63,6 +63,7 @@ def test_usage_errors_are_one_line_with_exit_status_two(capsys, arguments, messa
         (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 questions is longer"),
         (["--data", "{file}.csv"], None, "unknown kind of file '.csv'"),
         (["--sampling.max_tokens", "512"], None, "leaves no room for a question"),
+        (["--track", "tensorbord"], None, "unknown tracker 'tensorbord'; known are trackio, wandb, tensorboard"),
     ],
 )
 def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arguments, rows, message):

@@ -1,6 +1,9 @@
 """The run folder: what goes in comes out, and nothing is written over."""
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import Graded, rewarded
 
+ROOT = Path(__file__).parents[1]
 WEIGHTS = RewardWeights(1.0, 0.2)
 
 
@@ -55,3 +59,27 @@ def test_a_folder_in_use_is_not_opened_again_unless_the_run_goes_on(tmp_path):
 def test_versions_name_what_ran(tmp_path):
     found = store.versions()
     assert {"python", "torch", "transformers", "processor", "platform"} <= found.keys()
+
+
+def test_figures_of_tokens_go_to_their_completion(tmp_path):
+    store.open_run(tmp_path / "a", {}, {}, resuming=False)
+    store.append(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
+    first, second = store.read(tmp_path / "a", 0)
+    assert (first["entropy"], first["tokens"]) == (None, 2)
+    assert (second["entropy"], second["kl"], second["loss"]) == ([0.25], None, [-0.125])
+
+
+def test_a_run_that_is_being_trained_is_not_opened_by_a_second_process(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from reasoner import store\n"
+        "with store.held(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ValueError, match="is being trained by another process"), store.held(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with store.held(tmp_path):
+            pass

@@ -67,6 +67,10 @@ def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
         assert abs(sum(advantages)) < 1e-4
     assert all(len(row["token_ids"]) == len(row["logprobs"]) for row in rows)
     assert {row["policy_version"] for row in rows} == {1}
+    learnt = [row for row in rows if row["loss"] is not None]
+    assert sum(value for row in learnt for value in row["loss"]) == pytest.approx(lines[1]["loss"], abs=1e-5)
+    assert all(len(row["entropy"]) == len(row["kl"]) == len(row["token_ids"]) == row["tokens"] for row in learnt)
+    assert (folder / "tokenizer.json").is_file()
 
 
 def test_the_checkpoint_is_a_model_that_has_learnt_something(run):

@@ -24,7 +24,7 @@ export async function open(root, page) {
     return [{ name: "all cues at step 0", dashed: true, colour: "--muted", points: [{ x: 0, y }, { x: last.step, y }] }];
   }
   const kindLines = () => [{ name: "all cues", points: found.timeline.map((t) => ({ x: t.step, y: found.kinds.reduce((sum, kind) => sum + t.kinds[kind], 0) })) }, ...series("kinds", found.kinds).map((line) => ({ ...line, thin: true })), ...base()];
-  const labelLines = () => series("labels", ["self-correction", "aha"]);
+  const labelLines = () => [{ name: "all self-corrections", points: found.timeline.map((t) => ({ x: t.step, y: t.labels["self-correction"] + t.labels.aha })) }, ...series("labels", ["aha"]).map((line) => ({ ...line, name: "of them aha" }))];
 
   function draw() {
     const up = found.uplift.difference;
@@ -43,7 +43,7 @@ export async function open(root, page) {
     }
     const list = (counts, names) => names.map((name) => ({ name, value: counts[name] ?? 0 }));
     put(tables, card("What came of them", bars(list(found.totals.outcomes, Object.keys(found.outcomes)).map((item) => ({ ...item, title: found.outcomes[item.name], class: { correct: "up", harm: "down", switch: "down", missed: "down" }[item.name] })))),
-      card("Kinds of cues", bars(list(found.totals.kinds, found.kinds))),
+      card("Kinds of cues", bars(list(found.totals.kinds, found.kinds).map((item) => ({ ...item, name: item.name === "aha" ? "“aha”, “I see”" : item.name })))),
       card("Any words", el("div", { class: "bar-row" }, el("input", { value: search, "aria-label": "words", placeholder: 'wait, "aha moment", recheck*', data: { search: "" }, onchange: (event) => { search = event.target.value; page.set({ q: search }); count(); } }), wordCount), wordBox));
   }
   const tile = (name, value) => el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, number(value)));

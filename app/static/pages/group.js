@@ -8,6 +8,12 @@ const FORMULAS = {
   dr_grpo: ["reward − mean", (r, mean, std) => (std ? r - mean : 0)],
 };
 
+function thoughts(spans) {
+  const counts = new Map();
+  for (const span of spans) counts.set(span.label, (counts.get(span.label) ?? 0) + 1);
+  return el("span", { title: spans.map(about).join("\n") }, [...counts].map(([label, n]) => `${n} × ${label}`).join(", "));
+}
+
 export async function open(root, page) {
   const { run } = page.params;
   const at = () => ({ step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
@@ -29,7 +35,7 @@ export async function open(root, page) {
       card(null, el("p", { data: { formula: "" } },
         `${found.correct} of ${members.length} right · ${found.unique_answers} different answers${found.duplicates ? ` · ${found.duplicates} word-for-word repeats` : ""} · mean reward `, el("b", { data: { mean: String(found.mean) } }, number(found.mean, 3)), " · deviation ", el("b", { data: { std: String(found.std) } }, number(found.std, 3)), " · ",
         flat ? el("span", { class: "badge warn", data: { flat: "" } }, "all rewards equal: no gradient from this group")
-          : `sum of advantages ${number(members.reduce((sum, m) => sum + m.advantage, 0), 3)}`),
+          : `sum of advantages ${Math.abs(members.reduce((sum, m) => sum + m.advantage, 0)).toFixed(3)}`),
       el("p", { class: "muted" }, `advantage as trained (${found.algorithm ?? "unknown"}); beside it what the published formulas make of the same rewards: `,
         Object.entries(FORMULAS).map(([name, [text]]) => [el("b", {}, name), ` ${text}; `])),
       el("div", { class: "scroll" }, el("table", { class: "members" },
@@ -40,7 +46,7 @@ export async function open(root, page) {
           el("b", { class: m.advantage > 0 ? "up" : m.advantage < 0 ? "down" : "", data: { advantage: String(m.advantage) } }, signed(m.advantage, 3)),
           el("span", { class: "track both" }, el("i", { class: m.advantage >= 0 ? "up" : "down", style: { width: `${(50 * Math.abs(m.advantage)) / far}%`, [m.advantage >= 0 ? "left" : "right"]: "50%" } })),
           ...Object.values(FORMULAS).map(([, of]) => signed(of(m.reward, found.mean, found.std), 3)), number(m.tokens),
-          m.spans.filter((s) => s.label !== "cue").map(about).join("; ") || (m.spans.length ? `${m.spans.length} cue${m.spans.length > 1 ? "s" : ""}` : "")].map((cell) => el("td", {}, cell)))))))),
+          thoughts(m.spans)].map((cell) => el("td", {}, cell)))))))),
       el("div", { class: "columns", data: { columns: "" } }, members.map((m, i) => el("article", { class: `card ${i === index ? "now" : ""}`, data: { column: m.name } },
         el("div", { class: "bar-row" }, el("b", {}, m.name), verdict(m.verdict), el("span", { class: m.advantage > 0 ? "up" : "down" }, signed(m.advantage))),
         marked(m.completion, marksOf(m.spans))))),
