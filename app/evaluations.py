@@ -18,7 +18,7 @@ _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
     "right": lambda p: p["winner"] == "right",
     "confident and wrong": lambda p: p["winner"] == "wrong" and p["share"] > 0.5,
-    "right in the minority": lambda p: p["winner"] != "right" and p["right"] > 0,
+    "right in the minority": lambda p: 0 < p["right"] < p["classes"][0]["votes"],
     "tied": lambda p: p["tied"],
     "never right": lambda p: p["right"] == 0,
 }

@@ -12,6 +12,7 @@ from app.library import Library, is_live, read_json
 from app.rollouts import verdict_counts
 from reasoner.journal import METRICS, read_evals, read_metrics
 
+_MOST_STEPS = 4_000  # of the curves at once; of a longer run every second step, or every third, ...
 _SPARK = 60  # points of a sparkline
 _FRESH = 120.0  # seconds without a change after which a run that nobody holds has stopped
 
@@ -84,12 +85,17 @@ def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
         "row": _row(run_dir),
         "settings": read_json(run_dir / "config.json"),
         "meanings": METRICS,
-        "metrics": [line for line in metrics if line["step"] >= since],
+        "metrics": _thinned([line for line in metrics if line["step"] >= since]),
         "looks": [_look(look) for look in looks if look["step"] >= since],
-        "steps": steps,
+        "steps": _thinned(steps),
         "verdicts": verdict_counts(steps),
         "alarms": _alarms(metrics[-1]) if metrics else [],
     }
+
+
+def _thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The last one is always among them."""
+    return lines[:: -max(1, -(-len(lines) // _MOST_STEPS))][::-1]
 
 
 def _look(look: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from reasoner.atomic import replacing
 from reasoner.evals.table import aligned
 from reasoner.index import FIELDS, Filter, Found, RolloutIndex, match, read_filter
 from reasoner.runs import find_run
@@ -68,10 +69,8 @@ def export_rollouts(args: argparse.Namespace) -> None:
     """All rollouts that match, into a .jsonl, .parquet or .md file."""
     if args.file.suffix not in EXPORTS:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
-    with _Open(args) as index:
-        beside = args.file.with_name(args.file.name + ".partial")
+    with _Open(args) as index, replacing(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
-    beside.replace(args.file)
     print(f"{number:,} rollouts: {args.file}")
 
 

@@ -17,6 +17,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from reasoner.atomic import write_text
 from reasoner.terminal import clock, sparkline, visible
 
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
@@ -80,9 +81,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def _rewrite(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The file with these lines alone; it is whole or as it was."""
-    beside = path.with_name(path.name + ".partial")
-    beside.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    beside.replace(path)
+    write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
     return lines
 
 

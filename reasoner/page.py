@@ -64,6 +64,9 @@ Section = tuple[str, list[Block]]
 
 def write_report(run_dir: Path) -> list[Path]:
     """Write report.html, report.md and report.png into the run's folder. ValueError for a run without a step."""
+    config = run_dir / "config.json"
+    if config.is_file() and "imported" in json.loads(config.read_text("utf-8"))["config"]:
+        raise ValueError(f"{run_dir} was imported: there is no training to report on; look at it with `reasoner app`")
     picture = draw(run_dir, run_dir / "report.png")
     title, sections = f"Run {run_dir.name}", contents(run_dir, picture)
     page, text = run_dir / "report.html", run_dir / "report.md"

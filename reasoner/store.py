@@ -27,6 +27,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from reasoner.atomic import replacing, write_text
 from reasoner.types import Group
 
 SCHEMA = pa.schema(
@@ -131,10 +132,7 @@ def _processor() -> str:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Written beside and renamed: the file is whole or as it was."""
-    beside = path.with_name(path.name + ".partial")
-    beside.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n")
-    beside.replace(path)
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def shard(run_dir: Path, step: int) -> Path:
@@ -195,15 +193,8 @@ def append(
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Rows of SCHEMA; a column that a row leaves out is null."""
-    beside = path.with_name(path.name + ".partial")
-    with beside.open("wb") as file:
-        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    os.fsync(folder)
-    os.close(folder)
+    with replacing(path) as beside:
+        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), beside, compression="zstd")
 
 
 def read(run_dir: Path, step: int) -> list[dict[str, object]]:

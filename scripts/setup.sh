@@ -38,6 +38,16 @@ fi
 if ! .venv/bin/python -c 'import torchvision' >/dev/null 2>&1; then
   pip uninstall -q -y torchvision torchaudio torchcodec >/dev/null 2>&1 || true
 fi
+# The tests of the dashboard want a browser. Without one they are skipped, and nothing else needs it.
+if ! command -v chromium >/dev/null 2>&1 && ! command -v google-chrome >/dev/null 2>&1; then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    say "installing chromium for the tests of the dashboard"
+    { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 ||
+      say "chromium could not be installed: the page tests will be skipped"
+  else
+    say "no chromium: the page tests will be skipped (install it, or google-chrome)"
+  fi
+fi
 say "checking the installation"
 .venv/bin/python -c "import torch, transformers${engine:+, vllm}"
 echo "$wanted" > "$stamp"

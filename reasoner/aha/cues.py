@@ -11,26 +11,38 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# A clause begins: at the start, after a stop, a colon or a dash, with small words in front.
+# A clause begins: at the start, after the last of some stops or a comma, with marks and small words in front. The
+# repeats are bounded and never taken back (the plus): the text may be 200,000 line ends.
+_STOP = r"[.!?:;\n…>(–—]"
 _OPENS = (
-    r"(?:^|(?<=[.!?:;\n…>])|(?<=[,–—-] )|(?<=\.\.\.))[\s\"'*_(]*"
-    r"(?:(?:but|and|oh|ah|hmm+|okay|ok|well|so|now|no|actually|then)[,.!\s]+){0,3}"
+    rf"(?:^|(?<={_STOP})(?!{_STOP})|(?<=[,-] ))[\W_]{{0,12}}+"
+    r"(?:(?:but|and|oh|ah|hmm+|okay|ok|well|so|now|no|actually|then)[,.!\s]{1,4}+){0,3}"
 )
-_GO = r"(?:let(?:'s|’s| me| us)|I(?:'ll| will| should| need to| must| want to| have to)|we (?:should|need to|must))"
+_GO = r"(?:let(?:'s| me| us)|I(?:'ll| will| should| need to| must| want to| have to)|we (?:should|need to|must))"
 _LOOK_AGAIN = (
-    r"(?:start over|backtrack|redo|restart|retry|rethink|try again|reconsider|revisit"
-    r"|re-?evaluate|re-?examine|re-?assess|re-?analy[sz]e|go back (?:to|and|over))"
+    r"(?:start over|backtrack|redo|restart|retry|rethink|try again|think again|reconsider|revisit"
+    r"|re-?evaluate|re-?examine|re-?assess|re-?analy[sz]e|go over (?:the steps|my|this|it)"
+    r"|go back (?:and|over|to (?:step|my|our|where|the (?:start|beginning|problem|question|original|first|previous))))"
 )
+_WRONG = r" (?:not (?:right|correct|possible(?=\s*[.!?]))|wrong|incorrect|a mistake|an error)\b(?! to\b)"
 
 # In order of strength: of cues that stand together the first kind names the span.
 LEXICON: dict[str, tuple[str, ...]] = {
-    "aha": (r"\baha\b(?! (?-i:[A-Z]))", r"\beureka\b", r"\bnow I (?:see|get it|understand)\b"),
+    "aha": (
+        r"\baha\b(?! (?-i:[A-Z]))",
+        r"\beureka\b",
+        r"\bnow I (?:get it|understand|see(?=\s*[,.:;!…–—-]|\s*$| (?:that|why|how|what|where|it|my)\b))\b",
+    ),
     "error": (
         r"\bI(?:'ve| have)?(?: must have| may have| might have)? ?(?:made|make|see|found|spot(?:ted)?)"
-        r" (?:(?:a|an|my|the|another|some) )?(?:\w+ )?(?:mistakes?|errors?)\b",
+        r" (?:(?:a|an|my|the|another|some) )?(?:\w{1,20} )?(?:mistakes?|errors?)\b",
         r"\bmy mistake\b",
+        r"\bthere(?:'s| is| was| must be) (?:a|an|some) (?:mistake|error) (?:in my|here|above|somewhere)\b",
         r"\bI (?:was wrong|mis(?:read|calculated|counted|understood|remembered|took|applied))\b",
-        r"\b(?:that|this|it)(?:'s|’s| is| was) (?:not (?:right|correct|possible)|wrong|incorrect|a mistake|an error)\b",
+        # not "the chance that it is wrong", nor "each answer that is wrong"
+        r"(?<!that )(?<!if )(?<!when )(?<!whether )\b(?:that's|(?:this|it)(?:'s| is| was))" + _WRONG,
+        rf"(?:{_OPENS}|\bI think )that (?:is|was){_WRONG}",
+        r"\b(?:that|this|it) (?:isn't|wasn't) (?:right|correct)\b",
         _OPENS + r"(?:oops|whoops|scratch that)\b",
     ),
     "backtrack": (
@@ -38,13 +50,13 @@ LEXICON: dict[str, tuple[str, ...]] = {
         _OPENS + rf"(?:{_LOOK_AGAIN}|on second thou?ght)\b",
     ),
     "doubt": (
-        _OPENS
-        + r"wait\b(?=\s*[,.!?…–—-]|\s+(?:a (?:minute|second|moment|sec)\b|no\b|that\b|let\b|I\b|is\b|this\b|but\b"
-        r"|what\b|actually\b|maybe\b|it\b|there\b|did\b|if\b|wait\b)|\s*$)",
-        _OPENS + r"(?:hold on|hang on|hmm+|not so fast)\b",
-        r"\bsomething(?:'s|’s| is| seems| must be) (?:off|wrong|not right|amiss)\b",
-        r"\b(?:that|this|it) (?:can't|can’t|cannot|couldn't|couldn’t) be(?: right| correct)?\s*[.!?,;]",
-        r"\b(?:that|this|it) (?:does not|doesn't|doesn’t) (?:seem|look|sound|make|add up)(?: \w+)?\b",
+        _OPENS + r"wait\b(?=[\s\"'*_]*+(?:[,.!?…–—-]|$)|\s+(?:a (?:minute|second|moment|sec)|no|that|let|I|is|this|but"
+        r"|what|actually|maybe|it|there|did|if|wait)\b)",
+        _OPENS + r"(?:hold on(?! to\b)|hang on(?! to\b)|hmm+|not so fast)\b",
+        r"\bsomething(?:'s| is| seems| must be) (?:off|wrong|not right|amiss)\b",
+        r"\b(?:that|this|it) (?:can't|cannot|couldn't) be(?: right| correct)?\s*[.!?,;]",
+        r"\b(?:that|this|it) (?:does not|doesn't) (?:make (?:any )?sense|add up(?! to\b)"
+        r"|(?:seem|look|sound) (?:right|correct|possible|plausible|reasonable))\b",
         r"\b(?:am I|did I) (?:sure|right|missing|miss|forget|mis\w+)\b",
     ),
     "verify": (
@@ -64,7 +76,7 @@ _PATTERNS = {kind: re.compile("|".join(found), re.IGNORECASE) for kind, found in
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _APART = 120  # characters within which cues are one span
 _COPIED = 8  # words that stand in the question as well
-_LOOP = 40  # characters: a cue followed by the same ones as an earlier cue says nothing new
+_LOOP = 60  # characters: a cue that goes on as an earlier one did (at the end: came up as one did) says nothing new
 _MOST = 200  # cues looked at
 
 
@@ -82,7 +94,7 @@ def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) ->
 
     Left out: code, words copied from the question, and the repeats of a loop.
     """
-    text = _CODE.sub(lambda code: " " * len(code[0]), text)
+    text = _CODE.sub(lambda code: "\n" * len(code[0]), text.replace("’", "'"))
     singles = sorted(
         (
             Cue(_first_letter(text, match.start()), match.end(), kind)
@@ -92,13 +104,14 @@ def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) ->
         key=lambda cue: (cue.start, cue.end),
     )[:_MOST]
     asked = f" {' '.join(_words(question))} "
-    seen: set[str] = set()
+    seen: set[tuple[str, str]] = set()
     spans: list[Cue] = []
     for cue in singles:
-        following = " ".join(text[cue.start : cue.end + _LOOP].split())
-        if (following in seen and len(following) > _LOOP) or _is_copied(text, cue, asked):
+        onwards, up_to = text[cue.start : cue.start + _LOOP], text[max(0, cue.end - _LOOP) : cue.end]
+        is_repeat = (cue.kind, onwards if len(onwards) == _LOOP else up_to) in seen
+        seen |= {(cue.kind, onwards), (cue.kind, up_to)}
+        if is_repeat or _is_copied(text, cue, asked):
             continue
-        seen.add(following)
         last = spans[-1] if spans else None
         if last and cue.start - last.end <= _APART and not any(last.end <= place <= cue.start for place in keeps_apart):
             kind = min(last.kind, cue.kind, key=list(LEXICON).index)
@@ -115,7 +128,7 @@ def _first_letter(text: str, start: int) -> int:
 
 
 def _is_copied(text: str, cue: Cue, asked: str) -> bool:
-    """The cue stands in words of the question: eight in a row, or as many as the text has around it."""
+    """The cue's first word stands among eight in a row that the question has as well."""
     before, after = _words(text[max(0, cue.start - 80) : cue.start]), _words(text[cue.start : cue.end + 80])
     words = before[-_COPIED + 1 :] + after[:_COPIED]
     windows = (words[i : i + _COPIED] for i in range(len(words) - _COPIED + 1))

@@ -34,17 +34,26 @@ OUTCOMES = {
 }
 LABELS = ("cue", "self-correction", "aha")
 _MOST_CANDIDATES = 24
-_LONGEST = 200  # characters of a candidate answer
+_LONGEST = 200  # characters of a candidate answer; half of a longer one would be misread
 _MOST_RIGHT = 0.5  # of the others in the group, for an aha
 _FEWEST_OTHERS = 2
 
+# What follows "the answer is". "The answer is correct" states none, and the half of "3 + 4" would be misread.
+_VALUE = (
+    r"\$[^$\n]{1,80}\$(?!\d)|\\[(\[][^$]{1,80}?\\[)\]]"  # maths between its signs
+    r"|[(\[][^()\[\]\n]{1,40},[^()\[\]\n]{1,40}[)\]]"  # a pair, an interval
+    r"|\(?(?-i:[A-E])\)?"  # a choice
+    r"|(?=[^\s<]{0,40}?(?:\d|\\[a-z]))[^\s;]{1,80}?"  # a word with a digit or a command of LaTeX in it
+)
 _STATED = re.compile(
-    r"\b(?:the )?(?:final |correct )?answer(?: is|:| should be| must be)\s*:?\s*(?P<stated>\$?[^\n;]{1,80}?)"
-    r"(?=[.;,]?\s|[.;,]?$|</)"
+    rf"\banswer(?: is|:| should be| must be)[\s:*]{{0,8}}+(?P<stated>{_VALUE})"
+    r"(?=[.,;:!?*]{0,4}(?:\s|$)|</)(?! ?(?:[-+*/=×·÷^] ?[\d(\\]|\\[a-z]))"
     r"|<answer>(?P<block>[^<]{1,200})</answer>",
     re.IGNORECASE,
 )
-_ACCEPTS = re.compile(r"\b(?:good|ok|okay|correct|right|matches|works|checks out|confirmed)\b", re.IGNORECASE)
+_ACCEPTS = re.compile(
+    r"(?<!not )(?<!n't )\b(?:good|ok|okay|correct|right|matches|works|checks out|confirmed)\b", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,18 +105,18 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
         before = [item for item in answers if item[1] <= cue.start]
         after = [item for item in answers if item[0] >= cue.start]
         pair = (stated(reversed(before)), stated(after)) if before and after else (None, None)
-        return _outcome_of(cue, [pair, *_claim_pairs(cue, end, thought, claims)])
+        return _outcome_of(cue, [pair, *_claim_pairs(cue, end, thought, claims)], rule)
 
     return [judged(cue, end) for cue, end in zip(found, ends, strict=True)]
 
 
-def _outcome_of(cue: Cue, pairs: Iterable[tuple[Stated | None, Stated | None]]) -> Span:
+def _outcome_of(cue: Cue, pairs: Iterable[tuple[Stated | None, Stated | None]], rule: str) -> Span:
     """The first change among the pairs of (before, after), else that nothing changed, else that nothing is known."""
     span = Span(cue.start, cue.end, cue.kind, "open", "cue")
     for before, after in pairs:
         if before is None or after is None:
             continue
-        outcome = _outcome(before, after)
+        outcome = _outcome(before, after, rule)
         if outcome != "confirm" or span.outcome == "open":
             label = "self-correction" if outcome == "correct" else "cue"
             span = replace(span, outcome=outcome, label=label, before=before.value, after=after.value)
@@ -116,12 +125,13 @@ def _outcome_of(cue: Cue, pairs: Iterable[tuple[Stated | None, Stated | None]]) 
     return span
 
 
-def _outcome(before: Stated, after: Stated) -> str:
+def _outcome(before: Stated, after: Stated, rule: str) -> str:
     if before.is_right:
         return "confirm" if after.is_right else "harm"
     if after.is_right:
         return "correct"
-    return "missed" if before.value == after.value else "switch"
+    is_same = before.value == after.value or judge(after.value, before.value, rule)
+    return "missed" if is_same else "switch"
 
 
 def _claim_pairs(cue: Cue, end: int, text: str, claims: Sequence[Stated]) -> list[tuple[Stated, Stated]]:
@@ -144,18 +154,20 @@ def _candidates(completion: str) -> list[Candidate]:
         group = "stated" if match["stated"] is not None else "block"
         if "\\boxed" not in match[group]:
             found.append((match.start(group), match.end(group), match[group]))
-    stripped = ((start, end, text.strip().strip("*$ ")[:_LONGEST]) for start, end, text in sorted(found))
-    return [item for item in stripped if item[2]][-_MOST_CANDIDATES:]
+    stripped = ((start, end, text.strip().strip("*$ ")) for start, end, text in sorted(found))
+    return [item for item in stripped if 0 < len(item[2]) <= _LONGEST][-_MOST_CANDIDATES:]
 
 
 @lru_cache(maxsize=20_000)
 def judge(answer: str, gold: str, rule: str) -> bool | None:
     """As the reward judges it; None for what it cannot judge, a gold answer that is none included."""
+    if not gold.strip():
+        return None
     try:
         found = grade(answer, gold, rule)
     except ValueError:
         return None
-    return None if found.verdict in ("unparsable", "refused", "timed_out", "crashed") else bool(found)
+    return bool(found) if found.verdict in ("correct", "wrong") else None
 
 
 # ------------------------------------------------------------------------------------------------ in a group

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from data import Problem
 from data.registry import fingerprint
+from reasoner.atomic import replacing, write_text
 from reasoner.evals.evaluation import Evaluation
 from reasoner.evals.table import Sets
 from reasoner.store import write_json
@@ -77,10 +78,10 @@ def write(folder: Path, about: About, sets: Sets, table: str) -> None:
     write_json(folder / "results.json", results(about, sets))
     for spec, ways in sets.items():
         name = task_name(spec)
-        _write_text(folder / f"samples_{name}.jsonl", "".join(_line(row) for row in sample_rows(about, spec, ways)))
+        write_text(folder / f"samples_{name}.jsonl", "".join(_line(row) for row in sample_rows(about, spec, ways)))
         _write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(_details(spec, ways))))
     _write_table(folder / "samples.parquet", pa.Table.from_pylist(list(_flat(sets)), FLAT))
-    _write_text(folder / "table.txt", table + "\n")
+    write_text(folder / "table.txt", table + "\n")
 
 
 def read_about(folder: Path) -> dict[str, Any]:
@@ -233,13 +234,6 @@ def _sha(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _write_text(path: Path, text: str) -> None:
-    beside = path.with_name(path.name + ".partial")
-    beside.write_text(text, "utf-8")
-    beside.replace(path)
-
-
 def _write_table(path: Path, rows: pa.Table) -> None:
-    beside = path.with_name(path.name + ".partial")
-    pq.write_table(rows, beside, compression="zstd")
-    beside.replace(path)
+    with replacing(path) as beside:
+        pq.write_table(rows, beside, compression="zstd")

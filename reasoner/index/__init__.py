@@ -96,6 +96,7 @@ class RolloutIndex:
         if where == ALL and order == "step" and offset:
             after, offset = self._skipped(offset)
         clause, values = sql(where)
+        after = max(after, (where.first_step or 0) * ROWS - 1)  # of two lower bounds SQLite walks from the first
         rows = self._db.execute(
             "SELECT * FROM rollouts WHERE id IN "
             f"(SELECT id FROM rollouts WHERE id > ? AND {clause} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?) "

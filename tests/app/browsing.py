@@ -39,7 +39,9 @@ NASTY = (
 def served(runs: Path, evals: Path) -> Iterator[str]:
     """The address of `reasoner app` over the folders."""
     command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1"})
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
+    )
     try:
         assert process.stderr is not None
         for line in process.stderr:
@@ -67,6 +69,7 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
         "eval.samples": 4,
         "sampling.max_tokens": 160,
         "seed": seed,
+        "threads": 1,
         "run.dir": runs,
         "run.name": name,
     }

@@ -1,0 +1,250 @@
+"""Small runs and evaluations for the dashboard to look at: drawn from a seed, or worked out by hand."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from app.library import Library
+from app.queries import answer
+from data import Problem
+from reasoner import store
+from reasoner.aha.evidence import Member, labelled, spans
+from reasoner.aha.study import study
+from reasoner.evals import files
+from reasoner.evals.evaluation import Ks, evaluate
+from reasoner.imports import import_run
+from reasoner.index import RolloutIndex
+from reasoner.prompts import template
+from reasoner.types import Completion, Group, Prompt, Sampling
+from tests.scripted import Scripted, answering, prompt
+from verifiers import RewardWeights, Score, Verdict, VerifierPool
+from verifiers.rewards import Graded, rewarded
+
+Rows = list[dict[str, Any]]
+STEPS = 8
+RETURNS = [0, 4, 1, 3, 3, 2, 4, 0]  # right answers to the problem that every step asks
+LEARNT = [{"from": 0, "to": 1}, {"from": 2, "to": 3}, {"from": 5, "to": 6}]
+FORGOTTEN = [{"from": 1, "to": 2}, {"from": 4, "to": 5}, {"from": 6, "to": 7}]
+FAMILIES = [("sums", 1), ("sums", 2), ("words", 1), ("words", None), (None, None), ("sums", 1), (None, 3)]
+PROBLEMS = [
+    Problem(f"made/{n}", f"What is {n} + {n}?", str(2 * n), "made", "train", level, family)
+    for n, (family, level) in enumerate(FAMILIES)
+]
+NEVER_SOLVED = PROBLEMS[6].id
+FAILURES = [Verdict.WRONG, Verdict.WRONG, Verdict.MALFORMED, Verdict.NO_ANSWER, Verdict.UNPARSABLE, Verdict.TIMED_OUT]
+PHRASES = [
+    "The sum is found. ",
+    "Wait, let me check that again. ",
+    "I see: so it is. ",
+    "Hmm, that is not right. ",
+    "Recheck it; checking helps. ",
+    "Café waiters wait. ",
+    "<script>alert(1)</script> ",
+]
+
+# --------------------------------------------------------------------------------------------------- runs
+
+
+def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
+    """What asks the dashboard over the folder, as a fixture yields it."""
+    library = Library(folder / "runs", folder / "evals")
+    yield lambda query, **given: answer(library, query, given)
+    library.close()
+
+
+def open_run(run: Path, *, steps: int) -> None:
+    store.open_run(run, {"model": "base", "algo.name": "grpo", "steps": steps, "seed": 0}, {}, resuming=False)
+
+
+def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, indexed: bool = True) -> Path:
+    """A run of so many steps of which some are written: three groups of four each, metrics, looks."""
+    open_run(run, steps=steps)
+    for step in range(written):
+        write_step(run, step, seed=seed)
+    if indexed:
+        index = RolloutIndex(run)
+        index.refresh()
+        study(index)
+        index.close()
+    return run
+
+
+def write_step(run: Path, step: int, *, seed: int = 0) -> None:
+    draw = random.Random(1000 * seed + step)
+    asked = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # some of them twice
+    groups = [
+        _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
+        for number, problem in enumerate(asked)
+    ]
+    rewards = [[score.reward for score in group.scores] for group in groups]
+    rows = store.append(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
+    line = {
+        "step": step,
+        "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
+        "reward/mean": sum(map(sum, rewards)) / len(rows),
+        "entropy": 0.5 / (1 + step),
+        "time/step": 2.0 + step,
+        "completions/clipped_ratio": 0.4,
+    }
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    if step % 4 == 0:
+        sampled = {"problems": 3, "metrics": {"pass@1": {"value": 0.1 * step, "low": 0.0, "high": 1.0}}}
+        greedy = {"problems": 3, "metrics": {"pass@1": {"value": 0.2}}}
+        with (run / "evals.jsonl").open("a") as file:
+            file.write(json.dumps({"step": step, "sampled": sampled, "greedy": greedy}) + "\n")
+
+
+def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Group:
+    """Four completions, so many of them right (else by chance); every third group has equal rewards."""
+    is_flat = right is None and draw.random() < 0.35
+    if right is None:
+        right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if is_flat else draw.randint(0, 4)
+    order = draw.sample(range(4), 4)
+    drawn = [_completion(draw, problem, is_right=place < right) for place in order]
+    scores = [
+        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in drawn
+    ]
+    if is_flat:
+        scores = [replace(score, reward=scores[0].reward) for score in scores]
+    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in drawn), tuple(scores))
+
+
+def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tuple[Completion, Score]:
+    verdict = Verdict.CORRECT if is_right else draw.choice(FAILURES)
+    answer = problem.answer if is_right else draw.choice(["1", "17", "23"])
+    stated = draw.choice(["", f"So the answer is {draw.choice(['99', problem.answer])}. "])
+    thought = stated + "".join(draw.sample(PHRASES, draw.randint(0, 4)))
+    text = f"<think>{thought}</think> <answer>{answer}</answer>"
+    score = Score(
+        0.0,
+        {},
+        verdict,
+        None if verdict is Verdict.NO_ANSWER else answer,
+        "rational",
+        format_ok=verdict not in (Verdict.NO_ANSWER, Verdict.MALFORMED),
+    )
+    size = len(text.split()) + 1
+    completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
+    return completion, rewarded(Graded(text, problem, score), RewardWeights())
+
+
+def write_library(folder: Path) -> Path:
+    """Runs: whole, other (both finished), stopped (half way), damaged, empty (no rollouts), theirs (imported)."""
+    runs = folder / "runs"
+    write_run(runs / "whole", steps=STEPS)
+    write_run(runs / "other", steps=STEPS, seed=1)
+    write_run(runs / "stopped", steps=2 * STEPS, written=3, seed=2)
+    (runs / "damaged").mkdir()
+    (runs / "damaged" / "config.json").write_text('{"config": {"mod')
+    open_run(runs / "empty", steps=10)
+    (runs / "empty" / "rollouts").rmdir()
+    dump = folder / "dump"
+    dump.mkdir()
+    for step in (3, 4):
+        lines = [
+            {"input": f"q{n // 2}", "output": f"said {n}", "score": float(n % 2), "gts": "1", "step": step}
+            for n in range(4)
+        ]
+        (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    import_run("verl", dump, runs / "theirs")
+    return folder
+
+
+def rows_of(run: Path) -> Rows:
+    """What the shards say, in order; each with its name."""
+    steps = sorted(int(path.stem.removeprefix("step-")) for path in (run / "rollouts").glob("step-*.parquet"))
+    rows = [row for step in steps for row in store.read(run, step)]
+    return [row | {"name": f"{row['step']}.{row['group']}.{row['sample']}"} for row in rows]
+
+
+def grouped(rows: Rows, *names: str) -> dict[Any, Rows]:
+    """Rows that follow each other, by the values of these columns."""
+    found = groupby(rows, key=itemgetter(*names))
+    return {key: list(own) for key, own in found}
+
+
+def num_right(rows: Rows) -> int:
+    return sum(row["verdict"] == "correct" for row in rows)
+
+
+def labels_of(rows: Rows) -> dict[str, list[str]]:
+    """The labels of each rollout's second thoughts by its name, found group by group without the index."""
+    found = {}
+    for own in grouped(rows, "step", "group").values():
+        members = [
+            Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
+            for r in own
+        ]
+        found |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
+    return found
+
+
+# What is looked for, and whether a completion's words in lower case have it.
+TEXTS = {
+    "wait": lambda words: "wait" in words,
+    "wait*": lambda words: any(word.startswith("wait") for word in words),
+    '"let me check"': lambda words: any(words[i : i + 3] == ["let", "me", "check"] for i in range(len(words))),
+    "sum -wait": lambda words: "sum" in words and "wait" not in words,
+    "check* recheck": lambda words: any(word.startswith("check") for word in words) and "recheck" in words,
+    "cafe": lambda words: "café" in words,
+    "<script>": lambda words: "script" in words,
+    "unicorn": lambda words: False,
+}
+
+
+# --------------------------------------------------------------------------------------------- evaluations
+
+SPEC, OTHER_SPEC = "generated:heldout", "other:set"
+N = 6
+PROMPTS = [
+    prompt("unanimous", "4", subject="sums", level=1),
+    prompt("spelt", "1/2", subject="sums", level=2),
+    prompt("confident", "7", subject="words", level=1),
+    prompt("tied", "8", subject="words", level=2),
+    prompt("silent", "9"),
+    prompt("two-wrong", "5"),
+]
+NOTHING = "I do not know"
+SCRIPT = {
+    "unanimous": [answering(4)] * N,
+    "spelt": [answering(text) for text in ("0.5", "1/2", "\\frac{1}{2}", "3", "3", "2")],
+    "confident": [answering(text) for text in ("3/4", "0.75", "3/4", "0.75", "7")] + [NOTHING],
+    "tied": [answering(text) for text in ("8", "1", "8", "1")] + [NOTHING] * 2,
+    "silent": [NOTHING] * N,
+    "two-wrong": [answering(text) for text in ("1", "1", "2", "2", "5")] + [NOTHING],
+}
+WORSE = SCRIPT | {
+    "unanimous": [answering(3)] * 4 + [answering(4)] * 2,
+    "silent": [answering(9)] * 4 + [NOTHING] * 2,
+}
+
+
+def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(SPEC,), has_votes: bool = True) -> Path:
+    """Six sampled answers and a greedy one to each of six problems, as `reasoner eval` keeps them."""
+    ks = Ks(pass_at=(2, 4), cons_at=(2, 3) if has_votes else ())
+    sets = {}
+    for spec in specs:
+        common = {"seed": 0, "label": spec}
+        sampled = evaluate(lambda: Scripted(script), pool, PROMPTS, Sampling(N), ks=ks, **common)
+        greedy = evaluate(lambda: Scripted(script), pool, PROMPTS, Sampling(1, 0.0), **common)
+        sets[spec] = {"sampled": sampled, "greedy": greedy}
+    about = {
+        "model": "org/name",
+        "engine": "scripted",
+        "sampling": {"sampled": {"temperature": 1.0}},
+        "samples": N,
+        "seed": 0,
+        "data": {spec: files.about_data([p.problem for p in PROMPTS]) for spec in specs},
+        "grader": "abc",
+        "prompt": {"style": "r1-zero", **asdict(template("r1-zero"))},
+    }
+    files.write(folder, about, sets, "the table")
+    return folder
