@@ -17,8 +17,8 @@ export function smoothed(points, weight) {
   });
 }
 
-function ticks(low, high, count) {
-  const raw = (high - low) / Math.max(1, count);
+function ticks(low, high, count, least = 0) {
+  const raw = Math.max(least, (high - low) / Math.max(1, count));
   const unit = 10 ** Math.floor(Math.log10(raw || 1));
   const step = [1, 2, 5, 10].find((m) => m * unit >= raw) * unit || 1;
   const found = [];
@@ -75,7 +75,7 @@ export function chart({ title, lines, format = number, unit = "", height = 210, 
       c.fillText(format(now.log ? 10 ** t : t), PAD.left - 5, y);
     }
     c.textAlign = "center"; c.textBaseline = "top";
-    for (const t of ticks(r.x0, r.x1, Math.min(8, width / 80))) c.fillText(number(t), X(t), height - PAD.bottom + 6);
+    for (const t of ticks(r.x0, r.x1, Math.min(8, width / 80), now.xname === "step" || now.xname === "k" ? 1 : 0)) c.fillText(number(t), X(t), height - PAD.bottom + 6);
     c.save(); c.beginPath(); c.rect(PAD.left, 0, width - PAD.left - PAD.right, height - PAD.bottom + 1); c.clip();
     now.lines.forEach((line, i) => {
       const colour = style(line.colour ?? COLOURS[i % COLOURS.length]);

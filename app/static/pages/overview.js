@@ -62,6 +62,8 @@ export async function open(root, page) {
       if (charts.has(key)) charts.get(key).update(data);
       else { charts.set(key, chart({ title, height: 110, onpick: pick, format: SHARES.has(key) ? (v) => percent(v, 0) : number, ...data })); health.append(charts.get(key)); }
     }
+    const growing = ["live", "starting"].includes(found.row.status);  // elsewhere an empty chart will stay empty
+    for (const drawn of charts.values()) drawn.hidden = !growing && !drawn.querySelector(".key");
     const m = found.metrics[found.metrics.length - 1] ?? {}, first = found.metrics[0] ?? {};
     const look = found.looks[found.looks.length - 1];
     const tile = (name, value, note) => el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, value), el("small", {}, note ?? ""));
