@@ -133,9 +133,7 @@ class RolloutIndex:
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
         """Put whole rows into tables, all or none; rows with the same key are written over."""
         with _transaction(self._db):
-            for table, values in rows.items():
-                places = ", ".join("?" * len(values[0])) if values else ""
-                self._db.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({places})", values)
+            self._insert(rows)
 
     def name(self, number: int) -> str:
         """STEP.GROUP.SAMPLE of an id."""
@@ -237,11 +235,14 @@ class RolloutIndex:
         tables, fault = ({}, found) if isinstance(found, str) else (vars(found), None)
         num = len(tables.get("rollouts", ()))
         self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, num, fault])
-        for name, rows in tables.items():
-            into = "words (rowid, completion)" if name == "words" else name
-            places = ", ".join("?" * len(rows[0])) if rows else ""
-            self._db.executemany(f"INSERT INTO {into} VALUES ({places})", rows)
+        self._insert(tables)
         return num
+
+    def _insert(self, tables: Mapping[str, Sequence[Sequence[object]]]) -> None:
+        for name, rows in tables.items():
+            if rows:
+                into = "words (rowid, completion)" if name == "words" else name
+                self._db.executemany(f"INSERT OR REPLACE INTO {into} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
 def place(run_dir: Path) -> Path:
