@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,8 @@ class Players:
             player = self._idle.pop(key, None)
             while len(self._idle) + self._busy > _MOST_MODELS and self._idle:
                 self._idle.pop(next(iter(self._idle))).close()
-        return self._events(key, player, asked)
+        events = self._events(key, player, asked)
+        return chain([next(events)], events)  # begun, so that whoever drops it ends it
 
     def _events(self, key: tuple[str, str], player: _Player | None, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
         texts: dict[int, str] = {}

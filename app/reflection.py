@@ -8,8 +8,8 @@ from typing import Any
 from app.library import Library
 from reasoner.aha import study
 from reasoner.aha.cues import LEXICON
-from reasoner.aha.evidence import LABELS, OUTCOMES
-from reasoner.filters import ROWS, match
+from reasoner.aha.evidence import OUTCOMES
+from reasoner.filters import LABELS, ROWS, match
 from reasoner.index import RolloutIndex
 
 _EXCERPT = 420  # characters around a span

@@ -137,11 +137,8 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
-    try:
-        for event in events:
-            yield json.dumps(finite(event)) + "\n"
-    finally:
-        events.close()  # type: ignore[attr-defined]
+    for event in events:
+        yield json.dumps(finite(event)) + "\n"
 
 
 def _export(library: Library, given: dict[str, str]) -> Response:

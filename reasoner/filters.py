@@ -41,6 +41,7 @@ class Filter:
 
 
 ALL = Filter()
+LABELS = ("cue", "self-correction", "aha")  # of second thoughts: the rungs of reasoner.aha.evidence
 FIELDS = {
     "step": "a step, or LOW:HIGH",
     "problem": "the id of a problem",
@@ -70,7 +71,7 @@ def read_filter(given: Mapping[str, str | None]) -> Filter:
     return Filter(
         first_step=first_step,
         last_step=last_step,
-        level=_bounds("level", wanted, int)[0],
+        level=_whole("level", wanted),
         correct=_yes("correct", wanted),
         least_reward=least_reward,
         most_reward=most_reward,
@@ -80,7 +81,7 @@ def read_filter(given: Mapping[str, str | None]) -> Filter:
         subject=wanted.get("subject"),
         verdict=wanted.get("verdict"),
         finish=wanted.get("finish"),
-        label=wanted.get("label"),
+        label=_label(wanted.get("label")),
         text=wanted.get("text"),
     )
 
@@ -95,6 +96,19 @@ def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> 
     except ValueError as error:
         raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
     return found if colon else (found[0], found[0])
+
+
+def _whole(name: str, given: Mapping[str, str]) -> int | None:
+    try:
+        return int(given[name]) if name in given else None
+    except ValueError as error:
+        raise ValueError(f"{name} is {given[name]!r}; it must be a whole number") from error
+
+
+def _label(given: str | None) -> str | None:
+    if given is not None and given not in LABELS:
+        raise ValueError(f"label is {given!r}; it must be one of {', '.join(LABELS)}")
+    return given
 
 
 def _yes(name: str, given: Mapping[str, str]) -> bool | None:

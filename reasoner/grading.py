@@ -38,7 +38,7 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
     """
     items = []
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")  # a text may hold other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     for number, line in enumerate(lines, 1):

@@ -19,6 +19,7 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -78,6 +79,9 @@ _PACKAGES = (
 )
 
 
+_GLANCES = 10  # tries for a lock that a dashboard may be looking at
+
+
 def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
     """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is in use."""
     if not resuming:
@@ -97,12 +101,17 @@ def held(run_dir: Path) -> Iterator[None]:
     The dashboard tells by it that a run is going on. Where the file system knows no locks, nothing is held.
     """
     with (run_dir / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise ValueError(f"{run_dir} is being trained by another process") from error
-        except OSError:
-            pass
+        for patience in range(_GLANCES, -1, -1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if not patience:
+                    raise ValueError(f"{run_dir} is being trained by another process") from error
+                time.sleep(0.05)
+            except OSError:
+                break
+            else:
+                break
         yield
 
 

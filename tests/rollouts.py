@@ -28,3 +28,16 @@ def group(name: str, gold: str, said: Sequence[tuple[str, bool]], *, tokens: int
 def write(run_dir, step: int, groups: Sequence[Group]) -> None:
     """The groups as the shard of a step."""
     store.append(run_dir, step, groups, [0.0] * sum(len(one.completions) for one in groups))
+
+
+def numbered(step: int, *, tokens: int = 200) -> list[Group]:
+    """Two groups of three whose texts name their step: what a shard of it must hold."""
+    return [
+        group(
+            f"{step}+{n}",
+            f"{step + n}",
+            [(f"step {step} group {n} sample {i}", i == n) for i in range(3)],
+            tokens=tokens,
+        )
+        for n in range(2)
+    ]

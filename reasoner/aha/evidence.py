@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from data.gold import boxed_spans
 from reasoner.aha.cues import LEXICON, Cue, cues
+from reasoner.filters import LABELS
 from verifiers import grade
 from verifiers.equations import equations, plain_with_places
 
@@ -32,7 +33,6 @@ OUTCOMES = {
     "missed": "wrong before, the same after",
     "open": "nothing to compare on one side",
 }
-LABELS = ("cue", "self-correction", "aha")
 _MOST_CANDIDATES = 24
 _LONGEST = 200  # characters of a candidate answer; half of a longer one would be misread
 _MOST_RIGHT = 0.5  # of the others in the group, for an aha

@@ -14,8 +14,9 @@ from itertools import groupby
 from typing import Any
 
 from reasoner.aha.cues import LEXICON
-from reasoner.aha.evidence import LABELS, OUTCOMES, Member, Span, labelled, score, spans
+from reasoner.aha.evidence import OUTCOMES, Member, Span, labelled, score, spans
 from reasoner.evals.paired import Difference, difference
+from reasoner.filters import LABELS
 from reasoner.index import RolloutIndex
 
 _SHUFFLED = "id % 1000003 * 7919 % 1000003"  # equals in an order that favours no step

@@ -95,7 +95,7 @@ def read_about(folder: Path) -> dict[str, Any]:
 def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
     """The lines of samples_SET.jsonl."""
     text = (folder / f"samples_{task_name(spec)}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in text.split("\n") if line]  # splitlines would end a line at U+2028 as well
 
 
 def results(about: About, sets: Sets) -> dict[str, Any]:

@@ -120,7 +120,7 @@ def _lacks(row: Mapping[str, Any], error: Exception) -> str:
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n"), 1):
         if not line.strip():
             continue
         try:

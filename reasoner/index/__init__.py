@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -177,12 +177,23 @@ class RolloutIndex:
     # -------------------------------------------------------------------------------------------- building
 
     def _opened(self) -> sqlite3.Connection:
-        """The file's tables, made where they are missing, of another version or damaged."""
+        """The file's tables, made where they are missing, of another version or damaged; by one reader at a time."""
+        folder = os.open(self.run_dir / "rollouts", os.O_RDONLY)
+        try:
+            with suppress(OSError):  # a file system that knows no locks
+                fcntl.flock(folder, fcntl.LOCK_EX)
+            return self._made()
+        finally:
+            os.close(folder)
+
+    def _made(self) -> sqlite3.Connection:
         try:
             found = self._connected()
             if found.execute("PRAGMA user_version").fetchone()[0] == VERSION:
                 return found
             found.close()
+        except sqlite3.OperationalError:  # it cannot be had now: no reason to throw it away
+            raise
         except sqlite3.DatabaseError:
             pass
         self._remove()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from itertools import groupby
@@ -156,6 +157,14 @@ def write_library(folder: Path) -> Path:
         (dump / f"{step}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     import_run("verl", dump, runs / "theirs")
     return folder
+
+
+def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+    """Wait for what another thread brings about."""
+    end = time.monotonic() + seconds
+    while not (found := holds()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
 
 
 def rows_of(run: Path) -> Rows:

@@ -1,0 +1,276 @@
+"""Evaluations and runs beside each other: the figures are those of the evaluation's own files."""
+
+import json
+import shutil
+from dataclasses import asdict
+from fractions import Fraction
+from itertools import combinations, pairwise
+
+import pyarrow.parquet as pq
+import pytest
+
+from reasoner.evals import files
+from reasoner.evals.compare import compared, flipped, lines_of
+from reasoner.metrics import class_sizes, cons_at_k, estimate, pass_at_k
+from reasoner.store import write_json
+from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
+from verifiers import VerifierPool
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = write_library(tmp_path_factory.mktemp("library"))
+    with VerifierPool() as pool:
+        write_evaluation(path / "evals" / "voted", pool, specs=(SPEC, OTHER_SPEC))
+        write_evaluation(path / "evals" / "unvoted", pool, has_votes=False)
+        write_evaluation(path / "runs" / "whole" / "heldout" / "after", pool)
+        write_evaluation(path / "runs" / "other" / "heldout" / "after", pool, WORSE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def asked(folder):
+    yield from asking(folder)
+
+
+def responses(folder, name, spec=SPEC):
+    """The sampled rows of each problem, in the order in which they were asked."""
+    rows = pq.read_table(folder / "evals" / name / "samples.parquet").to_pylist()
+    own = [row for row in rows if row["set"] == spec and row["way"] == "sampled"]
+    return {p.problem.id: [row for row in own if row["problem_id"] == p.problem.id] for p in PROMPTS}
+
+
+def test_the_list_has_a_row_for_each_evaluation_and_set(asked, folder):
+    rows = asked("evals")["rows"]
+    assert sorted((row["name"], row["set"]) for row in rows) == [
+        ("other/after", SPEC),
+        ("unvoted", SPEC),
+        ("voted", SPEC),
+        ("voted", OTHER_SPEC),
+        ("whole/after", SPEC),
+    ]
+    assert {(row["problems"], row["samples"]) for row in rows} == {(len(PROMPTS), N)}
+
+
+@pytest.mark.parametrize("name", ["voted", "unvoted"])
+def test_figures_are_those_of_results_json(asked, folder, name):
+    results = json.loads((folder / "evals" / name / "results.json").read_text())
+    stored = results["results"][files.task_name(SPEC)]
+    sampled = results["reasoner"][files.task_name(SPEC)]["sampled"]["metrics"]
+    greedy = results["reasoner"][files.task_name(SPEC)]["greedy"]["metrics"]["pass@1"]
+    (row,) = [row for row in asked("evals")["rows"] if (row["name"], row["set"]) == (name, SPEC)]
+    found = asked("evaluation", name=name, set=SPEC)["metrics"]
+    assert found.keys() == row["metrics"].keys() == sampled.keys() | {"greedy"}
+    for metric, one in found.items():
+        expected = greedy if metric == "greedy" else sampled[metric]
+        assert {key: one[key] for key in one} == {key: pytest.approx(expected[key]) for key in one}
+        assert row["metrics"][metric] == {"value": one["value"], "se": stored[f"{metric}_stderr,none"]}
+        assert one["value"] == pytest.approx(stored[f"{metric},none"])
+
+
+def over_draws(own, k, score):
+    """The mean score of every draw of k responses to each problem: exact."""
+    draws = [list(combinations(rows, k)) for rows in own]
+    return [Fraction(sum(map(score, several))) / len(several) for several in draws]
+
+
+def is_passed(draw):
+    return any(row["right"] for row in draw)
+
+
+def wins(draw):
+    """The share of a vote that the right class has: ties are split evenly, null abstains."""
+    votes = [row["class"] for row in draw if row["class"] is not None]
+    most = max(map(votes.count, votes), default=0)
+    winners = {label for label in votes if votes.count(label) == most}
+    return Fraction(1, len(winners)) if 0 in winners else 0
+
+
+def test_curves_are_those_of_the_counts_and_of_every_draw(asked, folder):
+    own = list(responses(folder, "voted").values())
+    counts = [(len(rows), sum(row["right"] for row in rows)) for rows in own]
+    votes = [class_sizes([row["class"] for row in rows]) for rows in own]
+    curves = asked("evaluation", name="voted", set=SPEC)["curves"]
+    assert [point["k"] for curve in curves.values() for point in curve] == 2 * [1, 2, 3, 4, 6]
+    for passed, voted in zip(curves["pass@k"], curves["cons@k"], strict=True):
+        k = passed["k"]
+        for point, scores in (
+            (passed, [pass_at_k(n, c, k) for n, c in counts]),
+            (voted, [cons_at_k(*vote, k) for vote in votes]),
+        ):
+            assert scores == over_draws(own, k, is_passed if point is passed else wins)
+            expected = estimate([float(score) for score in scores])
+            assert {key: point[key] for key in ("value", "low", "high", "se")} == pytest.approx(
+                {key: getattr(expected, key) for key in ("value", "low", "high", "se")}
+            )
+    assert all(a["value"] <= b["value"] for a, b in pairwise(curves["pass@k"]))
+    assert curves["pass@k"][0]["value"] == pytest.approx(curves["cons@k"][0]["value"])
+
+
+def test_k_is_never_above_the_fewest_samples(asked, folder, tmp_path):
+    """A problem with four responses among those with six ends the curves at four."""
+    (tmp_path / "runs").mkdir()
+    shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short")
+    path = tmp_path / "evals" / "short" / "samples.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.filter([r["problem_id"] != "tied" or r["sample"] < 4 for r in table.to_pylist()]), path)
+    for asked_short in asking(tmp_path):
+        curves = asked_short("evaluation", name="short", set=SPEC)["curves"]
+    for curve in curves.values():
+        assert [point["k"] for point in curve] == [1, 2, 3, 4]
+
+
+# By problem: winner, share, right, abstained, and the classes: (right?, votes, spellings).
+VOTES = {
+    "unanimous": ("right", 1, 6, 0, [(True, 6, {"4"})]),
+    "spelt": ("right", 1 / 2, 3, 0, [(True, 3, {"0.5", "1/2", "\\frac{1}{2}"}), (False, 2, {"3"}), (False, 1, {"2"})]),
+    "confident": ("wrong", 4 / 6, 1, 1, [(False, 4, {"3/4", "0.75"}), (True, 1, {"7"})]),
+    "tied": ("tie", 2 / 6, 2, 2, [(True, 2, {"8"}), (False, 2, {"1"})]),
+    "silent": ("nobody", 0, 0, 6, []),
+    "two-wrong": ("tie", 2 / 6, 1, 1, [(False, 2, {"1"}), (False, 2, {"2"}), (True, 1, {"5"})]),
+}
+UNMERGED = ("tie", 2 / 6, 1, 1, [(False, 2, {"0.75"}), (False, 2, {"3/4"}), (True, 1, {"7"})])
+
+
+@pytest.mark.parametrize(("name", "votes"), [("voted", VOTES), ("unvoted", VOTES | {"confident": UNMERGED})])
+def test_the_vote_of_each_problem(asked, folder, name, votes):
+    """Where no vote was asked for, wrong answers are told apart by their texts alone, and do not all abstain."""
+    found = asked("evaluation", name=name, set=SPEC)
+    assert {
+        p["problem"]: (
+            p["winner"],
+            pytest.approx(p["share"]),
+            p["right"],
+            p["abstained"],
+            [(c["right"], c["votes"], set(c["spelt"])) for c in p["classes"]],
+        )
+        for p in found["problems"]
+    } == votes
+    for one in found["problems"]:
+        assert one["tied"] == (one["winner"] == "tie")
+        assert one["n"] == N == one["abstained"] + sum(c["votes"] for c in one["classes"])
+        assert (one["question"], one["gold"]) == (
+            "?",
+            {p.problem.id: p.problem.answer for p in PROMPTS}[one["problem"]],
+        )
+        assert [text["text"] for text in one["texts"]] == [
+            r["text"] for r in responses(folder, name)[one["problem"]][:4]
+        ]
+    assert ("cons@k" in found["curves"]) == (name == "voted")
+
+
+def test_greedy_answers_stand_beside_the_votes(asked):
+    found = {p["problem"]: p["greedy"] for p in asked("evaluation", name="voted", set=SPEC)["problems"]}
+    assert found["unanimous"] == {"answer": "4", "right": True}
+    assert found["silent"] == {"answer": None, "right": False}
+
+
+SHOWN = {
+    "all": list(VOTES),
+    "right": ["unanimous", "spelt"],
+    "confident and wrong": ["confident"],
+    "right in the minority": ["confident", "two-wrong"],
+    "tied": ["tied", "two-wrong"],
+    "never right": ["silent"],
+}
+
+
+@pytest.mark.parametrize("show", SHOWN)
+def test_a_choice_of_problems_shows_as_many_as_it_says(asked, show):
+    found = asked("evaluation", name="voted", set=SPEC, show=show)
+    assert [problem["problem"] for problem in found["problems"]] == SHOWN[show]
+    assert found["shows"] == {key: len(names) for key, names in SHOWN.items()} and found["total"] == len(SHOWN[show])
+
+
+def test_pages_of_problems_follow_one_another(asked):
+    pages = [asked("evaluation", name="voted", offset=n, limit=4)["problems"] for n in (0, 4, 8)]
+    assert [problem["problem"] for page in pages for problem in page] == list(VOTES)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
+        ({"name": "voted", "set": "nothing"}, "has no set 'nothing'; it has generated:heldout, other:set"),
+        ({"name": "../evals/voted"}, "no evaluation '../evals/voted'"),
+        ({"name": "whole/before"}, "no evaluation 'whole/before'"),
+    ],
+)
+def test_an_evaluation_that_is_not_there_is_named(asked, given, message):
+    with pytest.raises(ValueError) as caught:
+        asked("evaluation", **given)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("sign", ["\u2028", "\u0085", "\x1c"])
+def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
+    (tmp_path / "runs").mkdir()
+    copied = tmp_path / "evals" / "strange"
+    shutil.copytree(folder / "evals" / "voted", copied)
+    lines = files.read_samples(copied, SPEC)
+    lines[0]["resps"][0][0] = f"one{sign}two"
+    path = copied / f"samples_{files.task_name(SPEC)}.jsonl"
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    for asked in asking(tmp_path):
+        assert asked("evaluation", name="strange", set=SPEC)["total"] == len(PROMPTS)
+
+
+# ---------------------------------------------------------------------------------------------- comparing
+
+
+def test_the_held_out_problems_are_compared_as_reasoner_compare_does(asked, folder):
+    (found,) = asked("compare", runs=["whole", "other"])["paired"]
+    a, b = (lines_of(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
+    expected = [asdict(one) for one in compared({SPEC: (b, a)})]
+    assert (found["a"], found["b"], found["fault"]) == ("whole", "other", None)
+    assert found["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
+    assert found["flipped"] == [asdict(flip) for flip in flipped(SPEC, b, a)]
+    assert {flip["problem"]: flip["b"] > flip["a"] for flip in found["flipped"]} == {"unanimous": True, "silent": False}
+
+
+def test_a_run_without_a_held_out_evaluation_says_so(asked):
+    found = asked("compare", runs=["whole", "stopped", "other"])["paired"]
+    assert [one["fault"] is None for one in found] == [False, True]
+    assert found[0]["fault"].startswith("stopped has no held-out evaluation") and found[0]["differences"] == []
+    (both,) = asked("compare", runs=["stopped", "theirs"])["paired"]
+    assert both["fault"].startswith("stopped and theirs")
+
+
+def test_evaluations_that_differ_in_what_was_asked_are_not_compared(folder, tmp_path):
+    shutil.copytree(folder / "runs", tmp_path / "runs")
+    path = tmp_path / "runs" / "other" / "heldout" / "after"
+    write_json(path / "evaluation.json", files.read_about(path) | {"grader": "another"})
+    for asked in asking(tmp_path):
+        (found,) = asked("compare", runs=["whole", "other"])["paired"]
+    assert "the grader differs (another, abc" in found["fault"] and found["flipped"] == []
+
+
+def test_curves_stand_beside_each_other_and_settings_that_differ_are_told(asked, folder):
+    found = asked("compare", runs=["whole", "stopped"])
+    assert found["runs"] == ["whole", "stopped"]
+    assert {row["key"]: row["values"] for row in found["settings"]} == {"steps": [8, 16]}
+    assert found["versions"] == []
+    for name in found["runs"]:
+        rows = rows_of(folder / "runs" / name)
+        assert [step["correct"] for step in found["curves"][name]["steps"]] == [
+            sum(row["verdict"] == "correct" for row in rows if row["step"] == step)
+            for step in range(rows[-1]["step"] + 1)
+        ]
+        alone = asked("overview", run=name)
+        assert all(found["curves"][name][key] == alone[key] for key in found["curves"][name])
+
+
+@pytest.mark.parametrize(
+    ("runs", "message"),
+    [
+        ([], "0 runs are chosen; choose two to 6"),
+        (["whole", "whole"], "1 runs are chosen"),
+        ([str(n) for n in range(7)], "7 runs are chosen"),
+        (["whole", "nobody"], "no run 'nobody'"),
+        (["whole", "damaged"], "is damaged"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(asked, runs, message):
+    with pytest.raises(ValueError) as caught:
+        asked("compare", runs=runs)
+    assert message in str(caught.value)

@@ -1,0 +1,146 @@
+"""Runs that go on while they are looked at, and indexes that several use at once."""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from app.library import is_live
+from reasoner import store
+from reasoner.index import RolloutIndex
+from tests.app.library_of import asking, until, write_run, write_step
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def fresh(tmp_path, monkeypatch):
+    """The folder of a library without runs, and what asks it."""
+    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
+    (tmp_path / "runs").mkdir()
+    for asked in asking(tmp_path):
+        yield tmp_path / "runs", asked
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from reasoner import store
+with store.held(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(120)
+"""
+
+
+def test_a_run_is_live_exactly_while_another_process_holds_it(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=10, written=2, indexed=False)
+    assert not is_live(run)
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(run)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        assert process.stdout.readline() == "held\n"
+        assert [is_live(run) for _ in range(3)] == [True] * 3  # looking does not take the lock away
+        assert asked("runs")["runs"][0]["status"] == "live"
+        with pytest.raises(ValueError, match="is being trained by another process"), store.held(run):
+            pass
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    assert not is_live(run) and asked("runs")["runs"][0]["status"] == "stopped"
+
+
+def test_the_first_question_waits_for_the_index_and_later_shards_appear(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=10, written=3, indexed=False)
+    assert asked("rollouts", run="a")["total"] == 36
+    assert until(lambda: asked("aha", run="a")["studied"] == 3)
+    write_step(run, 3)
+    assert until(lambda: asked("rollouts", run="a")["total"] == 48)
+    assert until(lambda: asked("aha", run="a")["studied"] == 4)
+
+
+def test_an_index_that_is_deleted_beneath_the_dashboard_is_made_again(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=10, written=3, indexed=False)
+    assert asked("rollouts", run="a")["total"] == 36
+    for path in run.glob("index.sqlite*"):
+        path.unlink()
+    assert until(lambda: asked("rollouts", run="a")["total"] == 36)
+    write_step(run, 3)
+    assert until(lambda: asked("rollouts", run="a")["total"] == 48)
+
+
+def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=10, written=3, indexed=False)
+    store.shard(run, 1).write_bytes(b"PAR1 torn")
+    found = asked("rollouts", run="a")
+    assert found["total"] == 24 and list(found["faults"]) == ["1"]
+    assert [step["step"] for step in asked("overview", run="a")["steps"]] == [0, 2]
+
+
+def test_readers_and_a_writer_at_once_do_not_disturb_each_other(tmp_path):
+    run = write_run(tmp_path / "a", steps=40, written=1)
+    is_over = threading.Event()
+    faults, counts = [], [[], []]
+
+    def read(mine):
+        index = RolloutIndex(run)
+        try:
+            while not is_over.is_set() or len(mine) < 100:
+                mine.append(index.count())
+                found = index.page(limit=500)
+                assert len(found) % 12 == 0 and len(found) >= mine[-1]  # whole shards alone
+                assert index.rows("SELECT COUNT(*) AS n FROM groups")[0]["n"] * 4 >= len(found)
+                index.rollout(found[-1].id)
+        except Exception as error:
+            faults.append(error)
+        finally:
+            index.close()
+
+    readers = [threading.Thread(target=read, args=(mine,)) for mine in counts]
+    for reader in readers:
+        reader.start()
+    writer = RolloutIndex(run)
+    for step in range(1, 25):
+        write_step(run, step)
+        writer.refresh()
+    is_over.set()
+    for reader in readers:
+        reader.join(timeout=60)
+    assert faults == [] and writer.count() == 12 * 25
+    writer.close()
+    for mine in counts:
+        assert len(mine) >= 100 and mine == sorted(mine) and all(n % 12 == 0 for n in mine)
+
+
+def test_an_index_may_be_opened_by_several_at_once_before_it_is_there(tmp_path):
+    run = write_run(tmp_path / "a", steps=2, written=1, indexed=False)
+    for _ in range(10):
+        for path in run.glob("index.sqlite*"):
+            path.unlink()
+        start, faults = threading.Barrier(4), []
+
+        def open_it(start=start, faults=faults):
+            start.wait()
+            try:
+                index = RolloutIndex(run)
+                index.refresh()
+                index.close()
+            except Exception as error:
+                faults.append(error)
+
+        threads = [threading.Thread(target=open_it) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert faults == []
+        index = RolloutIndex(run)
+        index.refresh()
+        assert index.count() == 12
+        index.close()

@@ -1,0 +1,99 @@
+"""What the pages may ask, and what cannot be answered."""
+
+import json
+
+import pytest
+
+from app.queries import QUERIES, finite
+from tests.app.library_of import PROBLEMS, asking, rows_of, write_library
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def asked(folder):
+    yield from asking(folder)
+
+
+@pytest.fixture(scope="module")
+def rows(folder):
+    return rows_of(folder / "runs" / "whole")
+
+
+R = {"run": "whole"}
+BAD = [
+    ("nothing", {}, "unknown query 'nothing'"),
+    ("runs", {"run": "whole"}, "runs takes no 'run'"),
+    ("overview", {}, "overview needs run"),
+    ("difference", {"run": "whole"}, "difference needs a and b"),
+    ("overview", {"run": 3}, "run is 3; it must be a text"),
+    ("overview", {"run": None}, "run is None"),
+    ("overview", R | {"since": "3"}, "since is '3'; it must be a whole number"),
+    ("overview", R | {"since": 1.5}, "since is 1.5"),
+    ("overview", R | {"since": True}, "since is True"),
+    ("rollouts", R | {"offset": -1}, "offset is -1"),
+    ("aha", R | {"limit": -1}, "limit is -1"),
+    ("group", R | {"step": 10**30, "group": 0}, "step is 10000"),
+    ("rollout", R | {"name": "1.2.0", "rendered": 1}, "rendered is 1; it must be true or false"),
+    ("compare", {"runs": "whole"}, "runs is 'whole'; it must be a list of texts"),
+    ("compare", {"runs": [["whole"], ["other"]]}, "it must be a list of texts"),
+    ("rollouts", R | {"where": "text"}, "where is 'text'; it must be an object of texts"),
+    ("rollouts", R | {"where": {"step": 3}}, "it must be an object of texts"),
+    ("rollouts", R | {"where": {"colour": "red"}}, "unknown filter 'colour'"),
+    ("rollouts", R | {"where": {"reward": "much"}}, "reward is 'much'"),
+    ("rollouts", R | {"where": {"correct": "perhaps"}}, "correct is 'perhaps'"),
+    ("rollouts", R | {"where": {"text": "-wait"}}, "nothing to look for in '-wait'"),
+    ("rollouts", R | {"order": "colour"}, "unknown order 'colour'"),
+    ("rollouts", R | {"limit": 501}, "limit is 501"),
+    ("rollouts", R | {"near": "9.9"}, "'9.9' names no rollout"),
+    ("rollouts", {"run": "nobody"}, "no run 'nobody'"),
+    ("rollouts", {"run": "../runs/whole"}, "no run '../runs/whole'"),
+    ("rollouts", {"run": ""}, "no run ''"),
+    ("rollout", R | {"name": "99.0.0"}, "has no rollout 99.0.0"),
+    ("group", R | {"step": 0, "group": 77}, "has no group 77 at step 0"),
+    ("problem", R | {"id": "made/77"}, "has no problem 'made/77'"),
+    ("problems", R | {"by": "colour"}, "unknown rows 'colour'"),
+    ("problems", R | {"sort": "colour"}, "unknown order 'colour'"),
+    ("problems", R | {"limit": 1001}, "limit is 1001"),
+    ("words", R | {"text": "()"}, "nothing to look for"),
+    ("evaluation", {"name": "nothing"}, "no evaluation 'nothing'"),
+    ("compare", {"runs": ["whole"]}, "1 runs are chosen"),
+    ("notes", {"run": "nobody"}, "no run 'nobody'"),
+]
+
+
+@pytest.mark.parametrize(("query", "given", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_what_cannot_be_answered_is_named(asked, query, given, message):
+    with pytest.raises(ValueError) as caught:
+        asked(query, **given)
+    assert message in str(caught.value)
+
+
+def test_every_query_is_told_its_names_and_gives_json(asked, rows):
+    found = {
+        "runs": {},
+        "overview": R,
+        "rollouts": R,
+        "rollout": R | {"name": rows[0]["name"], "rendered": True},
+        "group": R | {"step": 0, "group": 0},
+        "difference": R | {"a": rows[0]["name"], "b": rows[1]["name"]},
+        "problem": R | {"id": PROBLEMS[0].id},
+        "problems": R,
+        "aha": R,
+        "words": R | {"text": "wait"},
+        "evals": {},
+        "compare": {"runs": ["whole", "other"]},
+        "notes": R,
+        "models": {},
+    }
+    assert found.keys() == QUERIES.keys() - {"evaluation", "annotate"}
+    for query, given in found.items():
+        json.dumps(asked(query, **given), allow_nan=False)
+
+
+def test_numbers_that_json_has_no_word_for_are_nothing():
+    value = {"a": [1.0, float("nan"), (float("inf"), "x")], 3: {"b": -float("inf")}, "c": True, "d": None, "e": 2**60}
+    assert finite(value) == {"a": [1.0, None, [None, "x"]], "3": {"b": None}, "c": True, "d": None, "e": 2**60}

@@ -1,0 +1,287 @@
+"""The server: what it answers, to whom, and how it refuses."""
+
+import json
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import gradio as gr
+import pyarrow.parquet as pq
+import pytest
+from fastapi.testclient import TestClient
+
+from app.library import Library
+from app.shell import _IDLE, PAGES, build
+from reasoner import store
+from reasoner.cli import main
+from tests.app.library_of import rows_of, write_run
+
+ROOT = Path(__file__).parents[2]
+SECRET = ("who", "pass:word")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("library")
+    write_run(path / "runs" / "a", steps=3, written=3)
+    (path / "secret.txt").write_text("a secret")
+    (path / "runs" / "notes.txt").write_text("a secret")
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with TestClient(build(Library(folder / "runs", folder / "evals"))) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def locked(folder):
+    with TestClient(build(Library(folder / "runs", folder / "evals"), auth=SECRET)) as found:
+        yield found
+
+
+# ------------------------------------------------------------------------------------------------- asking
+
+
+def test_a_question_is_answered_in_json(client, folder):
+    reply = client.post("/ask/rollouts", json={"run": "a", "where": {"verdict": "correct"}, "limit": 5})
+    assert reply.status_code == 200 and reply.headers["content-type"] == "application/json"
+    right = [row["name"] for row in rows_of(folder / "runs" / "a") if row["verdict"] == "correct"]
+    assert reply.json()["total"] == len(right) and [row["name"] for row in reply.json()["rows"]] == right[:5]
+    assert client.post("/ask/runs", content=b"", headers={"content-type": "application/json"}).status_code == 200
+
+
+BAD = [
+    ("rollouts", {"run": "nobody"}, "no run 'nobody'"),
+    ("rollouts", {"run": "../x"}, "no run '../x'"),
+    ("rollouts", {"run": "/etc"}, "no run '/etc'"),
+    ("rollouts", {"run": "\ud800"}, "no run '\\ud800'"),
+    ("rollouts", {"run": "a", "where": {"step": "9" * 30}}, "int too large"),
+    ("rollouts", {"run": "a", "where": {"tokens": 5}}, "it must be an object of texts"),
+    ("rollout", {"run": "a", "name": f"{'9' * 30}.0.0"}, "int too large"),
+    ("group", {"run": "a", "step": 2**70, "group": 0}, "it must be a whole number from 0 on"),
+    ("problem", {"run": "a", "id": "'; DROP TABLE rollouts; --"}, "has no problem"),
+    ("nothing", {}, "unknown query 'nothing'"),
+    ("runs", {"colour": "red"}, "runs takes no 'colour'"),
+]
+
+
+@pytest.mark.parametrize(("query", "given", "message"), BAD)
+def test_what_cannot_be_answered_is_an_error_in_json(client, query, given, message):
+    reply = client.post(f"/ask/{query}", content=json.dumps(given), headers={"content-type": "application/json"})
+    assert reply.status_code == 400 and list(reply.json()) == ["error"] and message in reply.json()["error"]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "3", "null", '"text"', "[" * 100_000, b"\xff\xfe", "{'a': 1}"])
+def test_a_question_that_is_no_object_is_an_error_in_json(client, content):
+    reply = client.post("/ask/runs", content=content, headers={"content-type": "application/json"})
+    assert reply.status_code == 400 and list(reply.json()) == ["error"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
+)
+@pytest.mark.parametrize("path", ["/ask/annotate", "/play"])
+def test_what_another_page_could_send_unasked_is_refused(client, folder, kind, path):
+    given = json.dumps({"run": "a", "name": "0.0.0", "star": True})
+    reply = client.post(path, content=given, headers={"content-type": kind})
+    assert reply.status_code == 400 and reply.json() == {"error": "a question must be application/json"}
+    assert not (folder / "runs" / "a" / "notes.jsonl").exists()
+
+
+def test_a_question_cannot_be_asked_by_an_address(client):
+    assert client.get("/ask/runs").status_code in (404, 405)
+
+
+def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
+    run = write_run(folder / "runs" / "torn", steps=3, written=2)
+    assert client.post("/ask/rollouts", json={"run": "torn"}).json()["total"] == 24
+    store.shard(run, 1).unlink()
+    reply = client.post("/ask/rollout", json={"run": "torn", "name": "1.0.0"})
+    assert reply.status_code == 400 and list(reply.json()) == ["error"]
+
+
+# ------------------------------------------------------------------------------------------- who may look
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""])
+@pytest.mark.parametrize("path", ["/", "/ask/runs", "/pages/main.js", "/export?run=a", "/config"])
+def test_another_name_for_this_machine_is_not_answered(client, host, path):
+    reply = client.get(path, headers={"host": host})
+    assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"]
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:7860", "127.0.0.1:1", "[::1]:7860"])
+def test_the_names_of_this_machine_are_answered(client, host):
+    assert client.post("/ask/runs", json={}, headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/rollouts", "/pages/main.js", "/export?run=a", "/config"])
+def test_without_name_and_password_nothing_is_shown(locked, path):
+    reply = locked.get(path)
+    assert reply.status_code == 401 and reply.headers["www-authenticate"].startswith("Basic")
+    for wrong in [("who", "password"), ("", ""), ("pass:word", "who")]:
+        assert locked.get(path, auth=wrong).status_code == 401
+    assert locked.get(path, auth=SECRET).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Basic", "Basic !", "Basic d2hv", "Bearer x", "Basic \xff"])
+def test_damaged_credentials_are_refused(locked, header):
+    reply = locked.post("/ask/runs", json={}, headers={"authorization": header.encode("latin-1")})
+    assert reply.status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/", "/overview", "/pages/main.js", "/export?run=a", "/nothing-here"])
+def test_every_reply_forbids_foreign_scripts_and_frames(client, path):
+    headers = client.get(path).headers
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy and "http" not in policy
+    assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+
+
+# ------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize("page", ["", *PAGES])
+def test_every_page_has_an_address_and_loads_our_script(client, page):
+    reply = client.get(f"/{page}")
+    assert reply.status_code == 200 and reply.headers["content-type"].startswith("text/html")
+    assert r"src=\"/pages/main.js\"" in reply.text  # in Gradio's settings, which are JSON
+    assert re.findall(r'(?:src|href)=\\?"https?://[^"]*"', reply.text) == []
+
+
+def test_scripts_are_served_as_scripts(client):
+    reply = client.get("/pages/main.js")
+    assert reply.status_code == 200 and reply.headers["content-type"].partition("/")[2].startswith("javascript")
+    assert reply.text == (ROOT / "app" / "static" / "main.js").read_text()
+    assert client.get("/pages/app.css").headers["content-type"].startswith("text/css")
+
+
+@pytest.mark.parametrize("path", ["../shell.py", "..%2fshell.py", "%2e%2e/shell.py", "/etc/passwd", "....//shell.py"])
+def test_nothing_beside_the_pages_is_served(client, path):
+    reply = client.get(f"/pages/{path}")
+    assert reply.status_code == 404 and "import" not in reply.text
+
+
+# ------------------------------------------------------------------------------------------------ exports
+
+WHERE = {"correct": "no", "step": "1:"}
+
+
+@pytest.fixture(scope="module")
+def chosen(folder):
+    rows = rows_of(folder / "runs" / "a")
+    found = [row for row in rows if row["verdict"] != "correct" and row["step"] >= 1]
+    assert 3 < len(found) < len(rows)
+    return [{name: value for name, value in row.items() if name != "name"} for row in found]
+
+
+def export(client, kind, **where):
+    return client.get("/export", params={"run": "a", "format": kind, **where})
+
+
+def test_an_export_as_json_lines_is_the_rows_of_the_filter(client, chosen):
+    reply = export(client, "jsonl", **WHERE)
+    assert reply.headers["content-disposition"] == 'attachment; filename="a-rollouts.jsonl"'
+    found = [json.loads(line) for line in reply.text.split("\n") if line]
+    assert found == [row | {"rewards": dict(row["rewards"])} for row in chosen]
+
+
+def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path):
+    path = tmp_path / "got.parquet"
+    path.write_bytes(export(client, "parquet", **WHERE).content)
+    assert pq.read_table(path).to_pylist() == chosen
+
+
+def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
+    text = export(client, "md", **WHERE).text.replace("\\_", "_")
+    assert re.findall(r"^## (\d+\.\d+\.\d+): (\w+)", text, re.MULTILINE) == [
+        (f"{row['step']}.{row['group']}.{row['sample']}", row["verdict"]) for row in chosen
+    ]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "md"])
+def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path):
+    path = tmp_path / f"got.{kind}"
+    counts = []
+    for where in ({"problem": "nothing"}, {}):
+        path.write_bytes(export(client, kind, **where).content)
+        counts.append(
+            pq.read_table(path).num_rows
+            if kind == "parquet"
+            else len(re.findall(r"^(?:## |\{)", path.read_text(), re.MULTILINE))
+        )
+    assert counts == [0, 36]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"format": "csv"}, "unknown format 'csv'; known are jsonl, parquet, md"),
+        ({"format": "/../x"}, "unknown format '/../x'"),
+        ({"run": "../x"}, "no run '../x'"),
+        ({"run": ""}, "no run ''"),
+        ({"colour": "red"}, "unknown filter 'colour'"),
+        ({"step": "x"}, "step is 'x'"),
+        ({"step": "9" * 30}, "int too large"),
+        ({"text": "-wait"}, "nothing to look for"),
+    ],
+)
+def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, given, message):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    reply = client.get("/export", params={"run": "a"} | given)
+    assert reply.status_code == 400 and message in reply.json()["error"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_export_leaves_no_file_behind(client, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert export(client, "jsonl").status_code == 200
+    assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------------------------------- the command
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing-here"], "there is no folder nothing-here"),
+        (["{runs}", "--port", "{taken}"], "cannot be used (Address already in use); choose another --port"),
+        (["{runs}", "--port", "99999"], "cannot be used (bind(): port must be 0-65535.); choose another --port"),
+        (["{runs}", "--host", "0.0.0.0"], "--host 0.0.0.0 lets others in: add --auth"),
+        (["{runs}", "--host", "::"], "--host :: lets others in: add --auth"),
+        (["{runs}", "--auth", "name"], "--auth must be NAME:PASSWORD"),
+        (["{runs}", "--auth", ":password"], "--auth must be NAME:PASSWORD"),
+        (["{runs}/a", "--host", "no.such.host.invalid", "--allow-unauthenticated"], "cannot be used"),
+    ],
+)
+def test_what_keeps_the_dashboard_from_starting_is_one_line(folder, capsys, arguments, message):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        names = {"{runs}": str(folder / "runs"), "{taken}": str(taken.getsockname()[1])}
+        for name, value in names.items():
+            arguments = [argument.replace(name, value) for argument in arguments]
+        assert main(["app", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and said.err.startswith("reasoner: error: ") and said.err.count("\n") == 1
+    assert message in said.err
+
+
+def test_the_dashboard_needs_no_torch():
+    script = (
+        "import sys, app.server, app.shell, app.queries\n"
+        "print(sorted({'torch', 'vllm', 'transformers'} & {name.partition('.')[0] for name in sys.modules}))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_gradio_s_queue_still_has_the_pause_that_is_lengthened():
+    """A private name: where it is gone, the dashboard would take a twentieth of a core for nothing."""
+    assert 0 < gr.Blocks(analytics_enabled=False)._queue.sleep_when_free < _IDLE
