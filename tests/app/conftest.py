@@ -1,4 +1,4 @@
-"""One real run, one dashboard and one browser for all page tests.
+"""One real run, one dashboard and one browser for the page tests of a file (the browser keeps an event loop running).
 
 Without a browser they are skipped, unless REASONER_REQUIRE_BROWSER is set: then they fail.
 """
@@ -49,7 +49,7 @@ class Site:
         return self.page.request.post(f"{self.url}/ask/{query}", data=values).json()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
@@ -62,7 +62,7 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
     """The folder of runs: `real` was trained; `other` is it with another seed's name and the untrained model's held-out
     evaluation; `nasty` and `growing` are made up; `torn` is damaged.
@@ -84,7 +84,7 @@ def real(tmp_path_factory: pytest.TempPathFactory, chromium: Any) -> Path:
     return runs
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(real: Path) -> Iterator[str]:
     with served(real, real.parent / "evals") as url:
         yield url
