@@ -67,7 +67,7 @@ def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
         return "imported"
     if is_live(run_dir):
         return "live"
-    if done >= cfg.get("steps", 1) > 0:
+    if done >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
         return "finished"
     newest = max(path.stat().st_mtime for path in run_dir.iterdir())
     return "starting" if done == 0 and time.time() - newest < _FRESH else "stopped"

@@ -79,14 +79,21 @@ def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> 
     save_file(
         {name: tensor.contiguous() for name, tensor in tensors.items()}, path / "trainer" / "optimizer.safetensors"
     )
-    (path / "trainer" / "state.json").write_text(json.dumps({"steps_done": learner.steps_done}) + "\n")
+    if learner.critic is not None:
+        critic = {name: tensor.contiguous() for name, tensor in learner.critic.state().items()}
+        save_file(critic, path / "trainer" / "critic.safetensors")
+    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+        kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
+        save_file(kept, path / "trainer" / "reference.safetensors")
+    (path / "trainer" / "state.json").write_text(json.dumps(learner.state()) + "\n")
 
 
 def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
     """OSError where the disk has no room for the checkpoints: weights and two averages in 4 bytes each, one more than
     are kept; and the best weights twice.
     """
-    needed = (12 * (keep + 1) + 8) * sum(parameter.numel() for parameter in learner.policy.parameters())
+    models = 1 if learner.critic is None else 2
+    needed = (12 * (keep + 1) * models + 8) * sum(parameter.numel() for parameter in learner.policy.parameters())
     there = next(folder for folder in (run_dir, *run_dir.absolute().parents) if folder.exists())
     free = shutil.disk_usage(there).free
     if free < needed:
@@ -118,5 +125,9 @@ def load(path: Path, learner: Learner) -> int:
         if own:
             state["state"][index] = {key: value.to(torch.float32) for key, value in own.items()}
     learner.optimizer.load_state_dict(state)
-    learner.steps_done = int(json.loads((path / "trainer" / "state.json").read_text())["steps_done"])
+    if learner.critic is not None:
+        learner.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
+    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+        learner.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
+    learner.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return learner.steps_done

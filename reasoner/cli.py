@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reasoner.arguments import parser
-from reasoner.presets import PRESETS, preset_for
+from reasoner.presets import preset_for, preset_values
 from reasoner.runs import find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
 
@@ -92,7 +92,9 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     files = [(str(path), read_file(path)) for path in args.config]
     named = [values["model"] for _, values in [*files, ("", given)] if "model" in values]
     preset = args.preset or preset_for(str(named[-1]) if named else "base", has_gpu=_has_gpu())
-    resolved = resolve([(f"preset {preset}", PRESETS[preset]), *files, ("command line", given)])
+    algorithms = [str(values["algo.name"]) for _, values in [*files, ("", given)] if "algo.name" in values]
+    defaults = preset_values(preset, algorithms[-1] if algorithms else None)
+    resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
     cfg = resolved.config
     made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
@@ -101,6 +103,9 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     if run_dir.exists() and any(run_dir.iterdir()):
         raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
     return resolved, run_dir
+
+
+_MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
 
 
 def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
@@ -113,7 +118,7 @@ def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     given = _given(args)
-    fixed = [key for key in given if not (key == "steps" or key.startswith(("run.", "eval.", "verify.", "engine.")))]
+    fixed = [key for key in given if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")

@@ -61,18 +61,82 @@ class AlgoConfig:
     group: int = 8
     # coefficient of the KL term to the frozen reference; 0 loads no reference
     beta: float = 0.001
-    # KL estimator in the loss: k1 | k2 | k3
-    kl: str = "k3"
-    # lower end of the importance ratio is 1 - clip_low; empty takes the algorithm's own
+    # KL per token that beta is doubled or halved towards after each step (PPO's rule); 0 = beta stays
+    kl_target: float = 0.0
+    # the reference becomes the policy every so many steps, as in R1-Zero's training; 0 = it stays the first model
+    refresh_reference: int = 0
+    # KL estimator: k1 | k2 | k3 | k3_reverse; this and every part below: empty takes the algorithm's own
+    kl: str | None = None
+    # where the KL term goes: loss | reward (per token, before returns are made)
+    kl_in: str | None = None
+    # what a token is credited with: total | to_go | process | gae
+    returns: str | None = None
+    # what is subtracted from it: none | batch | moving | group | leave_one_out | value
+    baseline: str | None = None
+    # what divides it: none | group | batch
+    scale: str | None = None
+    # importance ratio of policy and old policy: token | sequence
+    ratio: str | None = None
+    # loss of a token: plain | ratio | clip | clip_weight
+    surrogate: str | None = None
+    # lower end of the importance ratio is 1 - clip_low
     clip_low: float | None = None
-    # upper end of the importance ratio is 1 + clip_high; empty takes the algorithm's own
+    # upper end of the importance ratio is 1 + clip_high
     clip_high: float | None = None
-    # how per-token losses are weighed: token | sequence | constant; empty takes the algorithm's own
+    # most that a token with a negative advantage can cost, in advantages; 0 = no limit
+    dual_clip: float | None = None
+    # how per-token losses are weighed: token | sequence | constant
     weights: str | None = None
+    # groups whose rewards are all equal leave the batch
+    drops_flat: bool | None = None
+    # and other questions are asked in their place
+    refills: bool | None = None
+    # rounds of other questions in the place of groups without a signal, at most, where the algorithm refills
+    refills_most: int = 3
+    # correction for the sampler's log-probabilities, which differ from the learner's: none | token | sequence
+    importance: str = "none"
+    # largest such weight
+    importance_cap: float = 2.0
+    # coefficient of an entropy bonus
+    entropy: float = 0.0
+    # weight of the past in the moving-average baseline
+    moving_decay: float = 0.9
     # passes over each step's completions (mu)
-    epochs: int = 1
+    epochs: int | None = None
     # optimiser steps that each pass is split into
-    minibatches: int = 1
+    minibatches: int | None = None
+    # what holds the policy near the one that sampled besides the clip: none | penalty | constrained
+    trust: str | None = None
+    # with trust constrained: most KL(old || new) per token that a step may make
+    delta: float = 0.001
+    # with trust constrained: completions that the Fisher matrix is made of, at most
+    fisher_rows: int = 32
+    # with trust penalty: coefficient of KL(old || new) to begin with
+    penalty: float = 1.0
+    # with trust penalty: KL that the coefficient is doubled or halved towards after each step; 0 = it stays
+    penalty_target: float = 0.0
+    # no further update on a step's completions once KL(old || new) is above this; 0 = all are made
+    stop_kl: float = 0.0
+    # taken off the reward of a completion that was cut off at the limit
+    missing_end: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CriticConfig:
+    # discount of later rewards
+    gamma: float = 1.0
+    # GAE's lambda: 0 trusts the critic, 1 the returns
+    lam: float = 0.95
+    # learning rate of the critic
+    lr: float = 1e-4
+    # rewards are divided by their deviation over the step's tokens, keeping their mean
+    whiten_rewards: bool = False
+    # passes of the critic over each step's completions
+    epochs: int = 1
+    # most that a value may move in one step before its loss stops pulling; 0 = no limit
+    clip: float = 0.0
+    # steps in which the critic learns alone, before the policy follows it
+    warmup_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +207,8 @@ class Config:
     model: str = "base"
     # steps of the run: one batch of questions, completions, grades and updates each
     steps: int = 60
+    # the run ends with the step that has sampled so many tokens in all; 0 = after `steps` alone
+    tokens: int = 0
     # decides which problems are asked when, and every sample
     seed: int = 0
     # torch threads; 0 = all cores
@@ -153,6 +219,7 @@ class Config:
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
     reward: RewardWeights = field(default_factory=RewardWeights)
     algo: AlgoConfig = field(default_factory=AlgoConfig)
+    critic: CriticConfig = field(default_factory=CriticConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)

@@ -23,6 +23,7 @@ from reasoner.terminal import clock, sparkline, visible
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
 METRICS: dict[str, str] = {
     "step": "steps done before this one",
+    "num_tokens": "tokens sampled so far, this step's included",
     "reward/mean": "mean reward of the step's completions",
     "correct": "share of completions with the right answer in the strict form",
     "format": "share of completions in the strict <think>/<answer> form",
@@ -41,6 +42,15 @@ METRICS: dict[str, str] = {
     "skipped_updates": "updates left out because their gradient was not finite",
     "sampler/logprob_gap_mean": "mean |log-probability of engine - of learner| over the tokens",
     "sampler/logprob_gap_max": "largest of them",
+    "sampler/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance is none)",
+    "sampler/importance_capped": "share of tokens whose weight is at algo.importance_cap",
+    "beta": "coefficient of the pull of the reference, where it is adapted",
+    "policy_kl": "KL(old || new) per token that the step has made, where a trust region measures it",
+    "penalty": "coefficient of KL(old || new), where it is adapted",
+    "trust/share": "share of its full length that a constrained step took; 0 = none was accepted",
+    "critic/loss": "the critic's loss",
+    "critic/explained": "share of the returns' variance that the critic's values told",
+    "refilled": "questions asked in the place of groups without a signal",
     "tokens_per_second": "sampled tokens a second of the whole step",
     "time/sample": "seconds spent sampling and grading",
     "time/learn": "seconds spent on log-probabilities and the update",
@@ -136,6 +146,14 @@ class Journal:
             self.live.update(self._panel(example))
         else:
             print(self._line(), file=sys.stderr, flush=True)
+
+    @property
+    def steps_done(self) -> int:
+        return int(self.history[-1]["step"]) + 1 if self.history else 0
+
+    def num_tokens(self) -> float:
+        """Sampled by the steps so far."""
+        return self.history[-1].get("num_tokens", 0.0) if self.history else 0.0
 
     def minutes(self) -> float:
         """Since this journal was opened: steps, looks at the selection problems and checkpoints."""

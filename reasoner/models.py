@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -67,6 +68,13 @@ def context_length(model: PreTrainedModel) -> int:
     return int(model.config.get_text_config().max_position_embeddings)
 
 
+class Reader(Protocol):
+    """What has a transformer's body: a policy, a critic."""
+
+    @property
+    def base_model(self) -> nn.Module: ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPrompts:
     """What prompts leave behind for their completions: the last state, and the keys and values of every layer."""
@@ -92,7 +100,7 @@ class ReadPrompts:
         return (self.last, *self.keys, *self.values)
 
 
-def read_prompts(model: PreTrainedModel, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
+def read_prompts(model: Reader, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
     """prompt_ids [P, L] padded on the left, prompt_lengths [P]."""
     width = prompt_ids.shape[1]
     positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
@@ -109,6 +117,30 @@ def read_prompts(model: PreTrainedModel, prompt_ids: Tensor, prompt_lengths: Ten
     return ReadPrompts(prompt_lengths, attended, states[:, -1], keys, values)
 
 
+def completion_states(
+    model: Reader, prompts: ReadPrompts, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
+) -> Tensor:
+    """[N], [N, T] -> [N, T, H]: what the model knows before each completion token; [N, T + 1, H] `after_last`: what
+    it knows after the last one too.
+    """
+    states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
+    inner = completion_ids.shape[1] - (not after_last)
+    if not inner:
+        return states
+    cache = DynamicCache()
+    for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
+        cache.update(keys[prompt_of], values[prompt_of], layer)
+    attended = prompts.attended[prompt_of]
+    later = model.base_model(
+        input_ids=completion_ids[:, :inner],
+        attention_mask=torch.cat([attended, attended.new_ones(len(prompt_of), inner)], dim=1),
+        position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=prompt_of.device),
+        past_key_values=cache,
+        use_cache=True,
+    ).last_hidden_state
+    return torch.cat([states, later], dim=1)
+
+
 def completion_logprobs(
     model: PreTrainedModel,
     prompts: ReadPrompts,
@@ -117,6 +149,7 @@ def completion_logprobs(
     lengths: Tensor,
     *,
     temperature: float,
+    learns_entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Log-probability of every completion token, and the entropy of the distribution that it was drawn from, in nats.
 
@@ -124,36 +157,35 @@ def completion_logprobs(
     divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
     was drawn and nowhere else, and no more than _LOGITS stay in memory.
     """
-    states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
-    inner = completion_ids.shape[1] - 1
-    if inner:
-        cache = DynamicCache()
-        for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
-            cache.update(keys[prompt_of], values[prompt_of], layer)
-        attended = prompts.attended[prompt_of]
-        later = model.base_model(
-            input_ids=completion_ids[:, :-1],
-            attention_mask=torch.cat([attended, attended.new_ones(len(prompt_of), inner)], dim=1),
-            position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=lengths.device),
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
-        states = torch.cat([states, later], dim=1)
-
-    mask = torch.arange(inner + 1, device=lengths.device) < lengths[:, None]
+    states = completion_states(model, prompts, prompt_of, completion_ids)
+    mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     chosen, drawn_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()
     at_once = max(1, _LOGITS // model.config.get_text_config().vocab_size)
     if len(chosen) <= at_once:
-        drawn, entropy = _of_states(head, chosen, drawn_ids, temperature or 1.0)
+        drawn, entropy = _of_states(head, chosen, drawn_ids, temperature or 1.0, learns_entropy)
     else:  # a slice's logits are dropped and made again for its gradient
         slices = [
-            checkpoint(_of_states, head, some, ids, temperature or 1.0, use_reentrant=False)
+            checkpoint(_of_states, head, some, ids, temperature or 1.0, learns_entropy, use_reentrant=False)
             for some, ids in zip(chosen.split(at_once), drawn_ids.split(at_once), strict=True)
         ]
         drawn, entropy = (torch.cat(parts) for parts in zip(*slices, strict=True))
     empty = torch.zeros(mask.shape, device=mask.device)
     return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
+
+
+def completion_log_softmax(
+    model: PreTrainedModel,
+    prompts: ReadPrompts,
+    prompt_of: Tensor,
+    completion_ids: Tensor,
+    mask: Tensor,
+    *,
+    temperature: float,
+) -> Tensor:
+    """[K, V]: the whole distribution at each of the K positions of the mask."""
+    states = completion_states(model, prompts, prompt_of, completion_ids)[mask]
+    return (model.get_output_embeddings()(states).float() / (temperature or 1.0)).log_softmax(dim=-1)
 
 
 def token_logprobs(
@@ -171,11 +203,16 @@ def token_logprobs(
     return completion_logprobs(model, prompts, prompt_of, completion_ids, lengths, temperature=temperature)
 
 
-def _of_states(head: nn.Module, states: Tensor, drawn_ids: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """Last states [K, H] and the tokens drawn there [K] -> log-probability and entropy, [K] each."""
+def _of_states(
+    head: nn.Module, states: Tensor, drawn_ids: Tensor, temperature: float, learns_entropy: bool
+) -> tuple[Tensor, Tensor]:
+    """Last states [K, H] and the tokens drawn there [K] -> log-probability and entropy, [K] each.
+
+    The entropy has a gradient only where it is learnt from.
+    """
     log_softmax = (head(states).float() / temperature).log_softmax(dim=-1)
     drawn = log_softmax.gather(1, drawn_ids[:, None])[:, 0]
-    with torch.no_grad():
+    with torch.set_grad_enabled(learns_entropy and torch.is_grad_enabled()):
         entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)
     return drawn, entropy
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+_OF_ALL = ("algo.name", "algo.group", "algo.beta")  # what a preset says of any algorithm
+
 PRESETS: dict[str, Mapping[str, object]] = {
     # The embedded base on two CPU cores: under ten minutes, where those are slow too.
     "base": {
@@ -70,3 +72,13 @@ def preset_for(model: str, *, has_gpu: bool) -> str:
         return "base"
     own = next((name for name, values in PRESETS.items() if values.get("model") == model), None)
     return own or ("0.5b" if has_gpu else "cpu")
+
+
+def preset_values(preset: str, algorithm: str | None) -> dict[str, object]:
+    """The preset's settings. The parts of an algorithm among them are meant for the preset's own: where another one is
+    asked for, its row decides.
+    """
+    values = dict(PRESETS[preset])
+    if algorithm is None or algorithm == values.get("algo.name", "grpo"):
+        return values
+    return {key: value for key, value in values.items() if not key.startswith("algo.") or key in _OF_ALL}

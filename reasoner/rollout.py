@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from reasoner.engines import Engine
 from reasoner.seeds import sample_seed
@@ -43,3 +43,27 @@ def rollout(
         Group(prompt, completions, tuple(next(scores) for _ in completions))
         for prompt, completions in zip(prompts, drawn, strict=True)
     ]
+
+
+def gathered(
+    ask: Callable[[Sequence[Prompt]], list[Group]], turns: Sequence[Sequence[Prompt]], *, refills: bool
+) -> tuple[list[Group], list[Group]]:
+    """(the groups to learn from, the flat ones that were replaced). Without refills those of the first turn, flat or
+    not. With them as many mixed groups as the first turn has questions, the later turns asking for what is missing
+    (DAPO's dynamic sampling: Yu et al. 2025, eq. 11); fewer where the turns are used up, and flat ones where there is
+    nothing else. No question is asked twice.
+    """
+    groups = ask(turns[0])
+    if not refills:
+        return groups, []
+    wanted, asked = len(groups), {prompt.problem.id for prompt in turns[0]}
+    for turn in turns[1:]:
+        missing = wanted - sum(not group.is_flat for group in groups)
+        more = [prompt for prompt in turn if prompt.problem.id not in asked][:missing]
+        if missing <= 0 or not more:
+            break
+        asked |= {prompt.problem.id for prompt in more}
+        groups += ask(more)
+    mixed = [group for group in groups if not group.is_flat]
+    flat = [group for group in groups if group.is_flat]
+    return (mixed, flat) if mixed else (flat[:wanted], flat[wanted:])

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from reasoner.config import Config
+from reasoner.prompts import template
 from verifiers.rewards import check_weights
 
 
@@ -153,22 +154,30 @@ def to_dict(config: Config) -> dict[str, object]:
 
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0, "data.prompts_per_step": 1,
-    "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0, "algo.epochs": 1,
-    "algo.minibatches": 1, "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
+    "steps": 1, "tokens": 0, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
+    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
+    "algo.refills_most": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
+    "algo.kl_target": 0, "algo.refresh_reference": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
+    "critic.gamma": 0, "critic.lam": 0,
+    "algo.importance_cap": 1, "algo.entropy": 0, "algo.moving_decay": 0,
+    "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "eval.selection_samples": 1,
 }  # fmt: skip
-_MOST: dict[str, float] = {"optim.decay_share": 1, "engine.gpu_memory": 1}
-_ABOVE_ZERO = ("sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "engine.gpu_memory")
+_MOST: dict[str, float] = {
+    "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "engine.gpu_memory": 1,
+}  # fmt: skip
+_ABOVE_ZERO = (
+    "algo.delta", "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm",
+    "engine.gpu_memory",
+)  # fmt: skip
 _CHOICES = {
     "optim.dtype": ("float32", "bfloat16"),
     "engine.dtype": ("float32", "bfloat16"),
     "engine.name": ("auto", "vllm", "transformers"),
-    "prompt.style": ("r1-zero", "chat", "none"),
-    "algo.kl": ("k1", "k2", "k3"),
-    "algo.weights": (None, "token", "sequence", "constant"),
+    "algo.importance": ("none", "token", "sequence"),
+    "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
 }
 
 
@@ -189,12 +198,17 @@ def check(config: Config) -> None:
             known = ", ".join(str(choice) for choice in allowed if choice is not None)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     check_weights(config.reward)
+    template(config.prompt.style)
     if config.sampling.top_p != 1:
         raise ValueError(
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
             "leaves out biases the importance ratio"
         )
-    if config.algo.minibatches > config.data.prompts_per_step:
+    for key in ("epochs", "minibatches"):
+        value = getattr(config.algo, key)
+        if value is not None and value < 1:
+            raise ValueError(f"algo.{key} is {value}; it must be at least 1")
+    if (config.algo.minibatches or 1) > config.data.prompts_per_step:
         raise ValueError(
             f"algo.minibatches is {config.algo.minibatches}; a step has only "
             f"{config.data.prompts_per_step} questions to split"

@@ -51,6 +51,7 @@ SCHEMA = pa.schema(
         ("entropy", pa.list_(pa.float32())),
         ("kl", pa.list_(pa.float32())),
         ("loss", pa.list_(pa.float32())),
+        ("advantages", pa.list_(pa.float32())),
         ("tokens", pa.int32()),
         ("finish", pa.string()),
         ("policy_version", pa.int32()),

@@ -66,6 +66,11 @@ class Tracking:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close("finished" if kind is None else "failed")
 
+    def told(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row]) -> None:
+        """A step: its metrics, and the first of its rollouts."""
+        self.log(step, metrics)
+        self.rollouts(step, rows)
+
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """The finite ones of a step's metrics. `step` among them is the axis and no metric."""
         kept = {name: value for name, value in metrics.items() if name != "step" and math.isfinite(value)}

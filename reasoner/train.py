@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,20 +13,21 @@ from data import load, pick
 from reasoner import checkpoint, store
 from reasoner.aha import rates
 from reasoner.config import Config
-from reasoner.engines import Engine, make_engine
-from reasoner.evals.evaluation import Evaluation, Ks, evaluate
+from reasoner.engines import make_engine
 from reasoner.journal import Journal
 from reasoner.locate import locate
+from reasoner.looks import Looks, report
 from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.parity import probe
 from reasoner.plan import announce, askable
 from reasoner.prompts import template
-from reasoner.report import Measured, keep, next_commands, table, traces
-from reasoner.rl.algorithms import resolve
-from reasoner.rl.batch import collate
+from reasoner.report import next_commands
+from reasoner.rl.algorithms import Algorithm, resolve
+from reasoner.rl.batch import Batch, collate
 from reasoner.rl.learner import Learner
+from reasoner.rl.steps import step_rewards
 from reasoner.rl.tally import Tally
-from reasoner.rollout import rollout
+from reasoner.rollout import gathered, rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.track import TrackedRun, Tracking, check_trackers
 from reasoner.types import Group, Prompt, Sampling
@@ -35,6 +35,7 @@ from verifiers import VerifierPool
 from verifiers.score import UNJUDGED
 
 _PROBED = 8  # prompts of a parity probe
+_REFILLS = 1_000_003  # added to the seed: which questions replace those without a signal is drawn by itself
 
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
@@ -85,24 +86,24 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
         ) as tracking,
     ):
-        if selection and not resuming:
-            sampled, greedy = _look(engine, pool, selection, sampling, cfg)
-            journal.evaluated(0, sampled=sampled.figures(), greedy=greedy.figures())
-            journal.say(f"step 0  {_selection_line(sampled, greedy)}")
+        looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
+        if not resuming:
+            looks.before()
         for step in range(start, cfg.steps):
             clock = Clock()
 
             # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
-            chosen = [prompts[i] for i in pick(len(prompts), step, cfg.data.prompts_per_step, cfg.seed)]
-            groups = rollout(engine, pool, chosen, sampling, cfg.reward, run_seed=cfg.seed, step=step)
+            turns = _turns(prompts, step, algorithm, cfg)
+            ask = partial(rollout, engine, pool, sampling=sampling, weights=cfg.reward, run_seed=cfg.seed, step=step)
+            groups, flat = gathered(ask, turns, refills=algorithm.refills)
             clock.lap("time/sample")
 
             # credit and learn
             engine.pause()
-            batch = collate(groups).to(device)
-            credited = learner.credit(batch)
+            steps = step_rewards(groups, tokenizer.backend_tokenizer) if algorithm.returns == "process" else None
+            batch = learner.credit(learner.annotate(collate(groups, steps).to(device)))
             tally = Tally(keeps_tokens=cfg.run.token_figures)
-            learned = learner.update(learner.annotate(credited), tally)
+            learned = learner.update(batch, tally)
             engine.resume()
             clock.lap("time/learn")
 
@@ -111,31 +112,47 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             clock.lap("time/sync")
 
             # record: rollouts before metrics, the checkpoint last
-            metrics = {"step": step, **summarise(groups), **learned, **clock.laps()}
-            metrics["tokens_per_second"] = (
-                sum(len(c.token_ids) for g in groups for c in g.completions) / metrics["time/step"]
-            )
+            drawn = [*groups, *flat]
+            spent = journal.num_tokens() + num_tokens(drawn)
+            is_last = step + 1 == cfg.steps or 0 < cfg.tokens <= spent
+            metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned, **clock.laps(drawn)}
+            if algorithm.refills:
+                metrics["refilled"] = len(drawn) - len(turns[0])
             if step == start or due(step, cfg.run.probe_every):
-                metrics["probe/logprob_gap_max"] = probe(engine, policy, chosen[:_PROBED], sampling)
-            if selection and (due(step, cfg.eval.every) or step + 1 == cfg.steps):
-                sampled, greedy = _look(engine, pool, selection, sampling, cfg)
-                metrics |= selected(sampled, greedy)
-                if sampled.pass_at_1.value > checkpoint.best_score(run_dir):
-                    checkpoint.save_best(run_dir, step + 1, learner, tokenizer, score=sampled.pass_at_1.value)
-                journal.evaluated(step + 1, sampled=sampled.figures(), greedy=greedy.figures())
-            rows = store.append(run_dir, step, groups, learner.advantages(batch).tolist(), tally.tokens)
+                metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], sampling)
+            if due(step, cfg.eval.every) or is_last:
+                metrics |= looks.after(step + 1, learner, tokenizer)
+            rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)
             journal.write(metrics, example=groups[0].completions[0].text)
-            tracking.log(step, metrics)
-            tracking.rollouts(step, rows)
-            if due(step, cfg.run.save_every) or step + 1 == cfg.steps:
+            tracking.told(step, metrics, rows)
+            if due(step, cfg.run.save_every) or is_last:
                 checkpoint.save(run_dir, step + 1, learner, tokenizer, keep=cfg.run.keep)
+            if is_last:
+                break
         minutes = journal.minutes()
-        journal.say(f"{cfg.steps - start} steps in {minutes:.1f} minutes")
+        journal.say(f"{journal.steps_done - start} steps in {minutes:.1f} minutes")
 
     if heldout:
-        _report(run_dir, engine, heldout, sampling, learner, base, cfg, minutes)
+        report(run_dir, engine, heldout, sampling, learner, base, cfg, minutes)
     print(next_commands(run_dir))
     engine.close()
+
+
+def _turns(prompts: Sequence[Prompt], step: int, algorithm: Algorithm, cfg: Config) -> list[list[Prompt]]:
+    """The questions of a step, and of each round that may replace those without a signal."""
+    count, rounds = cfg.data.prompts_per_step, cfg.algo.refills_most if algorithm.refills else 0
+    picked = [pick(len(prompts), step, count, cfg.seed)]
+    picked += [pick(len(prompts), step * rounds + turn, count, cfg.seed + _REFILLS) for turn in range(rounds)]
+    return [[prompts[i] for i in indices] for indices in picked]
+
+
+def num_tokens(groups: Sequence[Group]) -> int:
+    return sum(len(completion.token_ids) for group in groups for completion in group.completions)
+
+
+def credited(batch: Batch, flat: Sequence[Group]) -> list[float]:
+    """The advantage of each completion's first token, which is that of the whole; 0 in groups that were replaced."""
+    return [*batch.advantages[:, 0].tolist(), *(0.0 for group in flat for _ in group.completions)]
 
 
 def due(step: int, every: int) -> bool:
@@ -173,8 +190,9 @@ class Clock:
         now = time.monotonic()
         self._laps[name], self._last = now - self._last, now
 
-    def laps(self) -> dict[str, float]:
-        return self._laps | {"time/step": self._last - self._began}
+    def laps(self, drawn: Sequence[Group]) -> dict[str, float]:
+        seconds = self._last - self._began
+        return self._laps | {"time/step": seconds, "tokens_per_second": num_tokens(drawn) / seconds}
 
 
 def _device(cfg: Config) -> torch.device:
@@ -182,85 +200,3 @@ def _device(cfg: Config) -> torch.device:
         torch.set_num_threads(cfg.threads)
     torch.manual_seed(cfg.seed)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _look(
-    engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config
-) -> tuple[Evaluation, Evaluation]:
-    """The selection problems, sampled and greedy. The seeds are the same at every look: what differs is the model."""
-    num = cfg.eval.selection_samples
-    return _both_ways(engine, pool, prompts, sampling, cfg, num=num, stream="eval selection", ks=Ks(cons_at=(num,)))
-
-
-def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config) -> Measured:
-    """A model on problems it was not chosen by: sampled at the training temperature, and greedy.
-
-    The seeds are those of `reasoner eval`, which gives the same figures for the checkpoint.
-    """
-    num = cfg.eval.samples
-    print(f"held-out problems: {len(prompts)} x {num} samples, and greedy", file=sys.stderr, flush=True)
-    ks = Ks(pass_at=(1, num), cons_at=(num,))
-    return Measured(*_both_ways(engine, pool, prompts, sampling, cfg, num=num, stream="eval", ks=ks))
-
-
-def _both_ways(
-    engine: Engine,
-    pool: VerifierPool,
-    prompts: Sequence[Prompt],
-    sampling: Sampling,
-    cfg: Config,
-    *,
-    num: int,
-    stream: str,
-    ks: Ks,
-) -> tuple[Evaluation, Evaluation]:
-    sampled, greedy = replace(sampling, num=num), replace(sampling, num=1, temperature=0.0)
-
-    def found(way: Sampling, ks: Ks) -> Evaluation:
-        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, label=stream, stream=stream, ks=ks)
-
-    return found(sampled, ks), found(greedy, Ks())
-
-
-def selected(sampled: Evaluation, greedy: Evaluation) -> dict[str, float]:
-    """A look at the selection problems as metrics of the journal."""
-    cons = next(value for name, value in sampled.metrics.items() if name.startswith("cons@"))
-    return {
-        "eval/selection/pass@1": sampled.pass_at_1.value,
-        "eval/selection/cons@k": cons.value,
-        "eval/selection/greedy": greedy.pass_at_1.value,
-        "eval/selection/format": sampled.well_formed,
-    }
-
-
-def _selection_line(sampled: Evaluation, greedy: Evaluation) -> str:
-    figures = "  ".join(f"{name} {value}" for name, value in sampled.metrics.items())
-    tokens = sampled.health["tokens"] or 0.0
-    return (
-        f"selection problems: {figures}  greedy {greedy.pass_at_1}  well-formed {sampled.well_formed:.1%}  "
-        f"tokens {tokens:.0f}"
-    )
-
-
-def _report(
-    run_dir: Path,
-    engine: Engine,
-    heldout: Sequence[Prompt],
-    sampling: Sampling,
-    learner: Learner,
-    base: Path,
-    cfg: Config,
-    minutes: float,
-) -> None:
-    """Measure the trained policy and the model it began as on the held-out problems; print and keep the comparison."""
-    with VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool:
-        after = measure(engine, pool, heldout, sampling, cfg)
-        engine.load_weights(load_policy(base, device=learner.policy.device).state_dict().items(), version=0)
-        before = measure(engine, pool, heldout, sampling, cfg)
-    text = f"{table(before, after)}\n\n{traces(before, after)}\n"
-    (run_dir / "report.txt").write_text(text)
-    figures = {"before": before.figures(), "after": after.figures(), "minutes": minutes}
-    store.write_json(run_dir / "report.json", figures)
-    for name, measured in (("before", before), ("after", after)):
-        keep(run_dir / "heldout" / name, measured, cfg, engine.name)
-    print(f"\n{text}", flush=True)

@@ -16,7 +16,7 @@ from tests.tiny import tiny_model, tiny_tokenizer
 
 def trained():
     made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    made.update(made.annotate(made.credit(collate(random_groups()))))
+    made.update(made.credit(made.annotate(collate(random_groups()))))
     return made
 
 
@@ -36,7 +36,7 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
     path = save(tmp_path, 1, trained(), tiny_tokenizer(), keep=2)
     files = [file for file in path.rglob("*") if file.is_file()]
     assert {file.suffix for file in files} <= {".json", ".safetensors", ".jinja", ".txt"}
-    assert json.loads((path / "trainer" / "state.json").read_text()) == {"steps_done": 1}
+    assert json.loads((path / "trainer" / "state.json").read_text())["steps_done"] == 1
 
 
 def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):

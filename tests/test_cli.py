@@ -141,3 +141,16 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "train" in done.stdout and "eval" in done.stdout
+
+
+@needs_base
+def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
+    def parts(*arguments):
+        assert main(["train", "--model", "base", "--dry-run", *arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return {line.split()[0]: line.split()[1] for line in lines if line.startswith("algo.")}
+
+    assert parts()["algo.weights"] == "token"
+    assert parts("--algo", "grpo")["algo.weights"] == "token"
+    assert parts("--algo", "dr_grpo")["algo.weights"] == "None"
+    assert parts("--algo", "dr_grpo", "--algo.weights", "sequence")["algo.weights"] == "sequence"

@@ -1,12 +1,15 @@
 """Prompts in, graded groups out: with a scripted engine and the real grading processes."""
 
+from dataclasses import replace
+
 import pytest
 
-from reasoner.rollout import rollout
+from reasoner.rollout import gathered, rollout
 from reasoner.seeds import sample_seed
-from reasoner.types import Sampling
+from reasoner.types import Completion, Group, Prompt, Sampling
+from tests.rl.toys import PROBLEM
 from tests.scripted import Scripted, answering, prompt
-from verifiers import RewardWeights, Verdict, VerifierPool
+from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +58,47 @@ def test_more_samples_extend_the_earlier_ones(pool):
     three = engine.seeds
     rollout(engine, pool, PROMPTS, Sampling(2), RewardWeights(), run_seed=0, step="eval")
     assert engine.seeds == [row[:2] for row in three]
+
+
+def made(problem, rewards):
+    prompt = Prompt(replace(PROBLEM, id=problem), "", "", (1,))
+    completions = tuple(Completion("", (1,), (0.0,), "stop", 0) for _ in rewards)
+    return Group(prompt, completions, tuple(Score(reward, {}, Verdict.WRONG) for reward in rewards))
+
+
+class Asked:
+    """Answers questions by a table of rewards, and remembers which were asked."""
+
+    def __init__(self, **rewards):
+        self.rewards, self.turns = rewards, []
+
+    def __call__(self, prompts):
+        self.turns.append([prompt.problem.id for prompt in prompts])
+        return [made(prompt.problem.id, self.rewards[prompt.problem.id]) for prompt in prompts]
+
+    def prompts(self, names):
+        return [made(name, (0.0,)).prompt for name in names]
+
+
+def test_without_refills_the_first_turn_is_what_there_is():
+    ask = Asked(a=(1, 0), b=(1, 1))
+    groups, flat = gathered(ask, [ask.prompts("ab")], refills=False)
+    assert ([g.prompt.problem.id for g in groups], flat) == (["a", "b"], [])
+
+
+def test_refills_replace_groups_without_a_signal_and_ask_nothing_twice():
+    ask = Asked(a=(1, 0), b=(1, 1), c=(0, 0), d=(0, 1), e=(1, 0))
+    groups, flat = gathered(ask, [ask.prompts("abc"), ask.prompts("abde"), ask.prompts("e")], refills=True)
+    assert ask.turns == [["a", "b", "c"], ["d", "e"]]
+    assert [g.prompt.problem.id for g in groups] == ["a", "d", "e"]
+    assert [g.prompt.problem.id for g in flat] == ["b", "c"]
+
+
+def test_refills_end_with_their_turns_and_all_flat_is_better_than_nothing():
+    ask = Asked(a=(1, 1), b=(1, 1), c=(0, 0), d=(1, 0))
+    assert [g.prompt.problem.id for g in gathered(ask, [ask.prompts("ab"), ask.prompts("c")], refills=True)[0]] == [
+        "a",
+        "b",
+    ]
+    groups, flat = gathered(ask, [ask.prompts("ab"), ask.prompts("d")], refills=True)
+    assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)

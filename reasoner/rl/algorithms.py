@@ -1,56 +1,148 @@
-"""The algorithms: each a row that names its parts. To add one, add a row."""
+"""The algorithms: each a row that names its parts. To add one, add a row; `--algo.PART value` replaces one part of any.
+
+The parts are tables of pure functions: returns, baselines and scales (advantages.py), ratios, surrogates and weights
+(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from functools import partial
-from typing import get_args
-
-from torch import Tensor
+from typing import Any, get_args
 
 from reasoner.config import AlgoConfig
-from reasoner.rl.advantages import group_advantages
+from reasoner.rl.advantages import BASELINES, RETURNS, SCALES
 from reasoner.rl.kl import KL
-from reasoner.rl.losses import Weighting
+from reasoner.rl.losses import RATIOS, SURROGATES, Weighting
 
 
 @dataclass(frozen=True, slots=True)
 class Algorithm:
     """What turns rewards into a gradient."""
 
-    credit: Callable[[Tensor], Tensor]  # [P, G] rewards -> [P, G] advantages
-    weights: Weighting
+    # RETURNS; "process": the steps of a thought are rewarded one by one; "gae": rewards and values in one estimate
+    returns: str = "total"
+    baseline: str = "group"  # BASELINES, or "value": a critic
+    scale: str = "none"  # SCALES
+    ratio: str = "token"  # RATIOS
+    surrogate: str = "clip"  # SURROGATES
     clip_low: float = 0.2
     clip_high: float = 0.2
+    dual_clip: float = 0.0  # 0 = off
+    weights: Weighting = "sequence"
+    kl: str = "k3"  # KL
+    kl_in: str = "loss"  # or "reward": a penalty on each token before returns are made
     drops_flat: bool = False  # groups whose rewards are all equal leave the batch, denominator included
+    refills: bool = False  # and other questions are asked in their place
+    trust: str = "none"  # or "penalty", "constrained": what holds the policy near the one that sampled (trust.py)
+    epochs: int = 1  # passes over a step's completions
+    minibatches: int = 1  # optimiser steps of each
+
+    @property
+    def critic(self) -> bool:
+        """A critic is learnt beside the policy."""
+        return self.baseline == "value"
+
+    @property
+    def updates(self) -> int:
+        """Optimiser steps on the completions of a step."""
+        return self.epochs * self.minibatches
 
 
 ALGORITHMS: dict[str, Algorithm] = {
+    # Williams 1992; Sutton et al. 2000: the vanilla policy gradient, with the mean of the batch as baseline.
+    "reinforce": Algorithm("to_go", "batch", surrogate="plain", weights="constant"),
+    # Ahmadian et al. 2024: leave-one-out, KL in the reward.
+    "rloo": Algorithm("total", "leave_one_out", surrogate="plain", weights="constant", kl="k1", kl_in="reward"),
+    # Hu et al. 2025: KL in the reward, advantages whitened over the batch, no group.
+    "reinforce_pp": Algorithm("to_go", "none", "batch", weights="token", kl="k1", kl_in="reward"),
+    # Schulman et al. 2017, as InstructGPT has it: a critic, GAE, KL in the reward, two passes.
+    "ppo": Algorithm("gae", "value", "batch", weights="token", kl="k1", kl_in="reward", epochs=2, minibatches=2),
+    # Schulman et al. 2015, on group-relative advantages: no clip, a step within delta of KL(old || new).
+    "trpo": Algorithm(scale="group", surrogate="ratio", weights="token", trust="constrained"),
     # DeepSeekMath (Shao et al. 2024) and DeepSeek-R1: every completion weighs the same.
-    "grpo": Algorithm(group_advantages, "sequence"),
+    "grpo": Algorithm(scale="group"),
+    # DeepSeekMath, section 4.1.3: every step of the thought has a reward of its own.
+    "grpo_process": Algorithm("process", scale="group"),
     # Liu et al. 2025: neither the deviation nor the length of a completion in the denominator.
-    "dr_grpo": Algorithm(partial(group_advantages, scale="none"), "constant"),
-    # Yu et al. 2025: clip-higher, token mean, groups without a signal left out.
-    "dapo": Algorithm(group_advantages, "token", clip_high=0.28, drops_flat=True),
+    "dr_grpo": Algorithm(weights="constant"),
+    # Yu et al. 2025: clip-higher, token mean, groups without a signal replaced by others.
+    "dapo": Algorithm(scale="group", weights="token", clip_high=0.28, drops_flat=True, refills=True),
+    # Zheng et al. 2025: one ratio for a sequence, clipped very near 1.
+    "gspo": Algorithm(scale="group", ratio="sequence", clip_low=3e-4, clip_high=4e-4),
+    # MiniMax-M1 2025: the weight is clipped, no token's gradient is lost.
+    "cispo": Algorithm(scale="group", surrogate="clip_weight", weights="token", clip_high=4.0),
+}
+
+_CHOICES: dict[str, Collection[str]] = {
+    "returns": (*RETURNS, "process", "gae"),
+    "baseline": (*BASELINES, "value"),
+    "scale": SCALES,
+    "ratio": RATIOS,
+    "surrogate": SURROGATES,
+    "weights": get_args(Weighting),
+    "kl": KL,
+    "kl_in": ("loss", "reward"),
+    "trust": ("none", "penalty", "constrained"),
 }
 
 
 def resolve(cfg: AlgoConfig) -> Algorithm:
-    """The row that the settings name, with their overrides. ValueError for an unknown name or part."""
+    """The row that the settings name, with their overrides. ValueError for an unknown name or part, and for parts that
+    make no sense together.
+    """
     if cfg.name not in ALGORITHMS:
         close = get_close_matches(cfg.name, ALGORITHMS, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"unknown algorithm {cfg.name!r}; known are {', '.join(ALGORITHMS)}{hint}")
-    if cfg.kl not in KL:
-        raise ValueError(f"unknown KL estimator {cfg.kl!r}; known are {', '.join(KL)}")
-    if cfg.weights is not None and cfg.weights not in get_args(Weighting):
-        raise ValueError(f"unknown weighting {cfg.weights!r}; known are {', '.join(get_args(Weighting))}")
-    row = ALGORITHMS[cfg.name]
-    return replace(
-        row,
-        weights=cfg.weights or row.weights,  # type: ignore[arg-type]
-        clip_low=row.clip_low if cfg.clip_low is None else cfg.clip_low,
-        clip_high=row.clip_high if cfg.clip_high is None else cfg.clip_high,
-    )
+    given: dict[str, Any] = {
+        field.name: value for field in fields(Algorithm) if (value := getattr(cfg, field.name, None)) is not None
+    }
+    row = replace(ALGORITHMS[cfg.name], **given)
+    for part, known in _CHOICES.items():
+        if getattr(row, part) not in known:
+            raise ValueError(f"algo.{part} is {getattr(row, part)!r}; known are {', '.join(known)}")
+    for fault in _nonsense(row):
+        raise ValueError(f"{cfg.name}: {fault}")
+    return row
+
+
+def _nonsense(row: Algorithm) -> list[str]:
+    faults = {
+        "process returns are normalised over the steps of a group: algo.scale must be group and algo.baseline group": (
+            row.returns == "process" and (row.scale, row.baseline) != ("group", "group")
+        ),
+        "process returns take rewards from steps alone: KL must stay in the loss (algo.kl_in loss)": (
+            row.returns == "process" and row.kl_in == "reward"
+        ),
+        "the deviation of a group is one of rewards: with algo.scale group KL stays in the loss (algo.kl_in loss)": (
+            row.kl_in == "reward" and row.scale == "group"
+        ),
+        "gae makes advantages of rewards and values: it needs algo.baseline value": (
+            row.returns == "gae" and row.baseline != "value"
+        ),
+        "a critic tells what a token's state is worth: algo.baseline value needs algo.returns gae or to_go": (
+            row.baseline == "value" and row.returns not in ("gae", "to_go")
+        ),
+        "a constrained step is one step on all completions (algo.epochs 1, algo.minibatches 1)": (
+            row.trust == "constrained" and row.updates > 1
+        ),
+        "a constrained step looks for its length on the surrogate's value: algo.surrogate must be ratio or clip": (
+            row.trust == "constrained" and row.surrogate not in ("ratio", "clip")
+        ),
+        "an unclipped ratio needs something that keeps it near 1: algo.trust penalty or constrained, or one update": (
+            row.surrogate == "ratio" and row.trust == "none" and row.updates > 1
+        ),
+        "a refill needs flat groups to be dropped (algo.drops_flat)": row.refills and not row.drops_flat,
+        "flat groups are a matter of rewards alone: with algo.kl_in reward nothing is flat": (
+            row.drops_flat and row.kl_in == "reward"
+        ),
+        "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
+        "algo.dual_clip bounds the clipped surrogate alone (algo.surrogate clip)": (
+            row.dual_clip != 0 and row.surrogate != "clip"
+        ),
+        "a plain surrogate has no ratio: several updates on the same completions (algo.epochs, algo.minibatches) need "
+        "algo.surrogate clip or clip_weight": row.surrogate == "plain" and row.updates > 1,
+    }
+    return [sentence for sentence, is_so in faults.items() if is_so]

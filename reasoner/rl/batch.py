@@ -14,6 +14,8 @@ from torch import Tensor
 
 from reasoner.types import Group
 
+Step = tuple[int, float]  # the token at which a step of a thought ends, and its reward
+
 
 @dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
 class Batch:
@@ -26,13 +28,18 @@ class Batch:
         Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
     )
     lengths: Tensor  # [N] int64
+    truncated: Tensor  # [N] bool, cut off at the limit and not ended
     place: Tensor  # [N] int64, the row of the step's batch as it was collated
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
-    advantages: Tensor  # [N] float32; 0 until credit is given
+    advantages: Tensor  # [N, T] float32; 0 until credit is given, and in the padding
     weights: Tensor  # [N, T] float32; the mask until the step is weighed
     old_logprobs: Tensor | None = None  # [N, T], when there are several updates on these rows
     ref_logprobs: Tensor | None = None  # [N, T], when there is a reference
+    step_rewards: Tensor | None = None  # [N, T] float32 at the tokens where a step of the thought ends, else 0
+    step_ends: Tensor | None = None  # [N, T] bool
+    values: Tensor | None = None  # [N, T + 1], where there is a critic: V of the state before each token and after all
+    returns: Tensor | None = None  # [N, T], what the critic learns
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -49,7 +56,8 @@ class Batch:
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and field.name not in ("prompt_ids", "prompt_lengths"):
-                changed[field.name] = value[index][:, :width] if value.ndim == 2 else value[index]
+                kept = width + (field.name == "values")
+                changed[field.name] = value[index][:, :kept] if value.ndim == 2 else value[index]
         return replace(self, **changed)
 
     def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:
@@ -87,8 +95,11 @@ class Batch:
         return replace(self, **moved)
 
 
-def collate(groups: Sequence[Group]) -> Batch:
-    """Graded groups as one batch, in order. ValueError unless every group has the same G >= 2 completions."""
+def collate(groups: Sequence[Group], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
+    """Graded groups as one batch, in order. ValueError unless every group has the same G >= 2 completions.
+
+    `steps`: where process supervision asks for them, the rewarded steps of each completion.
+    """
     sizes = {len(group.completions) for group in groups}
     if len(sizes) != 1 or min(sizes) < 2:
         raise ValueError(f"every group needs the same number of completions, at least 2; these have {sorted(sizes)}")
@@ -100,13 +111,25 @@ def collate(groups: Sequence[Group]) -> Batch:
         prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
         completion_ids=_padded([c.token_ids for c in completions]).long(),
         lengths=lengths,
+        truncated=torch.tensor([c.finish != "stop" for c in completions]),
         place=torch.arange(len(completions)),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
-        advantages=torch.zeros(len(completions)),
+        advantages=torch.zeros(0),
         weights=torch.zeros(0),
     )
-    return replace(batch, weights=batch.mask.float())
+    batch = replace(batch, weights=batch.mask.float(), advantages=torch.zeros(batch.mask.shape))
+    return batch if steps is None else _with_steps(batch, steps)
+
+
+def _with_steps(batch: Batch, steps: Sequence[Sequence[Step]]) -> Batch:
+    """Steps that end at the same token are one, with the sum of their rewards."""
+    rewards, ends = torch.zeros(batch.mask.shape), torch.zeros_like(batch.mask)
+    for row, own in enumerate(steps):
+        for token, reward in own:
+            rewards[row, token] += reward
+            ends[row, token] = True
+    return replace(batch, step_rewards=rewards, step_ends=ends)
 
 
 def _padded(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:

@@ -2,7 +2,8 @@
 
 With r = log reference - log policy at the token that the policy drew. Their values estimate the same divergence; as
 terms of a loss their gradients differ. On-policy and on average k1's is zero, k2's is that of the divergence, and k3's
-(the one in the GRPO paper) is that of the divergence the other way round, KL(reference || policy).
+(the one in the GRPO paper) is that of the divergence the other way round, KL(reference || policy); k3_reverse has k3's
+value and the divergence's own gradient.
 """
 
 from __future__ import annotations
@@ -34,4 +35,11 @@ def kl_k3(logp: Tensor, ref_logp: Tensor) -> Tensor:
     return r.exp() - r - 1
 
 
-KL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}
+def kl_k3_reverse(logp: Tensor, ref_logp: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: the value of k3 with the gradient of the divergence itself: k3 times the probability ratio
+    of the policy to itself, whose gradient is the one that sampling hides (DeepSeek-V3.2 2025, section 3.1).
+    """
+    return (logp - logp.detach()).exp() * kl_k3(logp, ref_logp)
+
+
+KL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3, "k3_reverse": kl_k3_reverse}

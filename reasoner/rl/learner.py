@@ -5,21 +5,29 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
 from reasoner.config import Config
-from reasoner.models import ReadPrompts, completion_logprobs, read_prompts
+from reasoner.models import ReadPrompts, completion_log_softmax, completion_logprobs, read_prompts
+from reasoner.rl.advantages import SCALES, advantages, gae, process_advantages, reward_to_go, total_return, whitened
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
-from reasoner.rl.kl import KL
-from reasoner.rl.losses import clipped_surrogate, is_clipped, token_weights
+from reasoner.rl.critic import Critic
+from reasoner.rl.kl import KL, kl_k3
+from reasoner.rl.losses import RATIOS, SURROGATES, is_clipped, sampler_weights, token_weights
 from reasoner.rl.tally import Tally
+from reasoner.rl.trust import adapted, constrained_step, fisher_product
+
+_STATE = ("steps_done", "moving_reward", "penalty", "beta")  # numbers that a resumed run goes on with
+_DAMPING = 1e-3  # added to the Fisher matrix
 
 
 class Learner:
@@ -40,32 +48,84 @@ class Learner:
             weight_decay=optim.weight_decay,
             fused=True,
         )
+        self.critic = Critic(policy, cfg) if algorithm.critic else None
         self.steps_done = 0  # of the run; the learning rate follows it
+        self.beta = cfg.algo.beta  # coefficient of the pull of the reference
+        self.penalty = cfg.algo.penalty  # coefficient of KL(old || new), where there is one
+        self._stepped: dict[str, float] = {}  # what the last constrained step did
+        self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
+        # Something besides advantages moves a row: the pull of the reference in the loss, the entropy bonus.
+        self._pulls = (reference is not None and algorithm.kl_in == "loss") or cfg.algo.entropy > 0
 
     # ------------------------------------------------------------------------------------------------ credit
 
     def credit(self, batch: Batch) -> Batch:
-        """The batch with advantages; without the groups that the algorithm drops."""
-        group = self.cfg.algo.group
-        batch = replace(batch, advantages=self.advantages(batch))
-        if self.algorithm.drops_flat:
-            kept = (batch.advantages.view(-1, group) != 0).any(dim=1).repeat_interleave(group)
-            if kept.any():
-                batch = batch.rows(kept.nonzero()[:, 0])
-        return batch
+        """The annotated batch with advantages."""
+        row, algo = self.algorithm, self.cfg.algo
+        if row.returns == "process":
+            assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
+            found = process_advantages(batch.step_rewards, batch.step_ends, batch.mask, group=algo.group)
+            return replace(batch, advantages=found)
+        rewards = self._token_rewards(batch)
+        if row.critic:
+            return self._by_critic(batch, rewards)
+        found = advantages(
+            rewards,
+            batch.mask,
+            group=algo.group,
+            returns=row.returns,
+            baseline=row.baseline,
+            scale=row.scale,
+            moving=self.moving_reward,
+        )
+        mean, decay = float(batch.rewards.mean()), algo.moving_decay if self.steps_done else 0.0
+        self.moving_reward = decay * self.moving_reward + (1 - decay) * mean
+        return replace(batch, advantages=found)
 
-    def advantages(self, batch: Batch) -> Tensor:
-        """[N]"""
-        return self.algorithm.credit(batch.rewards.view(-1, self.cfg.algo.group)).flatten()
+    def _by_critic(self, batch: Batch, rewards: Tensor) -> Batch:
+        """Advantages over the critic's values, scaled, and the returns that it learns from."""
+        assert batch.values is not None, "a critic without values"
+        row, critic = self.algorithm, self.cfg.critic
+        if row.returns == "gae":
+            rule = {"gamma": critic.gamma, "lam": critic.lam}
+            found, returns = gae(rewards, batch.values, batch.mask, batch.truncated, **rule)
+        else:
+            returns = reward_to_go(rewards, batch.mask, gamma=critic.gamma).float() * batch.mask
+            found = (returns - batch.values[:, :-1]) * batch.mask
+        totals = total_return(rewards, batch.mask)[:, 0]
+        found = SCALES[row.scale](found.double(), totals, batch.mask, group=self.cfg.algo.group)
+        return replace(batch, advantages=torch.where(batch.mask, found, 0.0).float(), returns=returns)
+
+    def _token_rewards(self, batch: Batch) -> Tensor:
+        """[N, T]: the reward at the last token, and where the row says so the KL penalty at every one."""
+        rewards = torch.zeros_like(batch.sampler_logprobs)
+        earned = batch.rewards - self.cfg.algo.missing_end * batch.truncated
+        rewards.scatter_(1, (batch.lengths - 1).clamp_min(0)[:, None], earned[:, None])
+        if self.algorithm.kl_in == "reward" and batch.ref_logprobs is not None:
+            drawn = batch.sampler_logprobs if batch.old_logprobs is None else batch.old_logprobs
+            rewards = rewards - self.beta * KL[self.algorithm.kl](drawn, batch.ref_logprobs) * batch.mask
+        if self.critic is not None and self.cfg.critic.whiten_rewards:
+            rewards = whitened(rewards, batch.mask, keeps_mean=True).float()
+        return rewards
+
+    def _kept(self, batch: Batch) -> Batch:
+        """Without the groups that the algorithm drops; all of them where there is nothing else."""
+        if not self.algorithm.drops_flat:
+            return batch
+        group = self.cfg.algo.group
+        kept = (batch.advantages != 0).any(dim=1).view(-1, group).any(dim=1).repeat_interleave(group)
+        return batch.rows(kept.nonzero()[:, 0]) if kept.any() else batch
 
     @torch.no_grad()
     def annotate(self, batch: Batch) -> Batch:
-        """The batch with the reference's log-probabilities, and the policy's own where several updates will follow."""
+        """The batch with the reference's log-probabilities, the policy's own where several updates will follow, and the
+        critic's values.
+        """
         if self.reference is not None:
             batch = replace(batch, ref_logprobs=self._all_logprobs(self.reference, batch))
-        if self.cfg.algo.epochs * self.cfg.algo.minibatches > 1:
+        if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             batch = replace(batch, old_logprobs=self._all_logprobs(self.policy, batch))
-        return batch
+        return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
 
     def _all_logprobs(self, model: PreTrainedModel, batch: Batch) -> Tensor:
         """[N, T]"""
@@ -86,7 +146,13 @@ class Learner:
         temperature = self.cfg.sampling.temperature
         with self._precision():
             return completion_logprobs(
-                model, prompts, rows.prompt_of, rows.completion_ids, rows.lengths, temperature=temperature
+                model,
+                prompts,
+                rows.prompt_of,
+                rows.completion_ids,
+                rows.lengths,
+                temperature=temperature,
+                learns_entropy=self.cfg.algo.entropy > 0,
             )
 
     def _precision(self) -> AbstractContextManager[object]:
@@ -101,16 +167,27 @@ class Learner:
         The names are explained in reasoner.journal.METRICS. A `tally` can keep the figures of every token.
         """
         tally = tally or Tally()
+        batch = self._kept(batch)
         norms: list[float] = []
         skipped = 0
-        for epoch in range(self.cfg.algo.epochs):
+        told = self._teach_critic(batch)
+        if self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps:
+            batch = replace(batch, advantages=torch.zeros_like(batch.advantages))
+        for epoch in range(self.algorithm.epochs):
             for index in self._minibatches(len(batch), epoch):
+                if self._is_far(batch, after=len(norms)):
+                    break
                 norm = self._step(batch.rows(index), tally)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         lr = self._lr()
         self.steps_done += 1
         averages = tally.averages()
+        if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
+            told["policy_kl"] = self._divergence(batch)
+            self.penalty = adapted(self.penalty, told["policy_kl"], self.cfg.algo.penalty_target)
+            told["penalty"] = self.penalty
+        told |= self._follow_reference(averages.get("kl", 0.0))
         return {
             "loss": tally.sums.get("loss", 0.0) / max(1, len(norms) + skipped),
             "kl": averages.get("kl", 0.0),
@@ -118,14 +195,37 @@ class Learner:
             "clip_ratio": averages.get("clipped", 0.0),
             "sampler/logprob_gap_mean": averages.get("gap", 0.0),
             "sampler/logprob_gap_max": tally.gap_max,
+            "sampler/importance_mean": averages.get("trust", 1.0),
+            "sampler/importance_capped": averages.get("capped", 0.0),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": lr,
             "skipped_updates": float(skipped),
+            **told,
+            **self._stepped,
         }
+
+    def _follow_reference(self, kl: float) -> dict[str, float]:
+        """After a step: the coefficient moves towards its target, and the reference may become the policy."""
+        algo = self.cfg.algo
+        if self.reference is not None and algo.refresh_reference and self.steps_done % algo.refresh_reference == 0:
+            self.reference.load_state_dict(self.policy.state_dict())
+        if not algo.kl_target:
+            return {}
+        self.beta = adapted(self.beta, kl, algo.kl_target)
+        return {"beta": self.beta}
+
+    def _teach_critic(self, batch: Batch) -> dict[str, float]:
+        """The critic's own passes over the batch; what the last one says."""
+        told: dict[str, float] = {}
+        if self.critic is not None:
+            weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
+            for _ in range(self.cfg.critic.epochs):
+                told = self.critic.update(replace(batch, weights=weights))
+        return told
 
     def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
         """Whole groups in an order fixed by (seed, step, epoch); one minibatch keeps the batch's own order."""
-        group, parts = self.cfg.algo.group, self.cfg.algo.minibatches
+        group, parts = self.cfg.algo.group, self.algorithm.minibatches
         groups = torch.arange(rows).view(-1, group)
         if parts > 1:
             seed = hash((self.cfg.seed, self.steps_done, epoch)) % 2**63
@@ -138,10 +238,12 @@ class Learner:
         weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
         batch = replace(batch, weights=weights)
         # A row without advantage moves nothing unless the reference pulls at it. It stays in the denominators above.
-        moving = batch.advantages != 0 if self.reference is None else torch.ones_like(batch.advantages)
+        moving = (batch.advantages != 0).any(dim=1) | self._pulls
         self.optimizer.zero_grad()
         if moving.any():
             self._backward(batch, moving.nonzero()[:, 0], tally)
+        if self.algorithm.trust == "constrained":
+            return self._constrained(batch)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
@@ -170,20 +272,24 @@ class Learner:
         mask = rows.mask
         logp, entropy = self._logprobs(self.policy, prompts, rows)
         old = logp.detach() if rows.old_logprobs is None else rows.old_logprobs
-        clip = {"low": self.algorithm.clip_low, "high": self.algorithm.clip_high}
-        advantages = rows.advantages[:, None]
-        per_token = clipped_surrogate(logp, old, advantages, **clip)
+        row, algo = self.algorithm, self.cfg.algo
+        ratio = RATIOS[row.ratio](logp, old, mask)
+        trusted = sampler_weights(old, rows.sampler_logprobs, mask, how=algo.importance, cap=algo.importance_cap)
+        per_token = trusted * self._surrogate(ratio, logp, old, rows) - algo.entropy * entropy
         gap = ((old - rows.sampler_logprobs).abs() * mask).detach()
         figures = {
             "tokens": mask.sum(),
-            "entropy": entropy.sum(),
-            "clipped": (is_clipped(logp.detach(), old, advantages, **clip) & mask).sum(),
+            "entropy": entropy.detach().sum(),
+            "clipped": (is_clipped(ratio.detach(), rows.advantages, low=row.clip_low, high=row.clip_high) & mask).sum(),
             "gap": gap.sum(),
+            "trust": (trusted * mask).sum(),
+            "capped": ((trusted >= algo.importance_cap) & mask).sum(),
         }
-        tokens = {"entropy": entropy}
+        tokens = {"entropy": entropy} | ({"advantages": rows.advantages} if row.returns != "total" else {})
         if rows.ref_logprobs is not None:
-            kl = KL[self.cfg.algo.kl](logp, rows.ref_logprobs)
-            per_token = per_token + self.cfg.algo.beta * kl
+            kl = KL[row.kl](logp, rows.ref_logprobs)
+            if row.kl_in == "loss":
+                per_token = per_token + self.beta * kl
             figures["kl"] = (kl.detach() * mask).sum()
             tokens["kl"] = kl
         weighed = rows.weights * per_token
@@ -191,6 +297,62 @@ class Learner:
         tally.add(figures | {"loss": loss.detach()}, gap_max=gap.max())
         tally.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
         return loss
+
+    def _surrogate(self, ratio: Tensor, logp: Tensor, old: Tensor, rows: Batch) -> Tensor:
+        """[N, T]: the surrogate's loss of each token, the penalty for moving away from the old policy included."""
+        row = self.algorithm
+        clip = {"low": row.clip_low, "high": row.clip_high, "dual": row.dual_clip}
+        found = SURROGATES[row.surrogate](ratio, logp, rows.advantages, **clip)
+        return found + self.penalty * kl_k3(old, logp) if row.trust == "penalty" else found
+
+    # ------------------------------------------------------------------------------------------- trust region
+
+    def _constrained(self, batch: Batch) -> float:
+        """TRPO's step from the gradient that the parameters hold; its norm."""
+        parameters = [p for p in self.policy.parameters() if p.requires_grad]
+        gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
+        self.optimizer.zero_grad()
+        if gradient.abs().max() == 0:
+            return 0.0
+        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
+            product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=_DAMPING)
+            values = partial(self._surrogate_value, batch), partial(self._divergence, batch)
+            done = constrained_step(parameters, gradient, product, *values, delta=self.cfg.algo.delta)
+        self._stepped = {"policy_kl": done.kl, "trust/share": done.share}
+        return float(gradient.norm())
+
+    def _fisher_divergence(self, batch: Batch) -> Tensor:
+        """Mean KL(policy as it is || policy) over the tokens of some rows, whole distributions: 0, with a curvature."""
+        every = max(1, -(-len(batch) // self.cfg.algo.fisher_rows))
+        rows = batch.rows(torch.arange(0, len(batch), every, device=batch.lengths.device))
+        prompts = self._read(self.policy, rows)
+        asked = (rows.prompt_of, rows.completion_ids, rows.mask)
+        found = completion_log_softmax(self.policy, prompts, *asked, temperature=self.cfg.sampling.temperature)
+        old = found.detach()
+        return (old.exp() * (old - found)).sum(dim=-1).mean()
+
+    @torch.no_grad()
+    def _surrogate_value(self, batch: Batch) -> float:
+        """The step's loss at the policy as it stands, the pull of the reference included."""
+        assert batch.old_logprobs is not None
+        logp = self._all_logprobs(self.policy, batch)
+        ratio = RATIOS[self.algorithm.ratio](logp, batch.old_logprobs, batch.mask)
+        per_token = self._surrogate(ratio, logp, batch.old_logprobs, batch)
+        if batch.ref_logprobs is not None and self.algorithm.kl_in == "loss":
+            per_token = per_token + self.beta * KL[self.algorithm.kl](logp, batch.ref_logprobs)
+        return float((batch.weights * per_token).sum())
+
+    @torch.no_grad()
+    def _divergence(self, batch: Batch) -> float:
+        """Mean k3 estimate of KL(old || policy as it stands) over the batch's tokens."""
+        assert batch.old_logprobs is not None
+        moved = kl_k3(batch.old_logprobs, self._all_logprobs(self.policy, batch)) * batch.mask
+        return float(moved.sum() / batch.mask.sum().clamp_min(1))
+
+    def _is_far(self, batch: Batch, *, after: int) -> bool:
+        """After some updates, and where it is asked for, the policy has moved further than it may."""
+        limit = self.cfg.algo.stop_kl
+        return bool(limit) and after > 0 and batch.old_logprobs is not None and self._divergence(batch) > limit
 
     def _lr(self) -> float:
         """Linear warm-up, then constant, then linear towards 0 over the last `decay_share` of the run."""
@@ -200,6 +362,14 @@ class Learner:
         return optim.lr * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, float]:
+        """What a resumed run needs besides weights and optimiser."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: Mapping[str, float]) -> None:
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """(name, tensor) of the policy as its state names them, tied tensors under each of their names.

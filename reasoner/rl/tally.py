@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-TOKEN_FIGURES = ("entropy", "kl", "loss")  # nats, nats, share in the step's loss before its first update
+# Nats, nats, share in the step's loss before its first update; "advantages" too where a row's tokens have their own.
+TOKEN_FIGURES = ("entropy", "kl", "loss")
 
 
 class Tally:

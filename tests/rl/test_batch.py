@@ -49,7 +49,7 @@ def test_a_completion_without_a_token_is_a_row_without_a_loss():
     groups = [group([5, 6], [[], [7], [8, 9], []], [0, 1, 0, 0])]
     for tokens in (1, 100):
         made = learner(config(micro=tokens))
-        assert math.isfinite(made.update(made.annotate(made.credit(collate(groups))))["grad_norm"])
+        assert math.isfinite(made.update(made.credit(made.annotate(collate(groups))))["grad_norm"])
 
 
 def test_a_batch_without_groups_is_refused():
@@ -104,7 +104,7 @@ def test_the_gradient_is_that_of_the_formula_written_out(name):  # traps 7, 11, 
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False)
     expected = torch.autograd.grad(written_out(cfg, groups, model, reference), list(model.parameters()))
     made = learner(cfg, model, reference)
-    batch = made.annotate(made.credit(collate(groups)))
+    batch = made.credit(made.annotate(collate(groups)))
     made.optimizer.step = lambda: None  # keep the gradient to look at
     figures = made.update(batch)
     scale = max(float(e.abs().max()) for e in expected)
@@ -117,7 +117,7 @@ def test_the_gradient_is_that_of_the_formula_written_out(name):  # traps 7, 11, 
 def test_the_learning_rate_warms_up_in_a_straight_line_and_is_reported_as_it_was_used():
     cfg = config(lr=0.01)
     made = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
-    rates = [made.update(made.annotate(made.credit(collate(random_groups()))))["lr"] for _ in range(6)]
+    rates = [made.update(made.credit(made.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
     assert made.optimizer.param_groups[0]["lr"] == 0.01
 
@@ -125,7 +125,7 @@ def test_the_learning_rate_warms_up_in_a_straight_line_and_is_reported_as_it_was
 def test_the_learning_rate_falls_in_a_straight_line_over_the_last_share_of_the_run():
     cfg = replace(config(lr=0.01), steps=6)
     made = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
-    rates = [made.update(made.annotate(made.credit(collate(random_groups()))))["lr"] for _ in range(6)]
+    rates = [made.update(made.credit(made.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
 
 

@@ -1,42 +1,125 @@
 """Advantages, KL estimators, losses and weights against numbers worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from reasoner.config import AlgoConfig
-from reasoner.rl.advantages import group_advantages
+from reasoner.rl.advantages import advantages, process_advantages, reward_to_go, total_return, whitened
 from reasoner.rl.algorithms import ALGORITHMS, resolve
-from reasoner.rl.kl import kl_k1, kl_k2, kl_k3
-from reasoner.rl.losses import clipped_surrogate, is_clipped, token_weights
+from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
+from reasoner.rl.losses import (
+    RATIOS,
+    SURROGATES,
+    is_clipped,
+    sampler_weights,
+    sequence_ratio,
+    token_ratio,
+    token_weights,
+)
+
+
+def outcome(rewards, **parts):
+    """Advantages of completions of one token each: the parts on rewards alone. [P][G] -> [P][G]"""
+    rewards = torch.tensor(rewards)
+    flat = rewards.reshape(-1, 1)
+    found = advantages(flat, torch.ones_like(flat).bool(), group=rewards.shape[1], **parts)
+    return found.view(rewards.shape)
 
 
 def test_group_advantages_by_hand_with_the_population_deviation():  # trap 1
-    found = group_advantages(torch.tensor([[1.0, 0.0, 0.0, 0.0], [1.2, 0.2, 1.2, 0.2]]))
+    found = outcome([[1.0, 0.0, 0.0, 0.0], [1.2, 0.2, 1.2, 0.2]])
     root3 = math.sqrt(3)
     assert found[0].tolist() == pytest.approx([root3, -1 / root3, -1 / root3, -1 / root3], abs=1e-4)
     assert found[1].tolist() == pytest.approx([1, -1, 1, -1], abs=1e-4)
 
 
-def test_without_scaling_the_advantage_is_the_distance_from_the_mean():
-    assert group_advantages(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), scale="none")[0].tolist() == [
-        0.75,
-        -0.25,
-        -0.25,
-        -0.25,
-    ]
+@pytest.mark.parametrize(
+    ("parts", "wanted"),
+    [
+        ({"baseline": "group", "scale": "none"}, [0.75, -0.25, -0.25, -0.25, 0, 0, 0, 0]),  # Dr. GRPO
+        ({"baseline": "leave_one_out", "scale": "none"}, [1, -1 / 3, -1 / 3, -1 / 3, 0, 0, 0, 0]),  # RLOO
+        ({"baseline": "none", "scale": "none"}, [1, 0, 0, 0, 1, 1, 1, 1]),  # REINFORCE
+        ({"baseline": "batch", "scale": "none"}, [3 / 8, -5 / 8, -5 / 8, -5 / 8, *[3 / 8] * 4]),
+        ({"baseline": "moving", "scale": "none", "moving": 0.25}, [0.75, -0.25, -0.25, -0.25, *[0.75] * 4]),
+        ({"baseline": "none", "scale": "batch"}, [x / math.sqrt(15) for x in (3, -5, -5, -5, 3, 3, 3, 3)]),
+        ({"baseline": "group", "scale": "group"}, [math.sqrt(3), *[-1 / math.sqrt(3)] * 3, 0, 0, 0, 0]),  # GRPO
+    ],
+)
+def test_every_baseline_and_scale_by_hand(parts, wanted):
+    found = outcome([[1.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]], **parts)
+    assert found.flatten().tolist() == pytest.approx(wanted, abs=1e-5)
 
 
-def test_flat_group_has_no_advantage():  # traps 2, 3, 5
-    assert (group_advantages(torch.full((1, 7), 0.7)) == 0).all()
-    assert (group_advantages(torch.tensor([[1.0] * 7 + [1.0 - 1e-6]])) == 0).all()
-    assert (group_advantages(torch.full((3, 8), 1 / 3)) == 0).all()
+@pytest.mark.parametrize("baseline", ["group", "leave_one_out"])
+@pytest.mark.parametrize("scale", ["none", "group"])
+def test_flat_group_has_no_advantage(baseline, scale):  # traps 2, 3, 5
+    for rewards in ([[0.7] * 7], [[1.0] * 7 + [1.0 - 1e-6]], [[1 / 3] * 8] * 3):
+        assert (outcome(rewards, baseline=baseline, scale=scale) == 0).all()
 
 
-def test_one_completion_is_no_group():
+def test_one_completion_is_no_group_but_needs_none_for_other_baselines():
     with pytest.raises(ValueError, match="at least 2 completions"):
-        group_advantages(torch.ones(4, 1))
+        outcome([[1.0], [2.0]])
+    assert outcome([[1.0], [2.0]], baseline="batch", scale="none").flatten().tolist() == [-0.5, 0.5]
+
+
+MASK = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0]]).bool()
+
+
+def test_a_return_to_go_counts_what_follows_and_discounts_it():
+    rewards = torch.tensor([[1.0, 0.0, 2.0, 4.0], [8.0, 16.0, 0.0, 0.0]])
+    assert total_return(rewards, MASK).tolist() == [[7.0], [24.0]]
+    assert reward_to_go(rewards, MASK).tolist() == [[7, 6, 6, 4], [24, 16, 0, 0]]
+    assert reward_to_go(rewards, MASK, gamma=0.5)[0].tolist() == [1 + 0.5 + 0.5, 2.0, 4.0, 4.0]
+
+
+def test_with_a_reward_at_the_end_alone_to_go_is_the_total():
+    rewards = torch.zeros(2, 4)
+    rewards[0, 3], rewards[1, 1] = 1.0, 0.5
+    parts = {"baseline": "batch", "scale": "none"}
+    to_go = advantages(rewards, MASK, group=2, returns="to_go", **parts)
+    assert torch.equal(to_go, advantages(rewards, MASK, group=2, returns="total", **parts))
+    assert to_go.tolist() == [[0.25] * 4, [-0.25, -0.25, 0, 0]]
+
+
+def test_whitening_looks_at_the_mask_alone_and_rewards_may_keep_their_mean():  # trap 41
+    values = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 900.0, -900.0]])
+    found = whitened(values, MASK)
+    assert found[MASK].mean().item() == pytest.approx(0, abs=1e-6)
+    assert found[MASK].std(correction=0).item() == pytest.approx(1, abs=1e-4)
+    assert (found[~MASK] == 0).all()
+    assert whitened(values, MASK, keeps_mean=True)[MASK].mean().item() == pytest.approx(3.5)
+
+
+def test_process_advantages_by_hand():  # DeepSeekMath 4.1.3
+    """Two completions: steps that end at tokens 1 and 3 with 1 and 0, and one at token 1 with 1."""
+    rewards = torch.tensor([[0.0, 1, 0, 0], [0, 1, 0, 0]])
+    ends = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]]).bool()
+    mean, spread = 2 / 3, math.sqrt(2) / 3
+    good, bad = (1 - mean) / spread, -mean / spread
+    found = process_advantages(rewards, ends, MASK, group=2)
+    assert found[0].tolist() == pytest.approx([good + bad, good + bad, bad, bad], abs=1e-4)
+    assert found[1].tolist() == pytest.approx([good, good, 0, 0], abs=1e-4)
+
+
+def test_with_the_outcome_as_its_only_step_process_supervision_is_grpo():
+    torch.manual_seed(0)
+    lengths = torch.tensor([4, 2, 3, 1])
+    mask = torch.arange(4) < lengths[:, None]
+    rewards = torch.zeros(4, 4).scatter(1, lengths[:, None] - 1, torch.rand(4, 1))
+    ends = torch.zeros(4, 4).scatter(1, lengths[:, None] - 1, 1.0).bool()
+    assert torch.allclose(
+        process_advantages(rewards, ends, mask, group=2), advantages(rewards, mask, group=2), atol=1e-5
+    )
+
+
+def test_flat_steps_and_no_steps_give_exact_zeros():
+    ends = torch.tensor([[0, 1, 0, 1], [0, 1, 0, 0]]).bool()
+    assert (process_advantages(0.7 * ends, ends, MASK, group=2) == 0).all()
+    assert (process_advantages(torch.zeros(2, 4), torch.zeros(2, 4).bool(), MASK, group=2) == 0).all()
 
 
 @pytest.mark.parametrize(
@@ -53,10 +136,60 @@ def test_one_completion_is_no_group():
 def test_the_clip_takes_the_worse_of_the_two(ratio, advantage, loss, clipped):  # trap 11
     logp = torch.tensor([[math.log(ratio)]], requires_grad=True)
     old, adv = torch.zeros(1, 1), torch.tensor([[advantage]])
-    found = clipped_surrogate(logp, old, adv, low=0.2, high=0.2)
+    ones = torch.ones(1, 1).bool()
+    found = SURROGATES["clip"](token_ratio(logp, old, ones), logp, adv, low=0.2, high=0.2, dual=0.0)
     assert found.item() == pytest.approx(loss)
     found.sum().backward()
-    assert (logp.grad.item() == 0) == clipped == bool(is_clipped(logp.detach(), old, adv, low=0.2, high=0.2))
+    stopped = bool(is_clipped(token_ratio(logp.detach(), old, ones), adv, low=0.2, high=0.2))
+    assert (logp.grad.item() == 0) == clipped == stopped
+
+
+def surrogate(name, ratio, advantage, **given):
+    """(loss, its gradient with respect to the log-probability) of one token."""
+    logp = torch.tensor([[math.log(ratio)]], requires_grad=True)
+    ones = torch.ones(1, 1).bool()
+    clip = {"low": 0.2, "high": 0.2, "dual": 0.0} | given
+    found = SURROGATES[name](token_ratio(logp, torch.zeros(1, 1), ones), logp, torch.tensor([[advantage]]), **clip)
+    return found.item(), torch.autograd.grad(found.sum(), logp)[0].item()
+
+
+def test_the_dual_clip_bounds_what_a_bad_token_can_cost():  # Ye et al. 2020
+    assert surrogate("clip", 5.0, -1.0) == pytest.approx((5.0, 5.0))
+    assert surrogate("clip", 5.0, -1.0, dual=3.0) == pytest.approx((3.0, 0.0))
+    assert surrogate("clip", 2.0, -1.0, dual=3.0) == pytest.approx((2.0, 2.0))
+    assert surrogate("clip", 5.0, 1.0, dual=3.0) == pytest.approx((-1.2, 0.0))
+
+
+def test_cispo_keeps_the_gradient_of_a_clipped_token():
+    loss, gradient = surrogate("clip_weight", 5.0, 1.0, high=0.28)
+    assert (loss, gradient) == pytest.approx((-1.28 * math.log(5.0), -1.28))
+    assert surrogate("clip_weight", 0.1, 2.0)[1] == pytest.approx(-0.2)
+
+
+@pytest.mark.parametrize("advantage", [1.5, -0.5, 0.0])
+def test_at_ratio_one_every_surrogate_has_the_gradient_of_reinforce(advantage):
+    assert {surrogate(name, 1.0, advantage)[1] for name in SURROGATES} == {-advantage}
+
+
+def test_a_sequence_ratio_is_the_geometric_mean_of_its_tokens():  # GSPO
+    logp, old = (
+        torch.tensor([[-1.0, -2.0, -9.0], [-1.0, -1.0, -1.0]]),
+        torch.tensor([[-1.5, -1.0, 0.0], [0.0, -1.0, -1.0]]),
+    )
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]]).bool()
+    found = sequence_ratio(logp, old, mask)
+    assert found[0].tolist() == pytest.approx([math.exp(-0.25)] * 3)
+    assert found[1].tolist() == pytest.approx([math.exp(-1 / 3)] * 3)
+    assert torch.isfinite(sequence_ratio(logp, old, torch.zeros(2, 3).bool())).all()
+
+
+def test_weights_for_the_sampler_are_capped_by_token_or_by_row():  # trap 10
+    old, sampler = torch.log(torch.tensor([[0.5, 0.9, 0.1]])), torch.log(torch.tensor([[0.1, 0.6, 0.7]]))
+    mask = torch.tensor([[1, 1, 0]]).bool()
+    assert sampler_weights(old, sampler, mask, how="none", cap=2.0).tolist() == [[1, 1, 1]]
+    assert sampler_weights(old, sampler, mask, how="token", cap=2.0)[0, :2].tolist() == pytest.approx([2.0, 1.5])
+    assert sampler_weights(old, sampler, mask, how="sequence", cap=10.0)[0, :2].tolist() == pytest.approx([7.5, 7.5])
+    assert not sampler_weights(old.requires_grad_(), sampler, mask, how="none", cap=2.0).requires_grad
 
 
 def test_kl_estimators_vanish_at_equality_and_k2_k3_are_never_negative():  # trap 24
@@ -71,7 +204,9 @@ def test_kl_estimators_vanish_at_equality_and_k2_k3_are_never_negative():  # tra
 def test_nothing_overflows():  # trap 27
     far = torch.tensor([[-500.0]]), torch.tensor([[500.0]])
     assert torch.isfinite(kl_k3(*far)).all()
-    assert torch.isfinite(clipped_surrogate(far[1], far[0], torch.ones(1, 1), low=0.2, high=0.2)).all()
+    ones = torch.ones(1, 1).bool()
+    assert all(torch.isfinite(ratio(far[1], far[0], ones)).all() for ratio in RATIOS.values())
+    assert torch.isfinite(sampler_weights(far[1], far[0], ones, how="token", cap=2.0)).all()
 
 
 def test_kl_values_and_gradients_against_the_exact_divergence():  # trap 25
@@ -86,7 +221,7 @@ def test_kl_values_and_gradients_against_the_exact_divergence():  # trap 25
     (forward_grad,) = torch.autograd.grad(forward, logits, retain_graph=True)
     # Expectations under the policy, the sampled token's probability itself held fixed, as in the loss.
     grads = {}
-    for name, estimator in {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3}.items():
+    for name, estimator in KL.items():
         expected = (p * estimator(logp, reference)).sum()
         (grads[name],) = torch.autograd.grad(expected, logits, retain_graph=True)
         if name != "k2":
@@ -94,6 +229,7 @@ def test_kl_values_and_gradients_against_the_exact_divergence():  # trap 25
     assert grads["k1"].abs().max() < 1e-12
     assert torch.allclose(grads["k2"], exact_grad)
     assert torch.allclose(grads["k3"], forward_grad)
+    assert torch.allclose(grads["k3_reverse"], exact_grad)
 
 
 def test_weights_add_up_as_named():  # traps 22, 23
@@ -105,11 +241,31 @@ def test_weights_add_up_as_named():  # traps 22, 23
 
 
 def test_settings_change_single_parts_of_a_row():
-    assert resolve(AlgoConfig(name="dapo")) == ALGORITHMS["dapo"]
+    assert all(resolve(AlgoConfig(name=name)) == row for name, row in ALGORITHMS.items())
     assert resolve(AlgoConfig(name="dapo", clip_high=0.3)).clip_high == 0.3
-    assert resolve(AlgoConfig(name="grpo", weights="token")).weights == "token"
+    assert resolve(AlgoConfig(name="grpo", weights="token", kl="k1")) == replace(
+        ALGORITHMS["grpo"], weights="token", kl="k1"
+    )
 
 
 def test_unknown_algorithm_is_refused_with_the_nearest():
-    with pytest.raises(ValueError, match=r"'drgrpo'; known are grpo, dr_grpo, dapo; did you mean 'dr_grpo'"):
+    with pytest.raises(ValueError, match=r"'drgrpo'; known are reinforce, .*; did you mean 'dr_grpo'"):
         resolve(AlgoConfig(name="drgrpo"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"baseline": "groups"}, "algo.baseline is 'groups'; known are none, batch, moving, group, leave_one_out"),
+        ({"name": "grpo_process", "scale": "none"}, "normalised over the steps of a group"),
+        ({"name": "grpo_process", "kl_in": "reward"}, "KL must stay in the loss"),
+        ({"kl_in": "reward"}, "keep|stays in the loss"),
+        ({"name": "dapo", "drops_flat": False}, "a refill needs flat groups to be dropped"),
+        ({"dual_clip": 0.5}, "must be above 1"),
+        ({"name": "cispo", "dual_clip": 3.0}, "bounds the clipped surrogate alone"),
+        ({"name": "reinforce", "epochs": 2}, "a plain surrogate has no ratio"),
+    ],
+)
+def test_parts_that_make_no_sense_together_are_refused_with_a_sentence(given, message):
+    with pytest.raises(ValueError, match=message):
+        resolve(AlgoConfig(**given))

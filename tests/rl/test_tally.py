@@ -13,7 +13,7 @@ def update(cfg, groups, *, reference=None):
     made = learner(cfg, reference=reference)
     batch = collate(groups)
     tally = Tally(keeps_tokens=True)
-    return batch, made.update(made.annotate(made.credit(batch)), tally), tally.tokens
+    return batch, made.update(made.credit(made.annotate(batch)), tally), tally.tokens
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
@@ -65,5 +65,5 @@ def test_several_passes_keep_what_the_first_one_met():
 def test_nothing_is_kept_unless_asked():
     made = learner(config())
     tally = Tally()
-    made.update(made.annotate(made.credit(collate(random_groups()))), tally)
+    made.update(made.credit(made.annotate(collate(random_groups()))), tally)
     assert tally.tokens == {} and tally.sums["tokens"] > 0

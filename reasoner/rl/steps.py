@@ -1,0 +1,43 @@
+"""The steps of a thought and their rewards, for process supervision (DeepSeekMath, section 4.1.3).
+
+A step is an equation of the think block: 1 where it holds, 0 where it does not, by exact arithmetic and not by a reward
+model. The last step is the answer, with the completion's own reward.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from reasoner.rl.batch import Step
+from reasoner.types import Group
+from verifiers.equations import equations, plain_with_places, think
+
+
+def step_rewards(groups: Sequence[Group], tokenizer: Tokenizer) -> list[list[Step]]:
+    """The rewarded steps of every completion, in order: (the token at which the step ends, its reward)."""
+    found = []
+    for group in groups:
+        for completion, score in zip(group.completions, group.scores, strict=True):
+            ids = completion.token_ids
+            ends = token_ends(ids, tokenizer)
+            steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in _stated(completion.text)]
+            inside = [(token, reward) for token, reward in steps if token < len(ids)]
+            found.append([*inside, (len(ids) - 1, score.reward)] if ids else [])
+    return found
+
+
+def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """The number of characters that the tokens have made up to and with each."""
+    stream = DecodeStream(skip_special_tokens=False)
+    return list(accumulate(len(stream.step(tokenizer, token) or "") for token in ids))
+
+
+def _stated(text: str) -> list[tuple[int, bool]]:
+    """(end, is it right) of the equations of the think block, in characters of the text."""
+    plain, places = plain_with_places(think(text))
+    return [(places[equation.end - 1] + 1, equation.is_right) for equation in equations(plain)]

@@ -1,0 +1,132 @@
+"""GAE against brute force, the value loss, and a critic that learns."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reasoner.checkpoint import load, save
+from reasoner.config import CriticConfig
+from reasoner.rl.advantages import gae
+from reasoner.rl.batch import collate
+from reasoner.rl.losses import value_loss
+from tests.rl.toys import config, group, learner, random_groups
+from tests.tiny import tiny_model, tiny_tokenizer
+
+
+def brute_force(rewards, values, length, truncated, gamma, lam):
+    """sum over l of (gamma lambda)^l delta_(t + l), written out."""
+    after = [*values[1:length], values[length] if truncated else 0.0]
+    delta = [rewards[t] + gamma * after[t] - values[t] for t in range(length)]
+    return [sum((gamma * lam) ** (k - t) * delta[k] for k in range(t, length)) for t in range(length)]
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+@pytest.mark.parametrize("lam", [0.0, 0.95, 1.0])
+def test_gae_is_its_definition_on_rows_of_any_length(gamma, lam):  # trap 41
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.tensor([6, 1, 3, 5])
+    mask = torch.arange(6) < lengths[:, None]
+    rewards = torch.randn(4, 6, generator=generator) * mask
+    values = torch.randn(4, 7, generator=generator)
+    truncated = torch.tensor([False, True, True, False])
+    found, returns = gae(rewards, values, mask, truncated, gamma=gamma, lam=lam)
+    for row, length in enumerate(lengths.tolist()):
+        wanted = brute_force(rewards[row].tolist(), values[row].tolist(), length, bool(truncated[row]), gamma, lam)
+        assert found[row, :length].tolist() == pytest.approx(wanted, abs=1e-5)
+        assert returns[row, :length].tolist() == pytest.approx(
+            (found + values[:, :-1])[row, :length].tolist(), abs=1e-5
+        )
+    assert (found[~mask] == 0).all() and (returns[~mask] == 0).all()
+
+
+def test_what_was_cut_off_is_worth_what_follows_and_what_ended_is_not():
+    rewards, values, mask = torch.zeros(2, 2), torch.full((2, 3), 0.5), torch.ones(2, 2).bool()
+    found, _ = gae(rewards, values, mask, torch.tensor([True, False]), gamma=1.0, lam=1.0)
+    assert found.tolist() == [[0.0, 0.0], [-0.5, -0.5]]
+
+
+def test_the_value_loss_takes_the_worse_of_the_value_and_its_clip():
+    values, old, returns = torch.tensor([2.0, 0.1]), torch.tensor([0.0, 0.0]), torch.tensor([2.0, 1.0])
+    assert value_loss(values, old, returns, clip=0.0).tolist() == pytest.approx([0.0, 0.405])
+    assert value_loss(values, old, returns, clip=0.5).tolist() == pytest.approx([1.125, 0.405])
+
+
+def ppo(**critic):
+    cfg = config(name="ppo", beta=0.0, lr=1e-3)
+    return replace(cfg, critic=CriticConfig(**{"lr": 3e-3, "clip": 0.0, **critic}))
+
+
+def test_a_new_critic_says_nothing_and_values_do_not_depend_on_micro_batches():
+    cfg = ppo()
+    batch = collate(random_groups())
+    made = learner(cfg)
+    assert (made.critic.values(batch) == 0).all()
+    made.update(made.credit(made.annotate(batch)))
+    whole = made.critic.values(batch)
+    made.critic.cfg = replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=9))
+    inside = torch.arange(whole.shape[1]) <= batch.lengths[:, None]
+    assert whole.abs().max() > 0
+    assert torch.allclose(whole[inside], made.critic.values(batch)[inside], atol=1e-5)
+
+
+def test_a_value_knows_the_prompt_and_the_tokens_before_it_alone():
+    made = learner(ppo())
+    made.update(made.credit(made.annotate(collate(random_groups()))))
+    one, other = (made.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
+    assert torch.allclose(one[:3], other[:3], atol=1e-6) and not torch.isclose(one[3], other[3])
+
+
+def test_the_critic_learns_what_completions_are_worth():
+    made = learner(ppo(warmup_steps=1000))
+    groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
+    weights = [p.clone() for p in made.policy.parameters()]
+    told = [made.update(made.credit(made.annotate(collate(groups)))) for _ in range(60)]
+    assert told[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
+    assert told[-1]["critic/loss"] == pytest.approx(0.0625, abs=0.005)  # before the first token nobody can know
+    assert told[-1]["critic/explained"] == pytest.approx(0.5, abs=0.05)
+    values = made.critic.values(collate(groups))
+    assert values[0, 1] > 0.6 > 0.4 > values[1, 1]  # after the first token all is known
+    assert all(torch.equal(a, b) for a, b in zip(weights, made.policy.parameters(), strict=True))  # it warms up alone
+
+
+def test_the_policy_follows_its_critic():
+    made = learner(ppo())
+    groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
+    batch = collate(groups)
+    before = made._all_logprobs(made.policy, batch)
+    for _ in range(15):
+        made.update(made.credit(made.annotate(collate(groups))))
+    moved = ((made._all_logprobs(made.policy, batch) - before) * batch.mask).sum(dim=1)
+    assert moved[0] > moved[1] and moved[2] > moved[3]
+
+
+def test_a_missing_end_costs():
+    cfg = ppo()
+    made = learner(replace(cfg, algo=replace(cfg.algo, missing_end=1.0)))
+    batch = collate([group([5, 6], [[7, 8], [9, 10]], [1.0, 0.0])])
+    cut = replace(batch, truncated=torch.tensor([True, False]))
+    rewards = made._token_rewards(cut)
+    assert rewards.tolist() == [[0.0, 0.0], [0.0, 0.0]] and made._token_rewards(batch)[0, 1] == 1.0
+
+
+def test_rewards_may_be_whitened_and_keep_their_mean():
+    made = learner(ppo(whiten_rewards=True))
+    batch = collate(random_groups())
+    found, plain = made._token_rewards(batch)[batch.mask], learner(ppo())._token_rewards(batch)[batch.mask]
+    assert found.mean().item() == pytest.approx(plain.mean().item(), abs=1e-5)
+    assert found.std(correction=0).item() == pytest.approx(1, abs=1e-4)
+
+
+def test_a_critic_resumes_with_its_optimiser(tmp_path):
+    straight, first = learner(ppo()), learner(ppo())
+    for made in (straight, first):
+        made.update(made.credit(made.annotate(collate(random_groups(seed=1)))))
+    path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
+    second = learner(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
+    second.policy.load_state_dict(first.policy.state_dict())
+    load(path, second)
+    for made in (straight, second):
+        made.update(made.credit(made.annotate(collate(random_groups(seed=2)))))
+    for a, b in zip(straight.critic.parameters(), second.critic.parameters(), strict=True):
+        assert torch.equal(a, b)

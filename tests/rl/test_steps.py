@@ -1,0 +1,47 @@
+"""The steps of a thought, found at the tokens where they end."""
+
+from reasoner.rl.batch import collate
+from reasoner.rl.steps import step_rewards, token_ends
+from reasoner.types import Completion, Group, Prompt
+from tests.rl.toys import PROBLEM, score
+from tests.tiny import tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer().backend_tokenizer
+TEXT = "<think> 12 + 30 = 42. 7 * 8 = 51, so 42.</think><answer>42</answer>"
+
+
+def completion(text):
+    ids = tuple(TOKENIZER.encode(text, add_special_tokens=False).ids)
+    return Completion(text, ids, (-1.0,) * len(ids), "stop", 0)
+
+
+def test_tokens_end_where_their_text_ends():
+    ids = completion(TEXT).token_ids
+    ends = token_ends(ids, TOKENIZER)
+    assert ends[-1] == len(TEXT) and ends == sorted(ends)
+    assert all(TOKENIZER.decode(ids[: i + 1], skip_special_tokens=False) == TEXT[:end] for i, end in enumerate(ends))
+
+
+def test_each_equation_of_the_thought_is_a_step_and_the_answer_is_the_last():
+    done = completion(TEXT)
+    (steps,) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), (done,), (score(1.0),))], TOKENIZER)
+    assert [reward for _, reward in steps] == [1.0, 0.0, 1.0]
+    ends = token_ends(done.token_ids, TOKENIZER)
+    assert TEXT[: ends[steps[0][0]]].rstrip(". ").endswith("= 42")
+    assert TEXT[: ends[steps[1][0]]].rstrip(", ").endswith("= 51")
+    assert steps[2][0] == len(done.token_ids) - 1
+
+
+def test_a_response_without_equations_has_its_answer_alone_and_an_empty_one_nothing():
+    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion("so 42"), completion("")), (score(0.5), score(0.0)))
+    first, second = step_rewards([group], TOKENIZER)
+    assert first == [(len(group.completions[0].token_ids) - 1, 0.5)] and second == []
+
+
+def test_steps_become_rewards_and_ends_of_the_batch():
+    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion(TEXT), completion("so 42")), (score(1.0), score(0.0)))
+    steps = step_rewards([group], TOKENIZER)
+    batch = collate([group], steps)
+    assert [batch.step_ends[row].sum().item() for row in (0, 1)] == [3, 1]
+    assert batch.step_rewards[0].sum().item() == 2.0
+    assert not (batch.step_ends & ~batch.mask).any()
