@@ -106,7 +106,7 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     stream = DecodeStream(skip_special_tokens=False)
     pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
-    figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss") if row.get(name)}
+    figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
     return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **figures}
 

@@ -42,7 +42,7 @@ export function legend(how, rollout) {
   const meaning = {
     none: "", logprobs: "red: the policy gave this token little probability as it drew it",
     entropy: "violet: the policy was undecided here", kl: "violet: the policy has moved away from the reference here",
-    advantage: `every token of a completion shares its advantage, ${number(rollout.advantage)}: green is made likelier, red less likely`,
+    advantage: rollout.tokens?.advantages ? "green is made likelier, red less likely: every token has its own advantage" : `every token of the completion shares its advantage, ${number(rollout.advantage)}: green is made likelier, red less likely`,
     loss: "green: the update raises this token's probability; red: lowers it; strength: its share in the step's loss (weight × (−advantage + KL term))",
   }[how];
   return el("p", { class: "muted", data: { legend: how } }, meaning);
@@ -53,17 +53,17 @@ export function tokens(rollout, how, marks = []) {
   const view = rollout.tokens;
   if (!view) return marked(rollout.completion, marks);
   const figures = (i) => ["logprobs", "entropy", "kl", "loss"].filter((name) => view[name]).map((name) => [name, view[name][i]]);
-  const column = how === "advantage" ? null : view[how];
-  const scale = how === "advantage" ? Math.max(1, Math.abs(rollout.advantage)) : column ? Math.max(...column.map((v) => Math.abs(v ?? 0)), 1e-12) : 0;
+  const column = how === "advantage" ? view.advantages : view[how];
+  const scale = how === "advantage" && !column ? Math.max(1, Math.abs(rollout.advantage)) : column ? Math.max(...column.map((v) => Math.abs(v ?? 0)), 1e-12) : 0;
   const box = document.createDocumentFragment();
   let at = view.prefill.length;
   if (view.prefill) box.append(el("span", { class: "prefill", title: "given, not sampled" }, view.prefill));
   view.pieces.forEach((piece, i) => {
-    const value = how === "advantage" ? rollout.advantage : column?.[i];
+    const value = column ? column[i] : how === "advantage" ? rollout.advantage : undefined;
     const mark = marks.find(([start, end]) => at < end && at + piece.length > start && piece.length);
     const span = el("span", { class: mark ? `t ${mark[2]}` : "t", data: { i: String(i) } }, piece);
     if (how !== "none") span.style.background = paint(how, value, scale);
-    span.figures = () => `token ${i + 1}: ${JSON.stringify(piece)}\n${figures(i).map(([name, v]) => `${COLOURINGS[name]} ${number(v, 4)}${name === "logprobs" ? ` (p ${(100 * Math.exp(v)).toFixed(1)} %)` : ""}`).join("\n")}\nadvantage ${number(rollout.advantage)}`;
+    span.figures = () => `token ${i + 1}: ${JSON.stringify(piece)}\n${figures(i).map(([name, v]) => `${COLOURINGS[name]} ${number(v, 4)}${name === "logprobs" ? ` (p ${(100 * Math.exp(v)).toFixed(1)} %)` : ""}`).join("\n")}\nadvantage ${number(view.advantages?.[i] ?? rollout.advantage)}`;
     box.append(span);
     at += piece.length;
   });
