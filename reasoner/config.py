@@ -110,7 +110,7 @@ class AlgoConfig:
     # with trust constrained: most KL(old || new) per token that a step may make
     delta: float = 0.001
     # with trust constrained: completions that the Fisher matrix is made of, at most
-    fisher_rows: int = 32
+    fisher_rows: int = 16
     # with trust penalty: coefficient of KL(old || new) to begin with
     penalty: float = 1.0
     # with trust penalty: KL that the coefficient is doubled or halved towards after each step; 0 = it stays

@@ -184,7 +184,7 @@ class Learner:
         self.steps_done += 1
         averages = tally.averages()
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
-            told["policy_kl"] = self._divergence(batch)
+            told["policy_kl"] = self._moved(batch)[1]
             self.penalty = adapted(self.penalty, told["policy_kl"], self.cfg.algo.penalty_target)
             told["penalty"] = self.penalty
         told |= self._follow_reference(averages.get("kl", 0.0))
@@ -314,45 +314,40 @@ class Learner:
         self.optimizer.zero_grad()
         if gradient.abs().max() == 0:
             return 0.0
-        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
-            product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=_DAMPING)
-            values = partial(self._surrogate_value, batch), partial(self._divergence, batch)
-            done = constrained_step(parameters, gradient, product, *values, delta=self.cfg.algo.delta)
+        product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=_DAMPING)
+        done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=self.cfg.algo.delta)
         self._stepped = {"policy_kl": done.kl, "trust/share": done.share}
         return float(gradient.norm())
 
     def _fisher_divergence(self, batch: Batch) -> Tensor:
-        """Mean KL(policy as it is || policy) over the tokens of some rows, whole distributions: 0, with a curvature."""
-        every = max(1, -(-len(batch) // self.cfg.algo.fisher_rows))
-        rows = batch.rows(torch.arange(0, len(batch), every, device=batch.lengths.device))
-        prompts = self._read(self.policy, rows)
-        asked = (rows.prompt_of, rows.completion_ids, rows.mask)
-        found = completion_log_softmax(self.policy, prompts, *asked, temperature=self.cfg.sampling.temperature)
+        """Mean KL(policy as it is || policy) over the tokens of the first groups, whole distributions: 0, and curved."""
+        chosen = torch.arange(min(len(batch), self.cfg.algo.fisher_rows), device=batch.lengths.device)
+        ((_, rows),) = batch.prompt_blocks(batch.prompt_ids.numel() + 1, chosen)
+        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
+            prompts = self._read(self.policy, rows)
+            asked = (rows.prompt_of, rows.completion_ids, rows.mask)
+            found = completion_log_softmax(self.policy, prompts, *asked, temperature=self.cfg.sampling.temperature)
         old = found.detach()
         return (old.exp() * (old - found)).sum(dim=-1).mean()
 
     @torch.no_grad()
-    def _surrogate_value(self, batch: Batch) -> float:
-        """The step's loss at the policy as it stands, the pull of the reference included."""
+    def _moved(self, batch: Batch) -> tuple[float, float]:
+        """(the step's loss, the pull of the reference included; mean k3 estimate of KL(old || new)) at the policy as it
+        stands.
+        """
         assert batch.old_logprobs is not None
-        logp = self._all_logprobs(self.policy, batch)
+        logp, tokens = self._all_logprobs(self.policy, batch), batch.mask.sum().clamp_min(1)
         ratio = RATIOS[self.algorithm.ratio](logp, batch.old_logprobs, batch.mask)
         per_token = self._surrogate(ratio, logp, batch.old_logprobs, batch)
         if batch.ref_logprobs is not None and self.algorithm.kl_in == "loss":
             per_token = per_token + self.beta * KL[self.algorithm.kl](logp, batch.ref_logprobs)
-        return float((batch.weights * per_token).sum())
-
-    @torch.no_grad()
-    def _divergence(self, batch: Batch) -> float:
-        """Mean k3 estimate of KL(old || policy as it stands) over the batch's tokens."""
-        assert batch.old_logprobs is not None
-        moved = kl_k3(batch.old_logprobs, self._all_logprobs(self.policy, batch)) * batch.mask
-        return float(moved.sum() / batch.mask.sum().clamp_min(1))
+        moved = (kl_k3(batch.old_logprobs, logp) * batch.mask).sum() / tokens
+        return float((batch.weights * per_token).sum()), float(moved)
 
     def _is_far(self, batch: Batch, *, after: int) -> bool:
         """After some updates, and where it is asked for, the policy has moved further than it may."""
         limit = self.cfg.algo.stop_kl
-        return bool(limit) and after > 0 and batch.old_logprobs is not None and self._divergence(batch) > limit
+        return bool(limit) and after > 0 and batch.old_logprobs is not None and self._moved(batch)[1] > limit
 
     def _lr(self) -> float:
         """Linear warm-up, then constant, then linear towards 0 over the last `decay_share` of the run."""

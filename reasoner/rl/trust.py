@@ -60,8 +60,7 @@ def constrained_step(
     parameters: Sequence[nn.Parameter],
     gradient: Tensor,
     product: Product,
-    surrogate: Callable[[], float],
-    divergence: Callable[[], float],
+    measure: Callable[[], tuple[float, float]],
     *,
     delta: float,
     iterations: int = 10,
@@ -69,17 +68,18 @@ def constrained_step(
 ) -> Stepped:
     """Move the parameters, or leave them as they are where no step lowers the surrogate loss within delta.
 
-    `gradient` is that of the surrogate loss; `surrogate` and `divergence` are asked at the parameters as they stand.
+    `gradient` is that of the surrogate loss; `measure` gives (surrogate loss, mean KL(old || new)) at the parameters as
+    they stand.
     """
     direction = conjugate_gradient(product, -gradient, iterations=iterations)
     curvature = direction @ product(direction)
     if not torch.isfinite(curvature) or curvature <= 0:
         return Stepped(0.0, 0.0, 0.0)
     step = direction * (2 * delta / curvature).sqrt()
-    old, before = _flat(parameters), surrogate()
+    old, (before, _) = _flat(parameters), measure()
     for share in (0.5**i for i in range(backtracks)):
         _put(parameters, old + share * step)
-        kl, after = divergence(), surrogate()
+        after, kl = measure()
         if kl <= delta and after < before:
             return Stepped(kl, share, before - after)
     _put(parameters, old)

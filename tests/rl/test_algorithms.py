@@ -112,9 +112,10 @@ def stepped(cfg, groups):
     batch = made.credit(made.annotate(collate(groups)))
     weights = token_weights(batch.mask, made.algorithm.weights, max_tokens=16)
     batch = replace(batch, weights=weights)
-    before = made._surrogate_value(batch)
+    before, _ = made._moved(batch)
     figures = made.update(batch)
-    return made, figures, before - made._surrogate_value(batch), made._divergence(batch)
+    after, moved = made._moved(batch)
+    return made, figures, before - after, moved
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-2])
@@ -147,7 +148,7 @@ def test_a_penalty_keeps_the_policy_nearer_and_adapts_to_its_target():
         made = learner(cfg)
         batch = made.credit(made.annotate(collate([four()])))
         made.update(batch)
-        moved[penalty] = made._divergence(batch)
+        moved[penalty] = made._moved(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     made = learner(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
     assert [made.update(made.credit(made.annotate(collate([four()]))))["penalty"] for _ in range(3)] == [2.0, 4.0, 8.0]
@@ -171,7 +172,7 @@ def test_updates_stop_once_the_policy_is_far_enough():
         made = learner(config(epochs=6, lr=3e-3, stop_kl=stop))
         batch = made.credit(made.annotate(collate([four()])))
         made.update(batch)
-        return made._divergence(batch)
+        return made._moved(batch)[1]
 
     assert 0 < norms(1e-4) < norms(0.0)
 

@@ -48,7 +48,7 @@ def test_the_step_lowers_the_loss_and_stays_within_delta(delta):
     product = fisher_product(lambda: kl_to(old, logits), [logits], damping=1e-6)
     before = loss().item()
     done = constrained_step(
-        [logits], gradient, product, lambda: loss().item(), lambda: kl_to(old, logits).item(), delta=delta
+        [logits], gradient, product, lambda: (loss().item(), kl_to(old, logits).item()), delta=delta
     )
     assert 0 < done.kl <= delta and done.share > 0
     assert loss().item() == pytest.approx(before - done.gain) and done.gain > 0
@@ -61,7 +61,7 @@ def test_where_nothing_helps_nothing_moves():
     kept = logits.detach().clone()
     old = kept.log_softmax(0)
     product = fisher_product(lambda: kl_to(old, logits), [logits], damping=1e-6)
-    done = constrained_step([logits], torch.randn(5).double(), product, lambda: 1.0, lambda: 0.0, delta=0.1)
+    done = constrained_step([logits], torch.randn(5).double(), product, lambda: (1.0, 0.0), delta=0.1)
     assert (done.share, done.kl) == (0.0, 0.0) and torch.equal(logits, kept)
 
 
