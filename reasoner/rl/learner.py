@@ -320,7 +320,7 @@ class Learner:
         return float(gradient.norm())
 
     def _fisher_divergence(self, batch: Batch) -> Tensor:
-        """Mean KL(policy as it is || policy) over the tokens of the first groups, whole distributions: 0, and curved."""
+        """Mean KL(policy as it is || policy) over tokens of the first groups, whole distributions: 0, and curved."""
         chosen = torch.arange(min(len(batch), self.cfg.algo.fisher_rows), device=batch.lengths.device)
         ((_, rows),) = batch.prompt_blocks(batch.prompt_ids.numel() + 1, chosen)
         with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
