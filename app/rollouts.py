@@ -18,6 +18,7 @@ from tokenizers.decoders import DecodeStream
 from app.formulas import segments
 from app.library import Library, read_json
 from app.notes import notes_of
+from reasoner.aha.evidence import Span
 from reasoner.aha.study import spans_of
 from reasoner.filters import FIELDS, read_filter
 from reasoner.index import RolloutIndex
@@ -72,7 +73,7 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False) -> di
             "rewards": dict(row["rewards"] or []),
             "tokens": token_view(run_dir, row),
             "num_tokens": one.tokens,
-            "spans": [asdict(span) for span in spans_of(index, one.id)],
+            "spans": [asdict(span) for span in spans_of(index, one.step, one.group)[one.id]],
             "mates": mates,
             "seen": seen,
             "note": notes_of(run_dir).get(name),
@@ -130,7 +131,8 @@ def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
         ]
         if not ids:
             raise ValueError(f"run {run} has no group {group} at step {step}")
-        members = [_member(index, number) for number in ids]
+        thoughts = spans_of(index, step, group)
+        members = [_member(index, number, thoughts[number]) for number in ids]
         about = index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
         neighbours = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
     texts = Counter(member["completion"].strip() for member in members)
@@ -152,16 +154,15 @@ def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
     }
 
 
-def _member(index: RolloutIndex, number: int) -> dict[str, Any]:
+def _member(index: RolloutIndex, number: int, thoughts: list[Span]) -> dict[str, Any]:
     row = index.rollout(number)
     names = ("sample", "completion", "verdict", "extracted", "gold", "reward", "advantage", "finish", "well_formed")
-    spans = [asdict(span) for span in spans_of(index, number)]
     return {
         "name": index.name(number),
         **{name: row[name] for name in names},
         "tokens": row.get("tokens"),
         "rewards": dict(row["rewards"] or []),
-        "spans": spans,
+        "spans": [asdict(span) for span in thoughts],
     }
 
 

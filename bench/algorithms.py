@@ -2,8 +2,8 @@
 
 Trains what is not there yet (a run a row and seed, named NAME-SEED), one after another, and writes algorithms.md (a
 table over the seeds) and algorithms.png (pass@1 on the selection problems against tokens). Stop it and call it again:
-finished runs are kept. Batch, group, learning rate, KL coefficient and rewards are the base's preset for all; what a row
-needs besides stands in NEEDS.
+finished runs are kept. Batch, group, learning rate, KL coefficient and rewards are the base's preset for all; what a
+row needs besides stands in NEEDS.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
 
 
 def _member(row: dict[str, Any]) -> Member:
-    found = spans(row["completion"], row["question"], row["gold"], row["verifier"] or "maths")
+    found = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
     return Member(row["verdict"] == "correct", tuple(found))
 
 
@@ -146,10 +146,9 @@ def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
     return found
 
 
-def spans_of(index: RolloutIndex, number: int) -> list[Span]:
-    """The second thoughts of one rollout, found now where they are not stored; "aha" needs the stored ones."""
-    stored = index.rows("SELECT start, end, kind, outcome, label, before, after FROM spans WHERE id = ?", [number])
-    if stored:
-        return [Span(**row) for row in stored]
-    row = index.rollout(number)
-    return spans(row["completion"], row["question"], row["gold"], row["verifier"] or "maths")
+def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]]:
+    """The second thoughts of the completions of a group, by id: found now, so that no study need have been made."""
+    found = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
+    numbers = [row["id"] for row in found]
+    members = labelled([_member(index.rollout(number)) for number in numbers])
+    return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

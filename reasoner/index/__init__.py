@@ -29,7 +29,7 @@ from reasoner.store import shard
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "Found", "RolloutIndex", "match", "place", "read_filter"]
 
-VERSION = 3  # of the tables; an index of another one is built again
+VERSION = 4  # of the tables; an index of another one is built again
 _TOGETHER = 32  # shards of a transaction: the words of many are merged at once
 _TICK = 10**9  # nanoseconds within which two changes of a folder may bear the same time
 

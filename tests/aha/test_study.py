@@ -176,14 +176,17 @@ def test_a_label_chooses_and_an_unknown_one_is_refused(index):
         study.gallery(index, label="insight")
 
 
-def test_the_spans_of_a_rollout_are_found_before_the_study_too(run, index):
-    number = index.find("1.1.1").id
-    stored = study.spans_of(index, number)
-    assert [(span.outcome, span.label) for span in stored] == [("correct", "self-correction")]
+def test_the_spans_of_a_group_are_those_of_the_study_and_need_none(run, index):
     fresh = RolloutIndex(run, run.parent / "other.sqlite")
     fresh.refresh()
-    assert study.spans_of(fresh, number) == stored
-    assert study.spans_of(fresh, fresh.find("0.0.0").id) == []
+    stored = {(row["id"], row["start"], row["label"]) for row in index.rows("SELECT id, start, label FROM spans")}
+    groups = fresh.rows("SELECT step, grp FROM groups")
+    found = [spans for group in groups for spans in study.spans_of(fresh, group["step"], group["grp"]).items()]
+    assert {(number, span.start, span.label) for number, own in found for span in own} == stored
+    assert dict(found)[fresh.find("0.0.0").id] == []
+    assert [(span.outcome, span.label) for span in dict(found)[fresh.find("1.1.1").id]] == [
+        ("correct", "self-correction")
+    ]
     fresh.close()
 
 
