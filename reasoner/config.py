@@ -125,8 +125,9 @@ class AlgoConfig:
 class CriticConfig:
     # discount of later rewards
     gamma: float = 1.0
-    # GAE's lambda: 0 trusts the critic, 1 the returns
-    lam: float = 0.95
+    # GAE's lambda: 0 trusts the critic, 1 the returns (below 1 the reward at the end of a long response hardly reaches
+    # its beginning: 0.95 to the power of 100 is 0.006)
+    lam: float = 1.0
     # learning rate of the critic
     lr: float = 1e-4
     # rewards are divided by their deviation over the step's tokens, keeping their mean

@@ -13,6 +13,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "optim.lr": 5e-4,
         "optim.decay_share": 0.4,
         "optim.micro_batch_tokens": 4096,
+        "critic.lr": 1e-3,
         "algo.weights": "token",
         "sampling.max_tokens": 288,
         "eval.every": 12,
