@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.app.browsing import CHROMIUM, FLAGS, NASTY, made_up, served, train
+from tests.app.library_of import asking, labels_of, rows_of, write_library
 
 
 class Site:
@@ -97,3 +98,38 @@ def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
     yield made
     context.close()
     assert made.faults == []
+
+
+# ------------------------------------------------------------------------------------ without a browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of made-up runs."""
+    return write_library(tmp_path_factory.mktemp("library"))
+
+
+@pytest.fixture(scope="module")
+def asked(folder: Path) -> Iterator[Any]:
+    """What asks that library."""
+    yield from asking(folder)
+
+
+@pytest.fixture(scope="module")
+def rows(folder: Path) -> Any:
+    """The rollouts of its run `whole`."""
+    return rows_of(folder / "runs" / "whole")
+
+
+@pytest.fixture(scope="module")
+def labels(rows: Any) -> Any:
+    return labels_of(rows)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The folder of a library without runs, and what asks it."""
+    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
+    (tmp_path / "runs").mkdir()
+    for asked in asking(tmp_path):
+        yield tmp_path / "runs", asked

@@ -28,11 +28,6 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def asked(folder):
-    yield from asking(folder)
-
-
 def responses(folder, name, spec=SPEC):
     """The sampled rows of each problem, in the order in which they were asked."""
     rows = pq.read_table(folder / "evals" / name / "samples.parquet").to_pylist()

@@ -11,18 +11,9 @@ import pytest
 from app.library import is_live
 from reasoner import store
 from reasoner.index import RolloutIndex
-from tests.app.library_of import asking, until, write_run, write_step
+from tests.app.library_of import until, write_run, write_step
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def fresh(tmp_path, monkeypatch):
-    """The folder of a library without runs, and what asks it."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
-    (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
 
 
 HOLD = """

@@ -6,31 +6,7 @@ from statistics import fmean, median
 import pytest
 
 from reasoner import store
-from tests.app.library_of import STEPS, asking, grouped, num_right, rows_of, until, write_library, write_run
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_library(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(scope="module")
-def asked(folder):
-    yield from asking(folder)
-
-
-@pytest.fixture(scope="module")
-def rows(folder):
-    return rows_of(folder / "runs" / "whole")
-
-
-@pytest.fixture
-def fresh(tmp_path, monkeypatch):
-    """The folder of a library without runs, and what asks it."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
-    (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
+from tests.app.library_of import STEPS, grouped, num_right, rows_of, until, write_run
 
 
 def test_the_list_of_runs_tells_how_each_stands(asked, folder):

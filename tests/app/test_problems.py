@@ -13,37 +13,11 @@ from tests.app.library_of import (
     PROBLEMS,
     RETURNS,
     STEPS,
-    asking,
     grouped,
     num_right,
     rows_of,
-    write_library,
     write_run,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_library(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(scope="module")
-def asked(folder):
-    yield from asking(folder)
-
-
-@pytest.fixture(scope="module")
-def rows(folder):
-    return rows_of(folder / "runs" / "whole")
-
-
-@pytest.fixture
-def fresh(tmp_path, monkeypatch):
-    """The folder of a library without runs, and what asks it."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
-    (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
 
 
 def test_a_problem_that_comes_back_is_told_visit_by_visit(asked, rows):

@@ -5,23 +5,7 @@ import json
 import pytest
 
 from app.queries import QUERIES, finite
-from tests.app.library_of import PROBLEMS, asking, rows_of, write_library
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_library(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(scope="module")
-def asked(folder):
-    yield from asking(folder)
-
-
-@pytest.fixture(scope="module")
-def rows(folder):
-    return rows_of(folder / "runs" / "whole")
-
+from tests.app.library_of import PROBLEMS
 
 R = {"run": "whole"}
 BAD = [

@@ -9,44 +9,11 @@ from reasoner import store
 from tests.app.library_of import (
     STEPS,
     TEXTS,
-    asking,
     grouped,
-    labels_of,
     open_run,
-    rows_of,
     until,
-    write_library,
     write_step,
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return write_library(tmp_path_factory.mktemp("library"))
-
-
-@pytest.fixture(scope="module")
-def asked(folder):
-    yield from asking(folder)
-
-
-@pytest.fixture(scope="module")
-def rows(folder):
-    return rows_of(folder / "runs" / "whole")
-
-
-@pytest.fixture(scope="module")
-def labels(rows):
-    return labels_of(rows)
-
-
-@pytest.fixture
-def fresh(tmp_path, monkeypatch):
-    """The folder of a library without runs, and what asks it."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
-    (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
 
 
 def test_second_thoughts_are_counted_as_the_rollouts_have_them(asked, rows, labels):
