@@ -125,14 +125,10 @@ def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
     """The completions of one question at one step, and how each reward became its advantage."""
     cfg = read_json(library.run(run) / "config.json").get("config", {})
     with library.index(run) as index:
-        ids = [
-            row["id"]
-            for row in index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample", [step, group])
-        ]
-        if not ids:
-            raise ValueError(f"run {run} has no group {group} at step {step}")
         thoughts = spans_of(index, step, group)
-        members = [_member(index, number, thoughts[number]) for number in ids]
+        if not thoughts:
+            raise ValueError(f"run {run} has no group {group} at step {step}")
+        members = [_member(index, number, own) for number, own in thoughts.items()]
         about = index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
         neighbours = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
     texts = Counter(member["completion"].strip() for member in members)

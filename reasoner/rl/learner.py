@@ -52,7 +52,6 @@ class Learner:
         self.steps_done = 0  # of the run; the learning rate follows it
         self.beta = cfg.algo.beta  # coefficient of the pull of the reference
         self.penalty = cfg.algo.penalty  # coefficient of KL(old || new), where there is one
-        self._stepped: dict[str, float] = {}  # what the last constrained step did
         self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
         # Something besides advantages moves a row: the pull of the reference in the loss, the entropy bonus.
         self._pulls = (reference is not None and algorithm.kl_in == "loss") or cfg.algo.entropy > 0
@@ -201,7 +200,7 @@ class Learner:
             "lr": lr,
             "skipped_updates": float(skipped),
             **told,
-            **self._stepped,
+            **tally.told,
         }
 
     def _follow_reference(self, kl: float) -> dict[str, float]:
@@ -243,7 +242,7 @@ class Learner:
         if moving.any():
             self._backward(batch, moving.nonzero()[:, 0], tally)
         if self.algorithm.trust == "constrained":
-            return self._constrained(batch)
+            return self._constrained(batch, tally)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
@@ -275,7 +274,8 @@ class Learner:
         row, algo = self.algorithm, self.cfg.algo
         ratio = RATIOS[row.ratio](logp, old, mask)
         trusted = sampler_weights(old, rows.sampler_logprobs, mask, how=algo.importance, cap=algo.importance_cap)
-        per_token = trusted * self._surrogate(ratio, logp, old, rows) - algo.entropy * entropy
+        kl = None if rows.ref_logprobs is None else KL[row.kl](logp, rows.ref_logprobs)
+        per_token = self._pulled(trusted * self._surrogate(ratio, logp, old, rows), kl) - algo.entropy * entropy
         gap = ((old - rows.sampler_logprobs).abs() * mask).detach()
         figures = {
             "tokens": mask.sum(),
@@ -286,10 +286,7 @@ class Learner:
             "capped": ((trusted >= algo.importance_cap) & mask).sum(),
         }
         tokens = {"entropy": entropy} | ({"advantages": rows.advantages} if row.returns != "total" else {})
-        if rows.ref_logprobs is not None:
-            kl = KL[row.kl](logp, rows.ref_logprobs)
-            if row.kl_in == "loss":
-                per_token = per_token + self.beta * kl
+        if kl is not None:
             figures["kl"] = (kl.detach() * mask).sum()
             tokens["kl"] = kl
         weighed = rows.weights * per_token
@@ -305,9 +302,13 @@ class Learner:
         found = SURROGATES[row.surrogate](ratio, logp, rows.advantages, **clip)
         return found + self.penalty * kl_k3(old, logp) if row.trust == "penalty" else found
 
+    def _pulled(self, per_token: Tensor, kl: Tensor | None) -> Tensor:
+        """[N, T] x 2: with the pull of the reference, where it is in the loss."""
+        return per_token if kl is None or self.algorithm.kl_in != "loss" else per_token + self.beta * kl
+
     # ------------------------------------------------------------------------------------------- trust region
 
-    def _constrained(self, batch: Batch) -> float:
+    def _constrained(self, batch: Batch, tally: Tally) -> float:
         """TRPO's step from the gradient that the parameters hold; its norm."""
         parameters = [p for p in self.policy.parameters() if p.requires_grad]
         gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
@@ -316,7 +317,7 @@ class Learner:
             return 0.0
         product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=_DAMPING)
         done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=self.cfg.algo.delta)
-        self._stepped = {"policy_kl": done.kl, "trust/share": done.share}
+        tally.told |= {"policy_kl": done.kl, "trust/share": done.share}
         return float(gradient.norm())
 
     def _fisher_divergence(self, batch: Batch) -> Tensor:
@@ -338,9 +339,8 @@ class Learner:
         assert batch.old_logprobs is not None
         logp, tokens = self._all_logprobs(self.policy, batch), batch.mask.sum().clamp_min(1)
         ratio = RATIOS[self.algorithm.ratio](logp, batch.old_logprobs, batch.mask)
-        per_token = self._surrogate(ratio, logp, batch.old_logprobs, batch)
-        if batch.ref_logprobs is not None and self.algorithm.kl_in == "loss":
-            per_token = per_token + self.beta * KL[self.algorithm.kl](logp, batch.ref_logprobs)
+        kl = None if batch.ref_logprobs is None else KL[self.algorithm.kl](logp, batch.ref_logprobs)
+        per_token = self._pulled(self._surrogate(ratio, logp, batch.old_logprobs, batch), kl)
         moved = (kl_k3(batch.old_logprobs, logp) * batch.mask).sum() / tokens
         return float((batch.weights * per_token).sum()), float(moved)
 

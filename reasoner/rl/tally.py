@@ -16,6 +16,7 @@ class Tally:
     def __init__(self, *, keeps_tokens: bool = False) -> None:
         self.sums: dict[str, float] = {}
         self.gap_max = 0.0
+        self.told: dict[str, float] = {}  # what else happened, by the name of its metric
         self.tokens: dict[int, dict[str, list[float]]] = {}
         self._keeps_tokens = keeps_tokens
 
