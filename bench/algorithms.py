@@ -1,48 +1,66 @@
 """Every algorithm on the embedded base, with the same budget of sampled tokens: `python bench/algorithms.py --out DIR`.
 
-Trains what is not there yet (a run a row and seed, named NAME-SEED), one after another, and writes algorithms.md (a
-table over the seeds) and algorithms.png (pass@1 on the selection problems against tokens). Stop it and call it again:
-finished runs are kept. Batch, group, learning rate, KL coefficient and rewards are the base's preset for all; what a
-row needs besides stands in NEEDS.
+Trains what is not there yet (a run an entry and seed, named ENTRY-SEED), `--jobs` at once with a share of the cores
+each, and writes algorithms.md (a table over the seeds) and algorithms.png (pass@1 on the selection problems against
+tokens). Stop it and call it again: finished runs are kept, unfinished ones begin anew. Batch, group, learning rate, KL
+coefficient and rewards are the base's preset for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import shutil
 import statistics
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from reasoner.journal import read_evals, read_metrics
 from reasoner.rl.algorithms import ALGORITHMS
 
-NEEDS: dict[str, dict[str, object]] = {}
+# Every row, and what shows a part of one.
+ENTRIES: dict[str, dict[str, object]] = {
+    "reinforce_no_baseline": {"algo": "reinforce", "algo.baseline": "none"},
+    **{name: {"algo": name} for name in ALGORITHMS},
+    "ppo_shared_trunk": {"algo": "ppo", "algo.trunk": "shared"},
+}
 
 
-def train(out: Path, name: str, seed: int, tokens: int) -> None:
+def train(out: Path, tokens: int, threads: int, entry: str, seed: int) -> None:
+    name = f"{entry}-{seed}"
+    if (out / name / "report.json").is_file():
+        return
+    shutil.rmtree(out / name, ignore_errors=True)
     settings = {
-        "algo": name,
         "seed": seed,
+        "threads": threads,
         "tokens": tokens,
         "steps": 400,
         "optim.decay_share": 0.0,
-        "eval.every": 6,
+        "eval.every": 4,
+        "eval.selection_problems": 40,
+        "eval.selection_samples": 8,
+        "eval.heldout_problems": 100,
+        "eval.samples": 8,
         "run.dir": out,
-        "run.name": f"{name}-{seed}",
+        "run.name": name,
         "run.keep": 1,
-        **NEEDS.get(name, {}),
+        **ENTRIES[entry],
     }
     flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
     command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags]
-    with (out / f"{name}-{seed}.log").open("w") as log:
-        subprocess.run(command, stdout=log, stderr=log, check=True)
+    with (out / f"{name}.log").open("w") as log:
+        done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    print(f"{name}: {row(out, entry, [seed]) if done.returncode == 0 else f'failed, see {log.name}'}", flush=True)
 
 
-def row(out: Path, name: str, seeds: list[int]) -> list[str] | None:
-    """Means over the seeds, with the range where there are several."""
-    found = [_figures(out / f"{name}-{seed}") for seed in seeds if (out / f"{name}-{seed}" / "report.json").is_file()]
+def row(out: Path, entry: str, seeds: list[int]) -> list[str] | None:
+    """Means over the seeds, with the range where there are several; None where no run is finished."""
+    found = [_figures(out / f"{entry}-{seed}") for seed in seeds if (out / f"{entry}-{seed}" / "report.json").is_file()]
     if not found:
         return None
 
@@ -51,16 +69,8 @@ def row(out: Path, name: str, seeds: list[int]) -> list[str] | None:
         spread = f" ({min(values):.{digits}f} to {max(values):.{digits}f})" if len(values) > 1 else ""
         return f"{statistics.fmean(values):.{digits}f}{spread}"
 
-    shown = [
-        cell("before"),
-        cell("after"),
-        cell("gain"),
-        cell("greedy"),
-        cell("tokens"),
-        cell("kl", 3),
-        cell("minutes"),
-    ]
-    return [f"`{name}`", str(len(found)), *shown]
+    shown = [cell("after"), cell("gain"), cell("greedy"), cell("steps", 0), cell("length", 0), cell("kl", 3)]
+    return [f"`{entry}`", str(len(found)), *shown, cell("minutes")]
 
 
 def _figures(run: Path) -> dict[str, float]:
@@ -68,62 +78,71 @@ def _figures(run: Path) -> dict[str, float]:
     metrics = read_metrics(run)
     before, after = (report[when]["sampled"]["metrics"]["pass@1"]["value"] for when in ("before", "after"))
     return {
-        "before": 100 * before,
         "after": 100 * after,
         "gain": 100 * (after - before),
         "greedy": 100 * report["after"]["greedy"]["metrics"]["pass@1"]["value"],
-        "tokens": metrics[-1]["completions/mean_length"],
+        "steps": len(metrics),
+        "length": metrics[-1]["completions/mean_length"],
         "kl": metrics[-1]["kl"],
         "minutes": sum(line["time/step"] for line in metrics) / 60,
     }
 
 
-def draw(out: Path, names: list[str], seeds: list[int]) -> None:
+def draw(out: Path, entries: list[str], seeds: list[int]) -> None:
+    """A panel an entry: its seeds in colour, before the means of all the others in grey."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(figsize=(8, 5))
-    for number, name in enumerate(names):
-        for seed in seeds:
-            run = out / f"{name}-{seed}"
-            spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
-            looks = [(spent[e["step"]], e["sampled"]["metrics"]["pass@1"]["value"]) for e in read_evals(run)]
-            axes.plot(
-                [tokens / 1e6 for tokens, _ in looks],
-                [100 * value for _, value in looks],
-                color=f"C{number % 10}",
-                linestyle="-" if number < 10 else "--",
-                marker=".",
-                label=name if seed == seeds[0] else None,
-            )
-    axes.set_xlabel("sampled tokens, millions")
-    axes.set_ylabel("pass@1 on the selection problems, %")
-    axes.legend(fontsize="small")
+    curves = {entry: [_curve(out / f"{entry}-{seed}") for seed in seeds] for entry in entries}
+    columns = 4
+    figure, panels = pyplot.subplots(
+        -(-len(entries) // columns), columns, figsize=(11, 2.1 * -(-len(entries) // columns)), sharex=True, sharey=True
+    )
+    for panel, entry in zip(panels.flat, entries, strict=False):
+        for other in entries:
+            for curve in curves[other]:
+                panel.plot(*curve, color="0.85", linewidth=0.7)
+        for curve in curves[entry]:
+            panel.plot(*curve, color="C0", marker=".", markersize=4)
+        panel.set_title(entry, fontsize="medium")
+        panel.grid(alpha=0.3)
+    for panel in panels.flat[len(entries) :]:
+        panel.set_axis_off()
+    figure.supxlabel("sampled tokens, thousands")
+    figure.supylabel("pass@1 on the selection problems, %")
     figure.tight_layout()
     figure.savefig(out / "algorithms.png", dpi=110)
+
+
+def _curve(run: Path) -> tuple[list[float], list[float]]:
+    """Thousands of sampled tokens, pass@1 in percent; nothing where the run is not there."""
+    spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
+    looks = {e["step"]: 100 * e["sampled"]["metrics"]["pass@1"]["value"] for e in read_evals(run)}
+    return [spent[step] / 1e3 for step in looks], list(looks.values())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/bench"))
-    parser.add_argument("--tokens", type=int, default=500_000, help="of each run [500,000]")
+    parser.add_argument("--tokens", type=int, default=200_000, help="of each run [200,000]")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--only", default=",".join(ALGORITHMS), help="rows, with commas [all]")
+    parser.add_argument("--only", default=",".join(ENTRIES), help="entries, with commas [all]")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    seeds, names = [int(seed) for seed in args.seeds.split(",")], args.only.split(",")
-    for seed in seeds:
-        for name in names:
-            if not (args.out / f"{name}-{seed}" / "report.json").is_file():
-                train(args.out, name, seed, args.tokens)
-                print(f"{name}-{seed}: {row(args.out, name, [seed])}", flush=True)
-    heads = ["algorithm", "runs", "before", "after", "gain", "greedy", "tokens", "KL", "minutes"]
-    rows = [found for name in names if (found := row(args.out, name, seeds))]
-    lines = ["| " + " | ".join(cells) + " |" for cells in [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows]]
+    seeds, entries = [int(seed) for seed in args.seeds.split(",")], args.only.split(",")
+    with ThreadPoolExecutor(args.jobs) as pool:
+        one = partial(train, args.out, args.tokens, max(1, (os.cpu_count() or 1) // args.jobs))
+        list(pool.map(one, entries * len(seeds), [seed for seed in seeds for _ in entries]))
+    heads = ["entry", "seeds", "pass@1", "gain", "greedy", "steps", "length", "KL", "minutes"]
+    rows = {entry: found for entry in entries if (found := row(args.out, entry, seeds))}
+    lines = [
+        "| " + " | ".join(cells) + " |" for cells in [heads, ["---"] + ["---:"] * (len(heads) - 1), *rows.values()]
+    ]
     (args.out / "algorithms.md").write_text("\n".join(lines) + "\n")
-    draw(args.out, [name for name in names if row(args.out, name, seeds)], seeds)
+    draw(args.out, list(rows), seeds)
     print("\n".join(lines))
 
 

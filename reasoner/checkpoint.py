@@ -15,12 +15,12 @@ import json
 import shutil
 from pathlib import Path
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.rl.learner import Learner
+from reasoner.rl.passes import averages, put_averages
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -73,15 +73,10 @@ def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> 
     (path / "trainer").mkdir(parents=True)
     learner.policy.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    names = [name for name, _ in learner.policy.named_parameters()]
-    states = learner.optimizer.state_dict()["state"]
-    tensors = {f"{names[i]}.{key}": value for i, kept in states.items() for key, value in kept.items()}
-    save_file(
-        {name: tensor.contiguous() for name, tensor in tensors.items()}, path / "trainer" / "optimizer.safetensors"
-    )
+    kept = averages(learner.optimizer, list(learner.policy.named_parameters()))
+    save_file(kept, path / "trainer" / "optimizer.safetensors")
     if learner.critic is not None:
-        critic = {name: tensor.contiguous() for name, tensor in learner.critic.state().items()}
-        save_file(critic, path / "trainer" / "critic.safetensors")
+        save_file(learner.critic.state(), path / "trainer" / "critic.safetensors")
     if learner.reference is not None and learner.cfg.algo.refresh_reference:
         kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
         save_file(kept, path / "trainer" / "reference.safetensors")
@@ -92,7 +87,7 @@ def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
     """OSError where the disk has no room for the checkpoints: weights and two averages in 4 bytes each, one more than
     are kept; and the best weights twice.
     """
-    models = 1 if learner.critic is None else 2
+    models = 1 if learner.critic is None or learner.critic.shared else 2
     needed = (12 * (keep + 1) * models + 8) * sum(parameter.numel() for parameter in learner.policy.parameters())
     there = next(folder for folder in (run_dir, *run_dir.absolute().parents) if folder.exists())
     free = shutil.disk_usage(there).free
@@ -118,13 +113,7 @@ def last(run_dir: Path) -> Path:
 def load(path: Path, learner: Learner) -> int:
     """Give the learner the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    state = learner.optimizer.state_dict()
-    names = [name for name, _ in learner.policy.named_parameters()]
-    for index, name in enumerate(names):
-        own = {key.removeprefix(name + "."): value for key, value in tensors.items() if key.rpartition(".")[0] == name}
-        if own:
-            state["state"][index] = {key: value.to(torch.float32) for key, value in own.items()}
-    learner.optimizer.load_state_dict(state)
+    put_averages(learner.optimizer, list(learner.policy.named_parameters()), tensors)
     if learner.critic is not None:
         learner.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
     if learner.reference is not None and learner.cfg.algo.refresh_reference:

@@ -101,6 +101,8 @@ class AlgoConfig:
     entropy: float = 0.0
     # weight of the past in the moving-average baseline
     moving_decay: float = 0.9
+    # what a critic's head stands on: own | shared (the policy's trunk, learnt in the same optimiser steps)
+    trunk: str | None = None
     # passes over each step's completions (mu)
     epochs: int | None = None
     # optimiser steps that each pass is split into
@@ -108,9 +110,11 @@ class AlgoConfig:
     # what holds the policy near the one that sampled besides the clip: none | penalty | constrained
     trust: str | None = None
     # with trust constrained: most KL(old || new) per token that a step may make
-    delta: float = 0.001
+    delta: float = 0.01
     # with trust constrained: completions that the Fisher matrix is made of, at most
     fisher_rows: int = 16
+    # with trust constrained: added to the diagonal of the Fisher matrix, for what those completions do not show
+    damping: float = 0.1
     # with trust penalty: coefficient of KL(old || new) to begin with
     penalty: float = 1.0
     # with trust penalty: KL that the coefficient is doubled or halved towards after each step; 0 = it stays
@@ -128,11 +132,13 @@ class CriticConfig:
     # GAE's lambda: 0 trusts the critic, 1 the returns (below 1 the reward at the end of a long response hardly reaches
     # its beginning: 0.95 to the power of 100 is 0.006)
     lam: float = 1.0
-    # learning rate of the critic
+    # learning rate of the critic; on a shared trunk of its head alone
     lr: float = 1e-4
+    # coefficient of the critic's loss beside the policy's, on a shared trunk
+    coefficient: float = 0.5
     # rewards are divided by their deviation over the step's tokens, keeping their mean
     whiten_rewards: bool = False
-    # passes of the critic over each step's completions
+    # passes of a critic with a trunk of its own over each step's completions
     epochs: int = 1
     # most that a value may move in one step before its loss stops pulling; 0 = no limit
     clip: float = 0.0

@@ -143,8 +143,7 @@ def completion_states(
 
 def completion_logprobs(
     model: PreTrainedModel,
-    prompts: ReadPrompts,
-    prompt_of: Tensor,
+    states: Tensor,
     completion_ids: Tensor,
     lengths: Tensor,
     *,
@@ -153,11 +152,11 @@ def completion_logprobs(
 ) -> tuple[Tensor, Tensor]:
     """Log-probability of every completion token, and the entropy of the distribution that it was drawn from, in nats.
 
-    prompt_of [N], completion_ids [N, T] padded on the right, lengths [N] -> [N, T] x 2, 0 in the padding. Logits are
+    states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
+    [N, T] x 2, 0 in the padding. Logits are
     divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
     was drawn and nowhere else, and no more than _LOGITS stay in memory.
     """
-    states = completion_states(model, prompts, prompt_of, completion_ids)
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     chosen, drawn_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()
@@ -174,17 +173,8 @@ def completion_logprobs(
     return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
 
 
-def completion_log_softmax(
-    model: PreTrainedModel,
-    prompts: ReadPrompts,
-    prompt_of: Tensor,
-    completion_ids: Tensor,
-    mask: Tensor,
-    *,
-    temperature: float,
-) -> Tensor:
-    """[K, V]: the whole distribution at each of the K positions of the mask."""
-    states = completion_states(model, prompts, prompt_of, completion_ids)[mask]
+def log_softmax(model: PreTrainedModel, states: Tensor, *, temperature: float) -> Tensor:
+    """[K, H] -> [K, V]: the whole distribution after each of the states."""
     return (model.get_output_embeddings()(states).float() / (temperature or 1.0)).log_softmax(dim=-1)
 
 
@@ -200,7 +190,8 @@ def token_logprobs(
 ) -> tuple[Tensor, Tensor]:
     """completion_logprobs of rows with their prompts. A prompt is computed once however many rows share it."""
     prompts = read_prompts(model, prompt_ids, prompt_lengths)
-    return completion_logprobs(model, prompts, prompt_of, completion_ids, lengths, temperature=temperature)
+    states = completion_states(model, prompts, prompt_of, completion_ids)
+    return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
 
 
 def _of_states(

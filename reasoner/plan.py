@@ -11,6 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from data import Problem
 from reasoner.config import Config
 from reasoner.prompts import Template, render
+from reasoner.rl.algorithms import Algorithm
 from reasoner.types import Prompt
 from verifiers import grade
 
@@ -73,15 +74,17 @@ def _fault(problem: Problem) -> str:
     return "" if judgement else f"{judgement.verdict}: {judgement.layer}"
 
 
-def announce(cfg: Config, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int) -> None:
+def announce(
+    cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
+) -> None:
     """The plan, a line a subject."""
     parameters = sum(p.numel() for p in policy.parameters())
     per_step = cfg.data.prompts_per_step * cfg.algo.group
     lines = {
         "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}",
         "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
-        "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, beta {cfg.algo.beta:g} ({cfg.algo.kl}), "
-        f"lr {cfg.optim.lr:g}, seed {cfg.seed}",
+        "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, "
+        f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}",
         "steps": f"{start} to {cfg.steps}, {per_step} completions of at most {cfg.sampling.max_tokens} tokens each",
         "run folder": str(run_dir),
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),

@@ -72,7 +72,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     checkpoint.check_room(run_dir, learner, keep=cfg.run.keep)
     store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
     tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-    announce(cfg, policy, prompts, run_dir, start)
+    announce(cfg, algorithm, policy, prompts, run_dir, start)
     sampling = Sampling(
         cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
     )

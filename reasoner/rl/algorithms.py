@@ -35,6 +35,7 @@ class Algorithm:
     kl_in: str = "loss"  # or "reward": a penalty on each token before returns are made
     drops_flat: bool = False  # groups whose rewards are all equal leave the batch, denominator included
     refills: bool = False  # and other questions are asked in their place
+    trunk: str = "own"  # of a critic; or "shared": a head on the policy's trunk, learnt in the same steps
     trust: str = "none"  # or "penalty", "constrained": what holds the policy near the one that sampled (trust.py)
     epochs: int = 1  # passes over a step's completions
     minibatches: int = 1  # optimiser steps of each
@@ -84,6 +85,7 @@ _CHOICES: dict[str, Collection[str]] = {
     "weights": get_args(Weighting),
     "kl": KL,
     "kl_in": ("loss", "reward"),
+    "trunk": ("own", "shared"),
     "trust": ("none", "penalty", "constrained"),
 }
 
@@ -124,6 +126,12 @@ def _nonsense(row: Algorithm) -> list[str]:
         ),
         "a critic tells what a token's state is worth: algo.baseline value needs algo.returns gae or to_go": (
             row.baseline == "value" and row.returns not in ("gae", "to_go")
+        ),
+        "a shared trunk is one that a critic shares: algo.trunk shared needs algo.baseline value": (
+            row.trunk == "shared" and row.baseline != "value"
+        ),
+        "a constrained step has no place for the loss of a critic on the same trunk (algo.trunk own)": (
+            row.trunk == "shared" and row.trust == "constrained"
         ),
         "a constrained step is one step on all completions (algo.epochs 1, algo.minibatches 1)": (
             row.trust == "constrained" and row.updates > 1

@@ -16,18 +16,18 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
 from reasoner.config import Config
-from reasoner.models import ReadPrompts, completion_log_softmax, completion_logprobs, read_prompts
+from reasoner.models import ReadPrompts, completion_logprobs, completion_states, log_softmax, read_prompts
 from reasoner.rl.advantages import SCALES, advantages, gae, process_advantages, reward_to_go, total_return, whitened
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
-from reasoner.rl.critic import Critic
+from reasoner.rl.critic import Critic, explained
 from reasoner.rl.kl import KL, kl_k3
 from reasoner.rl.losses import RATIOS, SURROGATES, is_clipped, sampler_weights, token_weights
+from reasoner.rl.passes import add_gradient, every_row
 from reasoner.rl.tally import Tally
 from reasoner.rl.trust import adapted, constrained_step, fisher_product
 
 _STATE = ("steps_done", "moving_reward", "penalty", "beta")  # numbers that a resumed run goes on with
-_DAMPING = 1e-3  # added to the Fisher matrix
 
 
 class Learner:
@@ -48,13 +48,15 @@ class Learner:
             weight_decay=optim.weight_decay,
             fused=True,
         )
-        self.critic = Critic(policy, cfg) if algorithm.critic else None
+        self.critic = Critic(policy, cfg, shared=algorithm.trunk == "shared") if algorithm.critic else None
         self.steps_done = 0  # of the run; the learning rate follows it
         self.beta = cfg.algo.beta  # coefficient of the pull of the reference
         self.penalty = cfg.algo.penalty  # coefficient of KL(old || new), where there is one
         self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
-        # Something besides advantages moves a row: the pull of the reference in the loss, the entropy bonus.
-        self._pulls = (reference is not None and algorithm.kl_in == "loss") or cfg.algo.entropy > 0
+        # Something besides advantages moves a row: the reference's pull in the loss, the entropy bonus, a critic on
+        # the same trunk.
+        pulled = reference is not None and algorithm.kl_in == "loss"
+        self._pulls = pulled or cfg.algo.entropy > 0 or (algorithm.critic and algorithm.trunk == "shared")
 
     # ------------------------------------------------------------------------------------------------ credit
 
@@ -128,31 +130,26 @@ class Learner:
 
     def _all_logprobs(self, model: PreTrainedModel, batch: Batch) -> Tensor:
         """[N, T]"""
-        found = torch.zeros_like(batch.sampler_logprobs)
-        tokens = self.cfg.optim.micro_batch_tokens
-        for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
-            prompts = self._read(model, block)
-            for inner, rows in block.micro_batches(tokens):
-                found[outer[inner], : rows.completion_ids.shape[1]] = self._logprobs(model, prompts, rows)[0]
-        return found
+
+        def found(prompts: ReadPrompts, rows: Batch) -> Tensor:
+            return self._logprobs(model, self._states(model, prompts, rows), rows)[0]
+
+        return every_row(batch, partial(self._read, model), found, tokens=self.cfg.optim.micro_batch_tokens)
 
     def _read(self, model: PreTrainedModel, block: Batch) -> ReadPrompts:
         with self._precision():
             return read_prompts(model, block.prompt_ids, block.prompt_lengths)
 
-    def _logprobs(self, model: PreTrainedModel, prompts: ReadPrompts, rows: Batch) -> tuple[Tensor, Tensor]:
-        """[N, T] x 2: log-probabilities and entropies."""
-        temperature = self.cfg.sampling.temperature
+    def _states(self, model: PreTrainedModel, prompts: ReadPrompts, rows: Batch) -> Tensor:
+        """[N, T, H]: before each token."""
         with self._precision():
-            return completion_logprobs(
-                model,
-                prompts,
-                rows.prompt_of,
-                rows.completion_ids,
-                rows.lengths,
-                temperature=temperature,
-                learns_entropy=self.cfg.algo.entropy > 0,
-            )
+            return completion_states(model, prompts, rows.prompt_of, rows.completion_ids)
+
+    def _logprobs(self, model: PreTrainedModel, states: Tensor, rows: Batch) -> tuple[Tensor, Tensor]:
+        """[N, T] x 2: log-probabilities and entropies."""
+        how = {"temperature": self.cfg.sampling.temperature, "learns_entropy": self.cfg.algo.entropy > 0}
+        with self._precision():
+            return completion_logprobs(model, states, rows.completion_ids, rows.lengths, **how)
 
     def _precision(self) -> AbstractContextManager[object]:
         enabled = self.cfg.optim.dtype == "bfloat16"
@@ -188,7 +185,7 @@ class Learner:
             told["penalty"] = self.penalty
         told |= self._follow_reference(averages.get("kl", 0.0))
         return {
-            "loss": tally.sums.get("loss", 0.0) / max(1, len(norms) + skipped),
+            "loss": 0.0,
             "kl": averages.get("kl", 0.0),
             "entropy": averages.get("entropy", 0.0),
             "clip_ratio": averages.get("clipped", 0.0),
@@ -200,6 +197,7 @@ class Learner:
             "lr": lr,
             "skipped_updates": float(skipped),
             **told,
+            **tally.losses(len(norms) + skipped),
             **tally.told,
         }
 
@@ -214,13 +212,18 @@ class Learner:
         return {"beta": self.beta}
 
     def _teach_critic(self, batch: Batch) -> dict[str, float]:
-        """The critic's own passes over the batch; what the last one says."""
-        told: dict[str, float] = {}
-        if self.critic is not None:
-            weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
+        """The passes over the batch of a critic with a trunk of its own; the loss before the last one."""
+        if self.critic is None:
+            return {}
+        told = {"critic/explained": explained(batch)}
+        if not self.critic.shared:
+            batch = replace(batch, weights=self._weights(batch))
             for _ in range(self.cfg.critic.epochs):
-                told = self.critic.update(replace(batch, weights=weights))
+                told["critic/loss"] = self.critic.update(batch)
         return told
+
+    def _weights(self, batch: Batch) -> Tensor:
+        return token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
 
     def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
         """Whole groups in an order fixed by (seed, step, epoch); one minibatch keeps the batch's own order."""
@@ -234,13 +237,14 @@ class Learner:
 
     def _step(self, batch: Batch, tally: Tally) -> float | None:
         """One optimiser step; the norm of its gradient, or None when that is not finite and nothing was changed."""
-        weights = token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
-        batch = replace(batch, weights=weights)
+        batch = replace(batch, weights=self._weights(batch))
         # A row without advantage moves nothing unless the reference pulls at it. It stays in the denominators above.
         moving = (batch.advantages != 0).any(dim=1) | self._pulls
         self.optimizer.zero_grad()
         if moving.any():
-            self._backward(batch, moving.nonzero()[:, 0], tally)
+            rows, read = moving.nonzero()[:, 0], partial(self._read, self.policy)
+            tokens = self.cfg.optim.micro_batch_tokens
+            add_gradient(batch, rows, read, partial(self._loss, tally), tokens=tokens)
         if self.algorithm.trust == "constrained":
             return self._constrained(batch, tally)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
@@ -250,26 +254,15 @@ class Learner:
         for param_group in self.optimizer.param_groups:
             param_group["lr"] = self._lr()
         self.optimizer.step()
+        if self.critic is not None and self.critic.shared:
+            self.critic.step()
         return float(norm)
 
-    def _backward(self, batch: Batch, index: Tensor, tally: Tally) -> None:
-        """Add the gradient of the rows' loss to the parameters.
-
-        A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
-        their gradients with respect to what they read of the prompts add up.
-        """
-        tokens = self.cfg.optim.micro_batch_tokens
-        for _, block in batch.prompt_blocks(tokens, index):
-            prompts = self._read(self.policy, block)
-            leaves = prompts.leaves()
-            for _, rows in block.micro_batches(tokens):
-                self._loss(leaves, rows, tally).backward()
-            prompts.backward(leaves)
-
-    def _loss(self, prompts: ReadPrompts, rows: Batch, tally: Tally) -> Tensor:
+    def _loss(self, tally: Tally, prompts: ReadPrompts, rows: Batch) -> Tensor:
         """The rows' share of the step's loss; adds their figures to the tally."""
         mask = rows.mask
-        logp, entropy = self._logprobs(self.policy, prompts, rows)
+        states = self._states(self.policy, prompts, rows)
+        logp, entropy = self._logprobs(self.policy, states, rows)
         old = logp.detach() if rows.old_logprobs is None else rows.old_logprobs
         row, algo = self.algorithm, self.cfg.algo
         ratio = RATIOS[row.ratio](logp, old, mask)
@@ -291,6 +284,10 @@ class Learner:
             tokens["kl"] = kl
         weighed = rows.weights * per_token
         loss = weighed.sum()
+        if self.critic is not None and self.critic.shared:
+            valued = self.critic.loss(states, rows)
+            figures["critic/loss"] = valued.detach()
+            loss = loss + self.cfg.critic.coefficient * valued
         tally.add(figures | {"loss": loss.detach()}, gap_max=gap.max())
         tally.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
         return loss
@@ -315,19 +312,22 @@ class Learner:
         self.optimizer.zero_grad()
         if gradient.abs().max() == 0:
             return 0.0
-        product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=_DAMPING)
+        product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=self.cfg.algo.damping)
         done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=self.cfg.algo.delta)
         tally.told |= {"policy_kl": done.kl, "trust/share": done.share}
         return float(gradient.norm())
 
     def _fisher_divergence(self, batch: Batch) -> Tensor:
-        """Mean KL(policy as it is || policy) over tokens of the first groups, whole distributions: 0, and curved."""
-        chosen = torch.arange(min(len(batch), self.cfg.algo.fisher_rows), device=batch.lengths.device)
+        """Mean KL(policy as it is || policy) over tokens of rows from all over the batch, whole distributions: 0, and
+        curved.
+        """
+        number = min(len(batch), self.cfg.algo.fisher_rows)
+        chosen = torch.arange(number, device=batch.lengths.device) * len(batch) // number
         ((_, rows),) = batch.prompt_blocks(batch.prompt_ids.numel() + 1, chosen)
         with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
             prompts = self._read(self.policy, rows)
-            asked = (rows.prompt_of, rows.completion_ids, rows.mask)
-            found = completion_log_softmax(self.policy, prompts, *asked, temperature=self.cfg.sampling.temperature)
+            states = self._states(self.policy, prompts, rows)[rows.mask]
+            found = log_softmax(self.policy, states, temperature=self.cfg.sampling.temperature)
         old = found.detach()
         return (old.exp() * (old - found)).sum(dim=-1).mean()
 

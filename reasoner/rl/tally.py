@@ -8,6 +8,7 @@ from torch import Tensor
 
 # Nats, nats, share in the step's loss before its first update; "advantages" too where a row's tokens have their own.
 TOKEN_FIGURES = ("entropy", "kl", "loss")
+LOSSES = ("loss", "critic/loss")
 
 
 class Tally:
@@ -34,6 +35,10 @@ class Tally:
             self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
 
     def averages(self) -> dict[str, float]:
-        """The sums over the number of tokens; the loss is a sum already."""
+        """The sums over the number of tokens."""
         tokens = max(1.0, self.sums.get("tokens", 0.0))
-        return {name: total / tokens for name, total in self.sums.items() if name not in ("tokens", "loss")}
+        return {name: total / tokens for name, total in self.sums.items() if name not in ("tokens", *LOSSES)}
+
+    def losses(self, updates: int) -> dict[str, float]:
+        """The losses of the updates, on average: a sum over tokens each, whose weights have the denominator already."""
+        return {name: self.sums[name] / max(1, updates) for name in LOSSES if name in self.sums}

@@ -7,6 +7,7 @@ import torch
 
 from reasoner.checkpoint import load, save
 from reasoner.config import CriticConfig
+from reasoner.models import completion_states, read_prompts
 from reasoner.rl.advantages import gae
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import value_loss
@@ -128,5 +129,64 @@ def test_a_critic_resumes_with_its_optimiser(tmp_path):
     load(path, second)
     for made in (straight, second):
         made.update(made.credit(made.annotate(collate(random_groups(seed=2)))))
-    for a, b in zip(straight.critic.parameters(), second.critic.parameters(), strict=True):
+    for a, b in zip(straight.critic.own.parameters(), second.critic.own.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def shared(**critic):
+    cfg = ppo(**critic)
+    return replace(cfg, algo=replace(cfg.algo, trunk="shared", epochs=1, minibatches=1))
+
+
+def test_on_a_shared_trunk_the_gradient_is_that_of_both_losses_whatever_the_micro_batches():
+    cfg = shared(coefficient=0.3)
+    batch, found = collate(random_groups()), []
+    for micro in (10_000, 9):
+        made = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
+        torch.manual_seed(0)
+        torch.nn.init.normal_(made.critic.head.weight, std=0.1)
+        ready = made.credit(made.annotate(batch))
+        alone = replace(ready, returns=made.critic.values(ready)[:, :-1])  # nothing to learn for the critic
+        norms = [made.update(with_it)["grad_norm"] for with_it in (ready, alone)]
+        made.policy.zero_grad()
+        weighed = replace(ready, weights=made._weights(ready))
+        states = token_states(made.policy, batch)
+        (0.3 * made.critic.loss(states, weighed)).backward()
+        value = torch.cat([p.grad.flatten() for p in made.policy.parameters() if p.grad is not None])
+        found.append((*norms, float(value.norm())))
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    both, policy, value = found[0]
+    assert abs(policy - value) < both <= policy + value and value > 0.01 * policy
+
+
+def token_states(model, batch):
+    prompts = read_prompts(model, batch.prompt_ids, batch.prompt_lengths)
+    return completion_states(model, prompts, batch.prompt_of, batch.completion_ids)
+
+
+def test_a_critic_on_the_policys_trunk_learns_and_the_policy_follows():
+    made = learner(shared())
+    groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
+    batch = collate(groups)
+    before = made._all_logprobs(made.policy, batch)
+    told = [made.update(made.credit(made.annotate(batch))) for _ in range(40)]
+    assert told[0]["critic/loss"] == pytest.approx(0.25) and told[-1]["critic/loss"] < 0.1
+    assert sum(p.numel() for p in made.critic.own.parameters()) == 33  # a head, and nothing besides
+    moved = ((made._all_logprobs(made.policy, batch) - before) * batch.mask).sum(dim=1)
+    assert moved[0] > moved[1] and moved[2] > moved[3]
+
+
+def test_a_shared_critic_resumes_with_its_optimiser(tmp_path):
+    straight, first = learner(shared()), learner(shared())
+    for made in (straight, first):
+        made.update(made.credit(made.annotate(collate(random_groups(seed=1)))))
+    path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
+    second = learner(shared())
+    second.policy.load_state_dict(first.policy.state_dict())
+    load(path, second)
+    for made in (straight, second):
+        made.update(made.credit(made.annotate(collate(random_groups(seed=2)))))
+    for part in ("policy", "critic"):
+        mine, its = (getattr(m, part) for m in (straight, second))
+        mine, its = (m.own if part == "critic" else m for m in (mine, its))
+        assert all(torch.equal(a, b) for a, b in zip(mine.parameters(), its.parameters(), strict=True))

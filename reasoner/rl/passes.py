@@ -1,0 +1,64 @@
+"""Batches through a model: each prompt once, its completions in micro-batches.
+
+Shapes: N rows, T completion positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from reasoner.models import ReadPrompts
+from reasoner.rl.batch import Batch
+
+Read = Callable[[Batch], ReadPrompts]
+
+
+@torch.no_grad()
+def every_row(
+    batch: Batch, read: Read, figure: Callable[[ReadPrompts, Batch], Tensor], *, tokens: int, extra: int = 0
+) -> Tensor:
+    """[N, T + extra]: a figure of each position, 0 beyond a micro-batch's longest row."""
+    found = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
+    for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
+        prompts = read(block)
+        for inner, rows in block.micro_batches(tokens):
+            found[outer[inner], : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
+    return found
+
+
+def add_gradient(
+    batch: Batch, index: Tensor, read: Read, loss: Callable[[ReadPrompts, Batch], Tensor], *, tokens: int
+) -> None:
+    """Add the gradient of the indexed rows' loss to the parameters.
+
+    A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
+    their gradients with respect to what they read of the prompts add up.
+    """
+    for _, block in batch.prompt_blocks(tokens, index):
+        prompts = read(block)
+        leaves = prompts.leaves()
+        for _, rows in block.micro_batches(tokens):
+            loss(leaves, rows).backward()
+        prompts.backward(leaves)
+
+
+def averages(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
+    """What the optimiser keeps of each parameter: "<parameter>.<name>"."""
+    names, state = [name for name, _ in parameters], optimizer.state_dict()["state"]
+    return {f"{names[i]}.{key}": value.contiguous() for i, kept in state.items() for key, value in kept.items()}
+
+
+def put_averages(
+    optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], kept: Mapping[str, Tensor]
+) -> None:
+    """The way back. What is not there begins anew."""
+    state = optimizer.state_dict()
+    for index, (name, _) in enumerate(parameters):
+        own = {key.rpartition(".")[2]: value.float() for key, value in kept.items() if key.rpartition(".")[0] == name}
+        if own:
+            state["state"][index] = own
+    optimizer.load_state_dict(state)
