@@ -73,11 +73,13 @@ def _comments(node: type) -> dict[str, str]:
 
 def parse(setting: Setting, text: str) -> object:
     """The value that a command line's text means. ValueError naming the key, the text and what is allowed."""
-    if NoneType in setting.types and text.lower() in ("none", ""):
-        return None
+    if NoneType in setting.types and (text == "" or (text.lower() == "none" and str not in setting.types)):
+        return None  # "none" is the name of a part among texts
     for kind in setting.types:
         if kind is str:
             return text
+        if kind is bool and text.lower() in _BOOLS:
+            return _BOOLS[text.lower()]
         try:
             value = ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -89,7 +91,8 @@ def parse(setting: Setting, text: str) -> object:
     raise ValueError(f"--{setting.key} takes {_NAMES[setting.types[0]]}, not {text!r}")
 
 
-_NAMES = {int: "a whole number", float: "a number", str: "a text"}
+_BOOLS = {"true": True, "false": False}
+_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
 def unknown(key: str) -> ValueError:
@@ -111,9 +114,16 @@ def read_file(path: Path) -> dict[str, object]:
         if key not in settings():
             raise ValueError(f"{path}: {unknown(key)}")
         kinds = settings()[key].types
-        if not (isinstance(value, kinds) or (float in kinds and isinstance(value, int))) or isinstance(value, bool):
+        if not _fits(value, kinds):
             raise ValueError(f"{path}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
     return found
+
+
+def _fits(value: object, kinds: tuple[type, ...]) -> bool:
+    """A whole number is a number; true is not."""
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
 
 
 def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:

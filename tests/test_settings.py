@@ -35,6 +35,10 @@ def test_what_to_dict_gives_resolves_to_the_same_settings():
         ("optim.lr", "1", 1.0),
         ("algo.clip_high", "none", None),
         ("algo.clip_high", "0.28", 0.28),
+        ("algo.baseline", "none", "none"),
+        ("algo.baseline", "", None),
+        ("algo.drops_flat", "true", True),
+        ("run.token_figures", "False", False),
         ("run.name", "12", "12"),
         ("data.train", "a b.jsonl", "a b.jsonl"),
     ],
@@ -114,3 +118,15 @@ def test_the_table_of_settings_in_the_docs_is_up_to_date():
 
 def test_every_setting_says_what_it_means():
     assert all(len(setting.help) > 8 for setting in settings().values())
+
+
+def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("[run]\ntoken_figures = false\n[algo]\ndrops_flat = true\nbeta = 1\n")
+    assert read_file(path) == {"run.token_figures": False, "algo.drops_flat": True, "algo.beta": 1}
+    for line, message in (("steps = true", "steps takes a whole number"), ("run.token_figures = 1", "true or false")):
+        path.write_text(line + "\n")
+        with pytest.raises(ValueError, match=message):
+            read_file(path)
+    with pytest.raises(ValueError, match="--run.token_figures takes true or false, not 'yes'"):
+        parse(settings()["run.token_figures"], "yes")
