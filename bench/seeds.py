@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reasoner.journal import read_metrics
+
 Figures = dict[str, Any]
 
 
@@ -39,7 +41,8 @@ def main(folders: list[Path]) -> None:
     for name, read in ROWS.items():
         cells = (" → ".join(_shown(read(report[when])) for when in ("before", "after")) for report in reports)
         print(f"| {name} | " + " | ".join(cells) + " |")
-    print("| minutes of training | " + " | ".join(f"{report['minutes']:.1f}" for report in reports) + " |")
+    minutes = (read_metrics(folder)[-1]["time/run"] / 60 for folder in folders)
+    print("| minutes of training | " + " | ".join(f"{value:.1f}" for value in minutes) + " |")
 
 
 def _shown(value: float | None) -> str:

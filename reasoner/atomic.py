@@ -20,9 +20,9 @@ def replacing(path: Path) -> Iterator[Path]:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    _sync(beside)
+    sync(beside)
     beside.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -30,7 +30,8 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, "utf-8")
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """What was written of the file, or of the folder's list of files, is on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

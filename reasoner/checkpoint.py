@@ -5,22 +5,29 @@
         config.json, model.safetensors, tokenizer files
         trainer/state.json               steps done, and what the optimiser keeps in numbers
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
+        trainer/sha256.json              of every other file
 
-Nothing is pickled. A checkpoint is written beside and renamed: it is whole or not there.
+Nothing is pickled. A checkpoint is written beside, synced and renamed: it is whole or not there. What a disk has done
+to it later shows in its checksums.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
+from reasoner.atomic import sync
 from reasoner.rl.learner import Learner
 from reasoner.rl.passes import averages, put_averages
+
+_SUMS = Path("trainer") / "sha256.json"
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -29,18 +36,14 @@ def folder(run_dir: Path, step: int) -> Path:
 
 def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, score: float) -> None:
     """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
-    path = run_dir / "checkpoints" / "best"
-    beside, before = path.with_name("best.partial"), path.with_name("best.before")
-    shutil.rmtree(beside, ignore_errors=True)
-    beside.mkdir(parents=True)
-    learner.policy.save_pretrained(beside)
-    tokenizer.save_pretrained(beside)
-    (beside / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
-    shutil.rmtree(before, ignore_errors=True)
-    if path.is_dir():
-        path.rename(before)
-    beside.rename(path)
-    shutil.rmtree(before, ignore_errors=True)
+
+    def write(path: Path) -> None:
+        path.mkdir(parents=True)
+        learner.policy.save_pretrained(path)
+        tokenizer.save_pretrained(path)
+        (path / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
+
+    _put(run_dir / "checkpoints" / "best", write)
 
 
 def best_score(run_dir: Path) -> float:
@@ -49,24 +52,51 @@ def best_score(run_dir: Path) -> float:
     return float(json.loads(path.read_text())["eval/selection/pass@1"]) if path.is_file() else -1.0
 
 
-def save(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int) -> Path:
-    """Write the checkpoint after `step` steps and remove all but the `keep` newest.
+def save(
+    run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+) -> Path:
+    """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Those that are not
+    of the schedule, which a run leaves when it is stopped, go first: so it ends with the same ones as a run that was
+    not stopped.
 
     OSError, with nothing left behind, where it cannot be written.
     """
     path = folder(run_dir, step)
-    beside = path.with_name(path.name + ".partial")
+    _put(path, lambda beside: _write(beside, learner, tokenizer))
+    others = [old for old in saved(run_dir) if old != path]
+    scheduled = [old for old in others if every and _step(old) % every == 0 and _step(old) < step]
+    for old in others:
+        if old not in scheduled[len(scheduled) - max(0, keep - 1) :]:
+            shutil.rmtree(old)
+    return path
+
+
+def _put(path: Path, write: Callable[[Path], None]) -> None:
+    """Have the folder written beside, and put it in the place of what stands there."""
+    beside, before = (path.with_name(f"{path.name}.{word}") for word in ("partial", "before"))
     shutil.rmtree(beside, ignore_errors=True)
     try:
-        _write(beside, learner, tokenizer)
+        write(beside)
+        for file in sorted(beside.rglob("*")):
+            sync(file)
     except (OSError, SafetensorError) as error:
         shutil.rmtree(beside, ignore_errors=True)
         raise OSError(f"cannot write {path}: {error}") from error
-    shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(before, ignore_errors=True)
+    if path.is_dir():
+        path.rename(before)
     beside.rename(path)
-    for old in saved(run_dir)[: -max(1, keep)]:
-        shutil.rmtree(old)
-    return path
+    sync(path.parent)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def mend(run_dir: Path) -> None:
+    """Clear away what a crash left of a checkpoint that was being written."""
+    for before in (run_dir / "checkpoints").glob("*.before"):
+        if not before.with_suffix("").exists():
+            before.rename(before.with_suffix(""))
+    for left in [*(run_dir / "checkpoints").glob("*.partial"), *(run_dir / "checkpoints").glob("*.before")]:
+        shutil.rmtree(left)
 
 
 def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -81,6 +111,43 @@ def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> 
         kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
         save_file(kept, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(learner.state()) + "\n")
+    (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """Of every file in the checkpoint but the one that holds them, by its place."""
+    found = {}
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and file != path / _SUMS):
+        with file.open("rb") as stream:
+            found[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def damage(path: Path) -> str:
+    """What is wrong with the checkpoint; empty where every file is as it was written."""
+    try:
+        written = json.loads((path / _SUMS).read_text())
+        now = _checksums(path)
+    except (OSError, ValueError) as error:
+        return f"its checksums cannot be read ({error})"
+    wrong = sorted(name for name in written.keys() | now.keys() if written.get(name) != now.get(name))
+    return f"{', '.join(wrong)} not as written" if wrong else ""
+
+
+def newest_whole(run_dir: Path, say: Callable[[str], None]) -> Path | None:
+    """The newest checkpoint that is as it was written, telling of those that are not; None where there is none yet.
+
+    ValueError where there are some and none of them is whole.
+    """
+    found = saved(run_dir)
+    for path in reversed(found):
+        fault = damage(path)
+        if not fault:
+            return path
+        say(f"checkpoint {path.name} is damaged: {fault}")
+    if found:
+        raise ValueError(f"{run_dir} has no checkpoint left that is whole; its rollouts and metrics are as they were")
+    return None
 
 
 def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
@@ -102,12 +169,8 @@ def saved(run_dir: Path) -> list[Path]:
     return sorted((run_dir / "checkpoints").glob("step-??????"))
 
 
-def last(run_dir: Path) -> Path:
-    """The newest checkpoint. ValueError when there is none."""
-    found = saved(run_dir)
-    if not found:
-        raise ValueError(f"{run_dir} has no checkpoint yet")
-    return found[-1]
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
 
 
 def load(path: Path, learner: Learner) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from reasoner.arguments import parser
 from reasoner.presets import preset_for, preset_values
-from reasoner.runs import find_run
+from reasoner.runs import check_free, find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             vars(args).update(at)
         elif any(at.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
-        COMMANDS[args.run](args)
+        return COMMANDS[args.run](args) or 0
     except ValueError as error:
         return _fail(error, 2)
     except (OSError, MemoryError, RuntimeError) as error:
@@ -53,7 +53,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("reasoner: interrupted", file=sys.stderr)
         return 130
-    return 0
 
 
 def _fail(error: Exception, status: int) -> int:
@@ -72,13 +71,36 @@ def _train(args: argparse.Namespace) -> None:
     if args.dry_run:
         for key, value in to_dict(resolved.config).items():
             print(f"{key:<28} {value!s:<24} {resolved.origin[key]}")
-        print(f"run folder: {run_dir}")
+        from reasoner.doctor.extent import plan
+
+        print("\n".join([f"run folder: {run_dir}", *plan(resolved.config)]))
         return
+    from reasoner.stopping import Stopped
     from reasoner.train import train
 
-    train(resolved, run_dir, resuming=resuming)
+    go_on = f"go on with: reasoner train --resume {run_dir}"
+    try:
+        train(resolved, run_dir, resuming=resuming)
+    except Stopped as stopped:
+        print(f"reasoner: {stopped}; {go_on}", file=sys.stderr)
+        raise SystemExit(stopped.status) from None
+    except (OSError, MemoryError, RuntimeError) as error:
+        if not (run_dir / "config.json").is_file():
+            gone = (run_dir / "lock").parent.exists()
+            raise type(error)(str(error) if gone else f"the run folder {run_dir} has vanished ({error})") from error
+        raise RuntimeError(f"{error}\nWhat was complete is kept; {go_on}") from error
     if args.json and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
+
+
+def _doctor(args: argparse.Namespace) -> int:
+    for name in ("problems", "samples"):
+        if getattr(args, name) < 1:
+            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
+    resolved, run_dir = _fresh(args)
+    from reasoner.doctor.examine import examine
+
+    return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
 
 
 def _given(args: argparse.Namespace) -> dict[str, object]:
@@ -100,8 +122,7 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     run_dir = Path(cfg.run.dir) / (cfg.run.name or made)
-    if run_dir.exists() and any(run_dir.iterdir()):
-        raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
+    check_free(run_dir)
     return resolved, run_dir
 
 
@@ -111,7 +132,8 @@ _MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
 def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The run's own settings; the command line may change the number of steps and what does not touch the learning."""
     run_dir = find_run(args.resume, Path("runs"))
-    stored = json.loads((run_dir / "config.json").read_text())["config"]
+    before = json.loads((run_dir / "config.json").read_text())
+    stored = before["config"]
     unknown = stored.keys() - settings().keys()
     if unknown:
         raise ValueError(
@@ -122,7 +144,8 @@ def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
-    return resolve([("the run", stored), ("command line", given)]), run_dir
+    resolved = resolve([("the run", stored), ("command line", given)])
+    return Resolved(resolved.config, before["origin"] | dict.fromkeys(given, "command line")), run_dir
 
 
 def _has_gpu() -> bool:
@@ -221,8 +244,9 @@ def _base_build(args: argparse.Namespace) -> None:
     build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
 
 
-COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
+COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {  # an exit status, where it is not always 0
     "train": _train,
+    "doctor": _doctor,
     "eval": _eval,
     "compare": _compare,
     "report": _report,

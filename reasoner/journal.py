@@ -1,9 +1,13 @@
-"""metrics.jsonl, evals.jsonl, and what the console shows of them while a run goes on."""
+"""metrics.jsonl, times.jsonl, evals.jsonl, and what the console shows of them while a run goes on.
+
+What a clock says stands in times.jsonl alone: two runs of the same seed have the same metrics.jsonl, byte for byte.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -51,22 +55,28 @@ METRICS: dict[str, str] = {
     "critic/loss": "the critic's loss",
     "critic/explained": "share of the returns' variance that the critic's values told",
     "refilled": "questions asked in the place of groups without a signal",
-    "tokens_per_second": "sampled tokens a second of the whole step",
-    "time/sample": "seconds spent sampling and grading",
-    "time/learn": "seconds spent on log-probabilities and the update",
-    "time/sync": "seconds spent handing the weights to the engine",
-    "time/step": "seconds of the whole step",
     "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
     "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
     "eval/selection/greedy": "right greedy answers on the selection problems",
     "eval/selection/format": "share in the strict form on the selection problems",
     "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
 }
+TIMES: dict[str, str] = {
+    "tokens_per_second": "sampled tokens a second of the whole step",
+    "time/sample": "seconds spent sampling and grading",
+    "time/grade_max": "longest seconds that a completion was graded for",
+    "time/learn": "seconds spent on log-probabilities and the update",
+    "time/sync": "seconds spent handing the weights to the engine",
+    "time/step": "seconds of the whole step",
+    "time/record": "seconds spent on the look at the selection problems, the files and the checkpoint before this step",
+    "time/run": "seconds of the run so far, this step's record left out; pauses do not count",
+}
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, float]]:
-    """The steps of a run's metrics.jsonl: `step` counts the steps done before."""
-    return _lines(run_dir / "metrics.jsonl")
+    """The steps of a run, METRICS and TIMES of each: `step` counts the steps done before."""
+    times = {line["step"]: line for line in _lines(run_dir / "times.jsonl")}
+    return [line | times.get(line["step"], {}) for line in _lines(run_dir / "metrics.jsonl")]
 
 
 def read_evals(run_dir: Path) -> list[dict[str, Any]]:
@@ -78,33 +88,35 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file of JSON; a last line that was torn in writing is left out. ValueError for a damaged one."""
     if not path.is_file():
         return []
-    lines = path.read_text().splitlines()
+    lines = path.read_text().split("\n")
     found = []
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines[:-1]):  # the last one is empty, or torn
         try:
             found.append(json.loads(line))
         except json.JSONDecodeError as error:
-            if number < len(lines) - 1:
+            if number < len(lines) - 2:
                 raise ValueError(f"{path}, line {number + 1} is damaged: {error.msg}") from error
     return found
 
 
-def _rewrite(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The file with these lines alone; it is whole or as it was."""
-    write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
-    return lines
+def cut(run_dir: Path, start: int) -> None:
+    """Leave the first `start` steps; each file is whole or as it was."""
+    for name, last in (("metrics", start - 1), ("times", start - 1), ("evals", start if start else -1)):
+        path = run_dir / f"{name}.jsonl"
+        kept = [line for line in _lines(path) if line["step"] <= last]
+        write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
 
 
 class Journal:
     """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
 
     def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
-        self.path = run_dir / "metrics.jsonl"
-        self.evals = run_dir / "evals.jsonl"
+        cut(run_dir, start)
+        self.run_dir = run_dir
         self.steps = steps
         self.start = start
-        self.history = _rewrite(self.path, [line for line in read_metrics(run_dir) if line["step"] < start])
-        _rewrite(self.evals, [line for line in read_evals(run_dir) if line["step"] <= start])
+        self.history = read_metrics(run_dir)
+        self._before = self.history[-1].get("time/run", 0.0) if self.history else 0.0
         self.console = Console(stderr=True)
         self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
         self.began = time.monotonic()
@@ -129,23 +141,29 @@ class Journal:
 
     def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
         """Record a look at the selection problems after so many steps."""
-        with self.evals.open("a") as file:
-            file.write(json.dumps({"step": step, "sampled": sampled, "greedy": greedy}, allow_nan=False) + "\n")
+        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
 
-    def write(self, metrics: Mapping[str, float], *, example: str = "") -> None:
+    def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
         """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours.
 
         A value that is not finite is left out of the file, which holds nothing but JSON.
         """
         assert metrics.keys() <= METRICS.keys(), f"metrics without a meaning: {metrics.keys() - METRICS.keys()}"
-        with self.path.open("a") as file:
-            finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-            file.write(json.dumps(finite, allow_nan=False) + "\n")
-        self.history.append(dict(metrics))
+        assert times.keys() <= TIMES.keys(), f"times without a meaning: {times.keys() - TIMES.keys()}"
+        timed = {"step": metrics["step"], **times, "time/run": 60 * self.minutes()}
+        self._append("times", timed)
+        self._append("metrics", {name: value for name, value in metrics.items() if math.isfinite(value)})
+        self.history.append({**metrics, **timed})
         if self.live is not None:
             self.live.update(self._panel(example))
         else:
             print(self._line(), file=sys.stderr, flush=True)
+
+    def _append(self, name: str, line: Mapping[str, object]) -> None:
+        with (self.run_dir / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
 
     @property
     def steps_done(self) -> int:
@@ -156,12 +174,12 @@ class Journal:
         return self.history[-1].get("num_tokens", 0.0) if self.history else 0.0
 
     def minutes(self) -> float:
-        """Since this journal was opened: steps, looks at the selection problems and checkpoints."""
-        return (time.monotonic() - self.began) / 60
+        """Of the run so far: steps, looks at the selection problems and checkpoints."""
+        return (self._before + time.monotonic() - self.began) / 60
 
     def _seconds_left(self) -> float:
         done = self.history[-1]["step"] + 1 - self.start
-        return float(60 * self.minutes() / done * (self.steps - self.start - done))
+        return float((time.monotonic() - self.began) / done * (self.steps - self.start - done))
 
     def _line(self) -> str:
         m = self.history[-1]

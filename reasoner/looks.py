@@ -115,7 +115,6 @@ def report(
     learner: Learner,
     base: Path,
     cfg: Config,
-    minutes: float,
 ) -> None:
     """Measure the trained policy and the model it began as on the held-out problems; print and keep the comparison."""
     with VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool:
@@ -124,7 +123,7 @@ def report(
         before = measure(engine, pool, heldout, sampling, cfg)
     text = f"{table(before, after)}\n\n{traces(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
-    figures = {"before": before.figures(), "after": after.figures(), "minutes": minutes}
+    figures = {"before": before.figures(), "after": after.figures()}
     store.write_json(run_dir / "report.json", figures)
     for name, measured in (("before", before), ("after", after)):
         keep(run_dir / "heldout" / name, measured, cfg, engine.name)

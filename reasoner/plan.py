@@ -40,7 +40,7 @@ def askable(
             f"sampling.max_tokens = {cfg.sampling.max_tokens}; the shortest has {shortest}"
         )
     if len(kept) < len(prompts):
-        _say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
+        say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
     return kept
 
 
@@ -49,23 +49,23 @@ def gradable(problems: Sequence[Problem]) -> list[Problem]:
 
     ValueError when none is left.
     """
-    faults = {problem.id: fault for problem in problems if (fault := _fault(problem))}
+    faults = {problem.id: why for problem in problems if (why := fault(problem))}
     if not faults:
         return list(problems)
-    named = "; ".join(f"{name} ({fault})" for name, fault in list(faults.items())[:_NAMED])
+    named = "; ".join(f"{name} ({why})" for name, why in list(faults.items())[:_NAMED])
     told = f"{len(faults)} of {len(problems)} problems have a gold answer that cannot be graded: {named}"
     if len(faults) > _NAMED:
         told += f"; and {len(faults) - _NAMED} more"
     if len(faults) == len(problems):
         raise ValueError(told)
-    _say(f"left out: {told}")
+    say(f"left out: {told}")
     return [problem for problem in problems if problem.id not in faults]
 
 
 _NAMED = 5
 
 
-def _fault(problem: Problem) -> str:
+def fault(problem: Problem) -> str:
     """Why the gold answer cannot be used; empty where it can."""
     try:
         judgement = grade(problem.answer, problem.answer, problem.verifier)
@@ -90,11 +90,11 @@ def announce(
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
     }
     for name, value in lines.items():
-        _say(f"{name + ':':<15}{value}")
+        say(f"{name + ':':<15}{value}")
 
 
 _EXPECTED = {"base": "about ten minutes on two cores"}
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -11,3 +11,9 @@ def find_run(name: str, runs: Path) -> Path:
     if not found:
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json")
     return found[0]
+
+
+def check_free(run_dir: Path) -> None:
+    """ValueError where the folder of a new run holds something."""
+    if run_dir.exists() and any(path.name != "lock" for path in run_dir.iterdir()):
+        raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")

@@ -3,12 +3,16 @@
 runs/NAME/config.json             the settings, and where each value came from
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
+runs/NAME/times.jsonl             what the clock said of it
 runs/NAME/evals.jsonl             the looks at the selection problems, the first before any step
 runs/NAME/rollouts/step-000012.parquet
 runs/NAME/checkpoints/step-000020/ (reasoner.checkpoint)
 runs/NAME/tokenizer.json          the model's, so that tokens can be shown
 runs/NAME/lock                    held by the process that trains
 runs/NAME/report.txt, report.json the table before against after (reasoner.report)
+
+All but times.jsonl are a function of the settings and the machine: a run that was killed and gone on with has the same
+bytes in them as one that was not.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reasoner.atomic import replacing, write_text
+from reasoner.runs import check_free
 from reasoner.types import Group
 
 SCHEMA = pa.schema(
@@ -62,7 +67,6 @@ SCHEMA = pa.schema(
         ("reward", pa.float32()),
         ("rewards", pa.map_(pa.string(), pa.float32())),
         ("advantage", pa.float32()),
-        ("grading_seconds", pa.float32()),
     ]
 )
 
@@ -84,23 +88,22 @@ _GLANCES = 10  # tries for a lock that a dashboard may be looking at
 
 
 def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
-    """Make the run folder and write what was asked for and with what. ValueError when a new run's folder is in use."""
+    """Write into the run folder what was asked for and with what. ValueError when a new run's folder is in use."""
     if not resuming:
-        if run_dir.exists() and any(run_dir.iterdir()):
-            raise ValueError(
-                f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}"
-            )
-        (run_dir / "rollouts").mkdir(parents=True, exist_ok=True)
+        check_free(run_dir)
+    (run_dir / "rollouts").mkdir(parents=True, exist_ok=True)
     write_json(run_dir / "config.json", {"config": settings, "origin": dict(origin)})
     write_json(run_dir / "versions.json", versions())
 
 
 @contextmanager
 def held(run_dir: Path) -> Iterator[None]:
-    """This process has the run's folder to itself until the block ends, or until it dies. ValueError when another has.
+    """This process has the run's folder, which it makes, to itself until the block ends, or until it dies. ValueError
+    when another has.
 
     The dashboard tells by it that a run is going on. Where the file system knows no locks, nothing is held.
     """
+    run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / "lock").open("w") as file:
         for patience in range(_GLANCES, -1, -1):
             try:
@@ -193,7 +196,6 @@ def append(
                     "reward": score.reward,
                     "rewards": list(score.parts.items()),
                     "advantage": advantages[len(rows)],
-                    "grading_seconds": score.seconds,
                 }
                 | dict(tokens.get(len(rows), {}))
             )

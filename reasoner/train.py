@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from reasoner.locate import locate
 from reasoner.looks import Looks, report
 from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.parity import probe
-from reasoner.plan import announce, askable
+from reasoner.plan import announce, askable, say
 from reasoner.prompts import template
 from reasoner.report import next_commands
 from reasoner.rl.algorithms import Algorithm, resolve
@@ -29,6 +31,7 @@ from reasoner.rl.steps import step_rewards
 from reasoner.rl.tally import Tally
 from reasoner.rollout import gathered, rollout
 from reasoner.settings import Resolved, to_dict
+from reasoner.stopping import Stopping
 from reasoner.track import TrackedRun, Tracking, check_trackers
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
@@ -40,8 +43,10 @@ _REFILLS = 1_000_003  # added to the seed: which questions replace those without
 
 def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     """Run or go on with the run in the folder: rollouts, metrics and checkpoints into it, progress to standard error,
-    and the table before against after to standard output. ValueError, before anything is written, for what the user
-    can put right.
+    and the table before against after to standard output. A run that goes on ends with the very bytes of one that was
+    never interrupted.
+
+    ValueError, before anything is written, for what the user can put right; Stopped after a signal.
     """
     cfg = resolved.config
     device = _device(cfg)
@@ -50,92 +55,115 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     trackers = [name for name in cfg.run.track.split(",") if name]
     check_trackers(trackers)
     base = locate(cfg.model, runs=Path(cfg.run.dir))
-    start_from = checkpoint.last(run_dir) if resuming else base
+    whole = checkpoint.newest_whole(run_dir, say) if resuming else None
+    start_from = whole or base
     tokenizer = load_tokenizer(start_from)
     policy = load_policy(start_from, device=device)
     reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     context = context_length(policy)
-    prompts = askable(load(cfg.data.train), asked, tokenizer, cfg, context)
-    selection = (
-        askable(load(cfg.eval.selection, limit=cfg.eval.selection_problems), asked, tokenizer, cfg, context)
-        if cfg.eval.every
-        else []
-    )
-    heldout = (
-        askable(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems), asked, tokenizer, cfg, context)
-        if cfg.eval.heldout_problems
-        else []
-    )
+    made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
+    prompts = made(load(cfg.data.train))
+    selection = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
+    heldout = made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
     learner = Learner(policy, reference, algorithm, cfg)
-    start = checkpoint.load(start_from, learner) if resuming else 0
-
+    start = checkpoint.load(whole, learner) if whole else 0
     checkpoint.check_room(run_dir, learner, keep=cfg.run.keep)
-    store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
-    tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
-    announce(cfg, algorithm, policy, prompts, run_dir, start)
     sampling = Sampling(
         cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
     )
-    engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
 
-    with (
-        store.held(run_dir),
-        VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool,
-        Journal(run_dir, steps=cfg.steps, start=start) as journal,
-        Tracking(
-            trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
-        ) as tracking,
-    ):
-        looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
-        if not resuming:
-            looks.before()
-        for step in range(start, cfg.steps):
-            clock = Clock()
+    with store.held(run_dir):
+        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
+        checkpoint.mend(run_dir)
+        tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        announce(cfg, algorithm, policy, prompts, run_dir, start)
+        engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
+        engine.load_weights(learner.weights(), version=start)
+        with (
+            VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool,
+            Journal(run_dir, steps=cfg.steps, start=start) as journal,
+            Tracking(
+                trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
+            ) as tracking,
+            Stopping(journal.say) as stopping,
+        ):
+            looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
+            keeping = {"keep": cfg.run.keep, "every": cfg.run.save_every}
+            keep = partial(checkpoint.save, run_dir, learner=learner, tokenizer=tokenizer, **keeping)
+            if not start:
+                with stopping.leaves():
+                    looks.before()
+            while not _is_over(journal, cfg):
+                step, clock = journal.steps_done, Clock()
 
-            # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
-            turns = _turns(prompts, step, algorithm, cfg)
-            ask = partial(rollout, engine, pool, sampling=sampling, weights=cfg.reward, run_seed=cfg.seed, step=step)
-            groups, flat = gathered(ask, turns, refills=algorithm.refills)
-            clock.lap("time/sample")
+                # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
+                turns = _turns(prompts, step, algorithm, cfg)
+                ask = partial(
+                    rollout, engine, pool, sampling=sampling, weights=cfg.reward, run_seed=cfg.seed, step=step
+                )
+                with _saved(step, keep, journal), stopping.leaves():
+                    groups, flat = gathered(ask, turns, refills=algorithm.refills)
+                clock.lap("time/sample")
 
-            # credit and learn
-            engine.pause()
-            steps = step_rewards(groups, tokenizer.backend_tokenizer) if algorithm.returns == "process" else None
-            batch = learner.credit(learner.annotate(collate(groups, steps).to(device)))
-            tally = Tally(keeps_tokens=cfg.run.token_figures)
-            learned = learner.update(batch, tally)
-            engine.resume()
-            clock.lap("time/learn")
+                # credit and learn
+                engine.pause()
+                steps = step_rewards(groups, tokenizer.backend_tokenizer) if algorithm.returns == "process" else None
+                batch = learner.credit(learner.annotate(collate(groups, steps).to(device)))
+                tally = Tally(keeps_tokens=cfg.run.token_figures)
+                learned = learner.update(batch, tally)
+                engine.resume()
+                clock.lap("time/learn")
 
-            # hand over the new weights
-            engine.load_weights(learner.weights(), version=step + 1)
-            clock.lap("time/sync")
+                # hand over the new weights
+                engine.load_weights(learner.weights(), version=step + 1)
+                clock.lap("time/sync")
 
-            # record: rollouts before metrics, the checkpoint last
-            drawn = [*groups, *flat]
-            spent = journal.num_tokens() + num_tokens(drawn)
-            is_last = step + 1 == cfg.steps or 0 < cfg.tokens <= spent
-            metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned, **clock.laps(drawn)}
-            if algorithm.refills:
-                metrics["refilled"] = len(drawn) - len(turns[0])
-            if step == start or due(step, cfg.run.probe_every):
-                metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], sampling)
-            if due(step, cfg.eval.every) or is_last:
-                metrics |= looks.after(step + 1, learner, tokenizer)
-            rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)
-            journal.write(metrics, example=groups[0].completions[0].text)
-            tracking.told(step, metrics, rows)
-            if due(step, cfg.run.save_every) or is_last:
-                checkpoint.save(run_dir, step + 1, learner, tokenizer, keep=cfg.run.keep)
-            if is_last:
-                break
-        minutes = journal.minutes()
-        journal.say(f"{journal.steps_done - start} steps in {minutes:.1f} minutes")
+                # record: rollouts before metrics, the checkpoint last
+                drawn = [*groups, *flat]
+                spent = journal.num_tokens() + num_tokens(drawn)
+                metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned}
+                if algorithm.refills:
+                    metrics["refilled"] = len(drawn) - len(turns[0])
+                if step == 0 or due(step, cfg.run.probe_every):
+                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], sampling)
+                if due(step, cfg.eval.every) or _is_last(step, spent, cfg):
+                    metrics |= looks.after(step + 1, learner, tokenizer)
+                rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)
+                journal.write(metrics, clock.laps(drawn), example=groups[0].completions[0].text)
+                tracking.told(step, metrics, rows)
+                if due(step, cfg.run.save_every) or _is_last(step, spent, cfg):
+                    keep(step + 1)
+            journal.say(f"{journal.steps_done - start} steps in {journal.minutes():.1f} minutes")
 
-    if heldout:
-        report(run_dir, engine, heldout, sampling, learner, base, cfg, minutes)
-    print(next_commands(run_dir))
-    engine.close()
+            if heldout:
+                with stopping.leaves():
+                    report(run_dir, engine, heldout, sampling, learner, base, cfg)
+        print(next_commands(run_dir))
+        engine.close()
+
+
+def _is_last(step: int, spent: float, cfg: Config) -> bool:
+    return step + 1 == cfg.steps or 0 < cfg.tokens <= spent
+
+
+def _is_over(journal: Journal, cfg: Config) -> bool:
+    return journal.steps_done >= cfg.steps or 0 < cfg.tokens <= journal.num_tokens()
+
+
+@contextmanager
+def _saved(step: int, keep: Callable[[int], object], journal: Journal) -> Iterator[None]:
+    """A block in which the learner stands as it is after `step` steps: whatever ends it, they are saved."""
+    try:
+        yield
+    except BaseException as error:
+        try:
+            if step and not checkpoint.folder(journal.run_dir, step).is_dir():
+                keep(step)
+        except OSError as fault:
+            journal.say(str(fault))
+        if isinstance(error, Exception):
+            raise RuntimeError(f"sampling of step {step + 1} failed: {type(error).__name__}: {error}") from error
+        raise
 
 
 def _turns(prompts: Sequence[Prompt], step: int, algorithm: Algorithm, cfg: Config) -> list[list[Prompt]]:
@@ -192,11 +220,17 @@ class Clock:
 
     def laps(self, drawn: Sequence[Group]) -> dict[str, float]:
         seconds = self._last - self._began
-        return self._laps | {"time/step": seconds, "tokens_per_second": num_tokens(drawn) / seconds}
+        slowest = max(score.seconds for group in drawn for score in group.scores)
+        rest = {"time/step": seconds, "time/grade_max": slowest, "tokens_per_second": num_tokens(drawn) / seconds}
+        return self._laps | rest
 
 
 def _device(cfg: Config) -> torch.device:
     if cfg.threads:
         torch.set_num_threads(cfg.threads)
     torch.manual_seed(cfg.seed)
+    # Sums in a fixed order: the same gradient to the last bit. Some kernels of a GPU have no such form, and say so.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
+    torch.utils.deterministic.fill_uninitialized_memory = False
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -4,19 +4,20 @@ import json
 
 import pytest
 
-from reasoner.journal import METRICS, Journal, read_evals, read_metrics
+from reasoner.journal import METRICS, TIMES, Journal, read_evals, read_metrics
 from reasoner.terminal import clock, sparkline, visible
 
 LINE = {
     "reward/mean": 0.5, "correct": 0.4, "format": 0.9, "completions/mean_length": 30.0, "self_check": 0.1,
-    "kl": 0.01, "tokens_per_second": 900.0,
+    "kl": 0.01,
 }  # fmt: skip
+TIMED = {"tokens_per_second": 900.0, "time/step": 2.0}
 
 
 def written(folder, steps, start=0):
     with Journal(folder, steps=9, start=start) as journal:
         for step in steps:
-            journal.write({"step": step, **LINE})
+            journal.write({"step": step, **LINE}, TIMED)
             journal.evaluated(step + 1, sampled={"x": step}, greedy={})
 
 
@@ -37,15 +38,24 @@ def test_a_run_that_goes_on_forgets_what_it_does_again(tmp_path):
 
 def test_a_value_that_is_not_finite_is_left_out_of_the_file(tmp_path):
     with Journal(tmp_path, steps=1, start=0) as journal:
-        journal.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")})
+        journal.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
     (line,) = read_metrics(tmp_path)
-    assert line == {"step": 0, **LINE}
+    assert line.pop("time/run") >= 0 and line == {"step": 0, **LINE, **TIMED}
 
 
 def test_a_metric_without_a_meaning_is_a_mistake(tmp_path):
     with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
-        journal.write({"step": 0, **LINE, "made_up": 1.0})
-    assert all(len(meaning) > 5 for meaning in METRICS.values())
+        journal.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
+    with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
+        journal.write({"step": 0, **LINE}, {"made_up": 1.0})
+    assert all(len(meaning) > 5 for meaning in (METRICS | TIMES).values())
+
+
+def test_what_a_clock_says_is_no_metric(tmp_path):
+    written(tmp_path, [0, 1])
+    assert not METRICS.keys() & TIMES.keys()
+    assert not any(name in (tmp_path / "metrics.jsonl").read_text() for name in TIMES)
+    assert [line["time/step"] for line in read_metrics(tmp_path)] == [2.0, 2.0]
 
 
 def test_a_torn_last_line_is_left_out_and_damage_elsewhere_is_said(tmp_path):

@@ -67,6 +67,7 @@ class VllmEngine:
     ) -> list[tuple[Completion, ...]]:
         from vllm import SamplingParams
 
+        self._llm.reset_prefix_cache()  # what was asked before leaves no trace in the last digit of what is drawn now
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         requests = [
             (
@@ -108,7 +109,6 @@ class VllmEngine:
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(list(named))})
-        self._llm.reset_prefix_cache()
         self._version = version
 
     def pause(self) -> None:
