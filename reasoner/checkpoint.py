@@ -17,13 +17,15 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.atomic import sync
+from reasoner.atomic import replacing, sync
+from reasoner.rl.batch import Batch
 from reasoner.rl.learner import Learner
 from reasoner.rl.passes import averages, put_averages
 
@@ -183,3 +185,13 @@ def load(path: Path, learner: Learner) -> int:
         learner.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
     learner.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return learner.steps_done
+
+
+def dump(run_dir: Path, step: int, batch: Batch) -> Path:
+    """The tensors of a step that went wrong, for study; by the names of their fields."""
+    path = run_dir / "dumps" / f"step-{step:06d}.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    with replacing(path) as beside:
+        save_file({name: value.contiguous() for name, value in tensors.items() if value is not None}, beside)
+    return path

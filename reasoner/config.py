@@ -17,9 +17,9 @@ class RunConfig:
     save_every: int = 20
     # checkpoints kept, the newest ones
     keep: int = 2
-    # steps between two parity probes of engine and learner (one follows the first weight sync anyway); 0 = only the
-    # first
-    probe_every: int = 50
+    # steps between two probes whether the engine has the learner's weights, each after a weight sync; 0 = the first
+    # alone
+    probe_every: int = 1
     # keep entropy, KL and share in the loss of every token with the rollouts (12 bytes a token before compression)
     token_figures: bool = True
     # trackers to tell as well, with commas: trackio, wandb, tensorboard (each an optional extra; metrics.jsonl is
@@ -123,6 +123,8 @@ class AlgoConfig:
     stop_kl: float = 0.0
     # taken off the reward of a completion that was cut off at the limit
     missing_end: float = 0.0
+    # completions that were cut off count for their group's baseline and are not learnt from
+    mask_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,8 @@ class Config:
     tokens: int = 0
     # decides which problems are asked when, and every sample
     seed: int = 0
+    # a reward that cannot teach mathematics, to compare with: random-reward | format-only | wrong-gold; empty = none
+    control: str = ""
     # torch threads; 0 = all cores
     threads: int = 0
     run: RunConfig = field(default_factory=RunConfig)

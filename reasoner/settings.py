@@ -168,7 +168,7 @@ _LEAST: dict[str, float] = {
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
     "algo.refills_most": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
     "algo.kl_target": 0, "algo.refresh_reference": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
-    "critic.gamma": 0, "critic.lam": 0,
+    "critic.gamma": 0, "critic.lam": 0, "critic.coefficient": 0,
     "algo.importance_cap": 1, "algo.entropy": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
@@ -179,7 +179,8 @@ _MOST: dict[str, float] = {
     "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
-    "algo.delta", "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm",
+    "algo.delta", "algo.damping",
+    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm",
     "engine.gpu_memory",
 )  # fmt: skip
 _CHOICES = {
@@ -188,6 +189,7 @@ _CHOICES = {
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
+    "control": ("", "random-reward", "format-only", "wrong-gold"),
 }
 
 
@@ -205,7 +207,7 @@ def check(config: Config) -> None:
             raise ValueError(f"{key} is {values[key]}; it must be above 0")
     for key, allowed in _CHOICES.items():
         if values[key] not in allowed:
-            known = ", ".join(str(choice) for choice in allowed if choice is not None)
+            known = ", ".join(str(choice) for choice in allowed if choice)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     check_weights(config.reward)
     template(config.prompt.style)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from data import load, pick
 from reasoner import checkpoint, store
 from reasoner.aha import rates
 from reasoner.config import Config
+from reasoner.controls import Arm, controlled, exchanged
 from reasoner.engines import make_engine
 from reasoner.journal import Journal
 from reasoner.locate import locate
@@ -37,7 +39,8 @@ from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 from verifiers.score import UNJUDGED
 
-_PROBED = 8  # prompts of a parity probe
+_PROBED = 4  # prompts of a probe, and how many tokens of two completions of each
+_PROBED_TOKENS = 16
 _REFILLS = 1_000_003  # added to the seed: which questions replace those without a signal is drawn by itself
 
 
@@ -65,6 +68,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     prompts = made(load(cfg.data.train))
     selection = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
     heldout = made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
+    wrong = exchanged(prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
     learner = Learner(policy, reference, algorithm, cfg)
     start = checkpoint.load(whole, learner) if whole else 0
     checkpoint.check_room(run_dir, learner, keep=cfg.run.keep)
@@ -87,7 +91,13 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             ) as tracking,
             Stopping(journal.say) as stopping,
         ):
+
+            def ask(step: int, some: Sequence[Prompt]) -> list[Group]:
+                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=cfg.seed, step=step)
+                return controlled(drawn, cfg.control, Arm(pool, wrong, cfg.seed, step))
+
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
+            probed = replace(sampling, num=2, max_tokens=_PROBED_TOKENS)
             keeping = {"keep": cfg.run.keep, "every": cfg.run.save_every}
             keep = partial(checkpoint.save, run_dir, learner=learner, tokenizer=tokenizer, **keeping)
             if not start:
@@ -98,11 +108,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
                 # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
                 turns = _turns(prompts, step, algorithm, cfg)
-                ask = partial(
-                    rollout, engine, pool, sampling=sampling, weights=cfg.reward, run_seed=cfg.seed, step=step
-                )
                 with _saved(step, keep, journal), stopping.leaves():
-                    groups, flat = gathered(ask, turns, refills=algorithm.refills)
+                    groups, flat = gathered(partial(ask, step), turns, refills=algorithm.refills)
                 clock.lap("time/sample")
 
                 # credit and learn
@@ -111,6 +118,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 batch = learner.credit(learner.annotate(collate(groups, steps).to(device)))
                 tally = Tally(keeps_tokens=cfg.run.token_figures)
                 learned = learner.update(batch, tally)
+                if learned["skipped_updates"]:
+                    journal.say(f"a gradient was not finite: see {checkpoint.dump(run_dir, step, batch)}")
                 engine.resume()
                 clock.lap("time/learn")
 
@@ -125,7 +134,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 if algorithm.refills:
                     metrics["refilled"] = len(drawn) - len(turns[0])
                 if step == 0 or due(step, cfg.run.probe_every):
-                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], sampling)
+                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], probed)
                 if due(step, cfg.eval.every) or _is_last(step, spent, cfg):
                     metrics |= looks.after(step + 1, learner, tokenizer)
                 rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)

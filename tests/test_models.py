@@ -8,7 +8,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, GraniteConfig, GraniteForCausalLM
 
 from reasoner import models
-from reasoner.models import load_policy, load_tokenizer, token_logprobs
+from reasoner.models import completion_logprobs, load_policy, load_tokenizer, token_logprobs
 from tests.tiny import tiny_model, tiny_tokenizer
 
 CPU = torch.device("cpu")
@@ -92,3 +92,14 @@ def test_logits_in_slices_give_the_same_logprobs_and_gradient(monkeypatch):
     monkeypatch.setattr(models, "_LOGITS", 2 * 40)  # two positions at once, of six
     for one, other in zip(whole, found(), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
+
+
+def test_a_model_in_bfloat16_has_its_log_softmax_in_float32():  # trap 31
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    states, ids = torch.randn(2, 3, 32), torch.tensor([[5, 6, 7], [8, 9, 10]])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found, entropy = completion_logprobs(model, states, ids, torch.tensor([3, 3]), temperature=1.0)
+        logits = model.get_output_embeddings()(states)
+    assert found.dtype == entropy.dtype == torch.float32 and logits.dtype == torch.bfloat16
+    wanted = logits.float().log_softmax(-1).gather(2, ids[..., None])[..., 0]
+    assert torch.equal(found, wanted)

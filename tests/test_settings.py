@@ -130,3 +130,9 @@ def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
             read_file(path)
     with pytest.raises(ValueError, match=r"--run\.token_figures takes true or false, not 'yes'"):
         parse(settings()["run.token_figures"], "yes")
+
+
+def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44
+    with pytest.raises(ValueError, match=r"sampling\.top_p is 0\.9; training needs 1"):
+        resolve([("command line", {"sampling.top_p": 0.9})])
+    assert Config().data.prompts_per_step >= 16

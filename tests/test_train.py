@@ -89,7 +89,7 @@ def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
     assert "before" in (folder / "report.txt").read_text()
 
 
-def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):
+def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 46
     folder, _ = run
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
     assert first["step"] == 0 and last["step"] == 2

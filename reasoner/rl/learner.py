@@ -223,7 +223,10 @@ class Learner:
         return told
 
     def _weights(self, batch: Batch) -> Tensor:
-        return token_weights(batch.mask, self.algorithm.weights, max_tokens=self.cfg.sampling.max_tokens)
+        """[N, T], over the rows that are learnt from."""
+        learnt = ~batch.truncated if self.cfg.algo.mask_truncated else torch.ones_like(batch.truncated)
+        shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(learnt.sum())}
+        return token_weights(batch.mask & learnt[:, None], self.algorithm.weights, **shape)
 
     def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
         """Whole groups in an order fixed by (seed, step, epoch); one minibatch keeps the batch's own order."""

@@ -98,19 +98,20 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: flo
     return error / 2
 
 
-def token_weights(mask: Tensor, how: Weighting, *, max_tokens: int) -> Tensor:
+def token_weights(mask: Tensor, how: Weighting, *, max_tokens: int, rows: int | None = None) -> Tensor:
     """[N, T] bool mask of the whole optimiser step -> [N, T] float weights, 0 outside the mask.
 
     "token": every token alike, 1 / number of tokens (DAPO). "sequence": every completion alike, and every token alike
     within it, 1 / (N * its length) (GRPO). "constant": 1 / (N * max_tokens), so that length has no say (Dr. GRPO).
-    The denominators are of the whole step: however the rows are split afterwards, the gradient is the same.
+    N is `rows` where not all are learnt from. The denominators are of the whole step: however the rows are split
+    afterwards, the gradient is the same.
     """
-    weights = mask.float()
+    weights, rows = mask.float(), max(1, len(mask) if rows is None else rows)
     match how:
         case "token":
             return weights / weights.sum().clamp_min(1)
         case "sequence":
-            return weights / weights.sum(dim=1, keepdim=True).clamp_min(1) / len(mask)
+            return weights / weights.sum(dim=1, keepdim=True).clamp_min(1) / rows
         case "constant":
-            return weights / (len(mask) * max_tokens)
+            return weights / (rows * max_tokens)
     raise ValueError(f"unknown weighting {how!r}; known are token, sequence, constant")

@@ -9,6 +9,7 @@ import torch
 from reasoner.config import AlgoConfig
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
+from reasoner.rl.losses import token_weights
 from tests.rl.toys import G, config, group, learner, random_groups
 from tests.tiny import tiny_model
 
@@ -50,6 +51,20 @@ def test_a_completion_without_a_token_is_a_row_without_a_loss():
     for tokens in (1, 100):
         made = learner(config(micro=tokens))
         assert math.isfinite(made.update(made.credit(made.annotate(collate(groups))))["grad_norm"])
+
+
+@pytest.mark.parametrize("how", ["token", "sequence", "constant"])
+def test_truncated_completions_may_be_left_out_of_the_loss_and_its_denominator(how):  # trap 15
+    batch = collate(random_groups())
+    cut = torch.arange(len(batch)) % 3 == 1
+    made = learner(config(weights=how, mask_truncated=True))
+    masked = made.credit(made.annotate(replace(batch, truncated=cut)))
+    assert torch.equal(masked.advantages, made.credit(made.annotate(batch)).advantages)  # they stay in the baseline
+    weights = made._weights(masked)
+    kept = masked.rows((~cut).nonzero()[:, 0])
+    assert (weights[cut] == 0).all()
+    width = kept.mask.shape[1]
+    assert torch.allclose(weights[~cut][:, :width], token_weights(kept.mask, how, max_tokens=16))
 
 
 def test_a_batch_without_groups_is_refused():

@@ -258,7 +258,7 @@ def test_unknown_algorithm_is_refused_with_the_nearest():
     [
         ({"baseline": "groups"}, "algo.baseline is 'groups'; known are none, batch, moving, group, leave_one_out"),
         ({"name": "grpo_process", "scale": "none"}, "normalised over the steps of a group"),
-        ({"name": "grpo_process", "kl_in": "reward"}, "KL must stay in the loss"),
+        ({"name": "grpo_process", "kl_in": "reward"}, "KL must stay in the loss"),  # trap 26
         ({"kl_in": "reward"}, "keep|stays in the loss"),
         ({"name": "dapo", "drops_flat": False}, "a refill needs flat groups to be dropped"),
         ({"dual_clip": 0.5}, "must be above 1"),
