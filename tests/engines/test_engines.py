@@ -104,8 +104,8 @@ def test_both_engines_draw_the_same_tokens_from_the_same_seeds(engines, prompts)
     assert sum(a != b for a, b in zip(ids["vllm"], ids["transformers"], strict=True)) <= 2  # a tie within rounding
 
 
-@pytest.mark.parametrize("temperature", [1.0, 0.6])  # trap 7
-def test_logprobs_are_the_learner_s_before_and_after_a_weight_sync(engine, folder, prompts, temperature):  # traps 19, 32
+@pytest.mark.parametrize("temperature", [1.0, 0.6])  # traps 7, 19
+def test_logprobs_are_the_learner_s_before_and_after_a_weight_sync(engine, folder, prompts, temperature):  # trap 32
     sampling = replace(SAMPLED, temperature=temperature)
     model = load_policy(folder, device=torch.device("cpu"))
     assert probe(engine, model, prompts[:16], sampling) < 1e-4
