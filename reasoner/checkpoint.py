@@ -66,7 +66,7 @@ def save(
     path = folder(run_dir, step)
     _put(path, lambda beside: _write(beside, learner, tokenizer))
     others = [old for old in saved(run_dir) if old != path]
-    scheduled = [old for old in others if every and _step(old) % every == 0 and _step(old) < step]
+    scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
         if old not in scheduled[len(scheduled) - max(0, keep - 1) :]:
             shutil.rmtree(old)
@@ -171,8 +171,9 @@ def saved(run_dir: Path) -> list[Path]:
     return sorted((run_dir / "checkpoints").glob("step-??????"))
 
 
-def _step(path: Path) -> int:
-    return int(path.name.removeprefix("step-"))
+def step_of(path: Path) -> int:
+    """The number in a name such as step-000020 or step-000020.parquet."""
+    return int(path.name.removeprefix("step-").partition(".")[0])
 
 
 def load(path: Path, learner: Learner) -> int:

@@ -20,6 +20,9 @@ class RunConfig:
     # steps between two probes whether the engine has the learner's weights, each after a weight sync; 0 = the first
     # alone
     probe_every: int = 1
+    # when a health check rings: warn | stop (save and leave) | rollback (to the checkpoint before its cause, with other
+    # samples and half the learning rate; three times, then stop)
+    on_alarm: str = "warn"
     # keep entropy, KL and share in the loss of every token with the rollouts (12 bytes a token before compression)
     token_figures: bool = True
     # trackers to tell as well, with commas: trackio, wandb, tensorboard (each an optional extra; metrics.jsonl is

@@ -10,7 +10,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reasoner.atomic import write_text
+from reasoner.health import Alarm, forget, record
 from reasoner.terminal import clock, sparkline, visible
 
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
@@ -59,6 +60,8 @@ METRICS: dict[str, str] = {
     "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
     "eval/selection/greedy": "right greedy answers on the selection problems",
     "eval/selection/format": "share in the strict form on the selection problems",
+    "repetition": "share of completions that say most of what they say three times or more",
+    "attempt": "times that the run was rolled back before this step",
     "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
 }
 TIMES: dict[str, str] = {
@@ -111,11 +114,10 @@ class Journal:
     """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
 
     def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
-        cut(run_dir, start)
         self.run_dir = run_dir
         self.steps = steps
         self.start = start
-        self.history = read_metrics(run_dir)
+        self.rewind(start)
         self._before = self.history[-1].get("time/run", 0.0) if self.history else 0.0
         self.console = Console(stderr=True)
         self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
@@ -131,6 +133,18 @@ class Journal:
     ) -> None:
         if self.live is not None:
             self.live.stop()
+
+    def rewind(self, start: int) -> None:
+        """Go on as if only so many steps had been done."""
+        cut(self.run_dir, start)
+        forget(self.run_dir, start)
+        self.history = read_metrics(self.run_dir)
+
+    def alarm(self, alarms: Sequence[Alarm]) -> None:
+        """Record what has begun to ring, and say it."""
+        record(self.run_dir, alarms)
+        for alarm in alarms:
+            self.say(alarm.text)
 
     def say(self, line: str) -> None:
         """One plain line beside the progress."""

@@ -93,6 +93,10 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
             ("Format and reasoning", _split(before, after)),
             ("By family and level", [Table(_cells(run_dir))]),
         ]
+        arms = _arms(run_dir)
+        if len({row[0] for row in arms[1:]}) > 1:
+            told = "Runs beside this one with the same settings but for the seed and what was rewarded."
+            sections.insert(2, ("Beside rewards that cannot teach", [Words(told), Table(arms)]))
     sections.append(("While it learnt", [Picture(picture)]))
     sections.append(("Health of the grading", [Table(_verdicts(run_dir))]))
     if held_out is not None:
@@ -146,6 +150,27 @@ def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) 
         shown_p(found.p),
         f"{found.wins} / {found.ties} / {found.losses}",
     ]
+
+
+_OF_AN_ARM = ("control", "seed", "threads", "run.", "verify.", "engine.")  # settings in which arms may differ
+
+
+def _arms(run_dir: Path) -> list[list[str]]:
+    """This run and the finished ones beside it that differ in the seed or the control arm alone."""
+
+    def recipe(folder: Path) -> dict[str, Any]:
+        stored = json.loads((folder / "config.json").read_text("utf-8"))["config"]
+        return {key: value for key, value in stored.items() if not key.startswith(_OF_AN_ARM)}
+
+    rows = []
+    for folder in sorted(path.parent for path in run_dir.absolute().parent.glob("*/config.json")):
+        held_out = _held_out(folder) if recipe(folder) == recipe(run_dir) else None
+        if held_out is not None:
+            cfg = json.loads((folder / "config.json").read_text("utf-8"))["config"]
+            was, now = (_column(side["none"], "pass@1") for side in held_out)
+            reward = cfg.get("control") or "right answers"
+            rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), str(difference(now, was))])
+    return [["rewarded for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"], *sorted(rows, reverse=True)]
 
 
 def _split(before: Lines, after: Lines) -> list[Block]:

@@ -189,6 +189,7 @@ _CHOICES = {
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
+    "run.on_alarm": ("warn", "stop", "rollback"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),
 }
 

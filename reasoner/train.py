@@ -18,6 +18,7 @@ from reasoner.aha import rates
 from reasoner.config import Config
 from reasoner.controls import Arm, controlled, exchanged
 from reasoner.engines import make_engine
+from reasoner.health import alarms, repetition
 from reasoner.journal import Journal
 from reasoner.locate import locate
 from reasoner.looks import Looks, report
@@ -31,6 +32,7 @@ from reasoner.rl.batch import Batch, collate
 from reasoner.rl.learner import Learner
 from reasoner.rl.steps import step_rewards
 from reasoner.rl.tally import Tally
+from reasoner.rollback import heed
 from reasoner.rollout import gathered, rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.stopping import Stopping
@@ -41,6 +43,7 @@ from verifiers.score import UNJUDGED
 
 _PROBED = 4  # prompts of a probe, and how many tokens of two completions of each
 _PROBED_TOKENS = 16
+_ROLLED_BACK = 1_000_033  # added to the seed for each rollback: other samples to the same questions
 _REFILLS = 1_000_003  # added to the seed: which questions replace those without a signal is drawn by itself
 
 
@@ -93,8 +96,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
         ):
 
             def ask(step: int, some: Sequence[Prompt]) -> list[Group]:
-                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=cfg.seed, step=step)
-                return controlled(drawn, cfg.control, Arm(pool, wrong, cfg.seed, step))
+                seed = cfg.seed + _ROLLED_BACK * learner.attempt
+                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step)
+                return controlled(drawn, cfg.control, Arm(pool, wrong, seed, step))
 
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
             probed = replace(sampling, num=2, max_tokens=_PROBED_TOKENS)
@@ -103,6 +107,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             if not start:
                 with stopping.leaves():
                     looks.before()
+                if cfg.run.on_alarm == "rollback":
+                    keep(0)
             while not _is_over(journal, cfg):
                 step, clock = journal.steps_done, Clock()
 
@@ -127,10 +133,12 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 engine.load_weights(learner.weights(), version=step + 1)
                 clock.lap("time/sync")
 
-                # record: rollouts before metrics, the checkpoint last
+                # record: rollouts before metrics, the checkpoint last; is it still well?
                 drawn = [*groups, *flat]
                 spent = journal.num_tokens() + num_tokens(drawn)
                 metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned}
+                if learner.attempt:
+                    metrics["attempt"] = learner.attempt
                 if algorithm.refills:
                     metrics["refilled"] = len(drawn) - len(turns[0])
                 if step == 0 or due(step, cfg.run.probe_every):
@@ -140,8 +148,12 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)
                 journal.write(metrics, clock.laps(drawn), example=groups[0].completions[0].text)
                 tracking.told(step, metrics, rows)
+                begun = alarms(journal.history)
+                journal.alarm(begun)
                 if due(step, cfg.run.save_every) or _is_last(step, spent, cfg):
                     keep(step + 1)
+                if begun:
+                    heed(begun[0], cfg.run.on_alarm, run_dir, learner, journal, engine, keep)
             journal.say(f"{journal.steps_done - start} steps in {journal.minutes():.1f} minutes")
 
             if heldout:
@@ -211,6 +223,7 @@ def summarise(groups: Sequence[Group]) -> dict[str, float]:
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
         "self_check": reflection.checks,
         "frac_reward_zero_std": sum(group.is_flat for group in groups) / len(groups),
+        "repetition": repetition([completion.token_ids for completion in completions]),
         "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
     return found if reflection.caught_share is None else found | {"caught": reflection.caught_share}

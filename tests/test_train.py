@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -15,6 +16,7 @@ from reasoner.checkpoint import saved
 from reasoner.journal import METRICS, read_evals, read_metrics
 from reasoner.locate import BASE
 from reasoner.models import load_policy, load_tokenizer
+from reasoner.page import write_report
 
 SMALL = {
     "data.prompts_per_step": 4,
@@ -118,8 +120,23 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
         assert part in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
+    assert "Beside rewards that cannot teach" not in page
     missing = reasoner("report", "no-such-run")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_the_page_puts_a_control_arm_beside_the_run(run):
+    folder, _ = run
+    arm = folder.parent / "arm"
+    shutil.copytree(folder, arm)
+    stored = json.loads((arm / "config.json").read_text())
+    stored["config"] |= {"control": "random-reward", "seed": 1}
+    (arm / "config.json").write_text(json.dumps(stored))
+    text = write_report(folder)[1].read_text()
+    assert "## Beside rewards that cannot teach" in text
+    rows = [line.split(" | ")[:3] for line in text.split("Beside rewards")[1].split("\n\n")[2].splitlines()[2:]]
+    assert rows == [["| right answers", "a", "0"], ["| random-reward", "arm", "1"]]
+    shutil.rmtree(arm)
 
 
 def test_a_name_in_use_is_refused_and_resume_goes_on(run):

@@ -27,7 +27,8 @@ from reasoner.rl.passes import add_gradient, every_row
 from reasoner.rl.tally import Tally
 from reasoner.rl.trust import adapted, constrained_step, fisher_product
 
-_STATE = ("steps_done", "moving_reward", "penalty", "beta")  # numbers that a resumed run goes on with
+# Numbers that a resumed run goes on with.
+_STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
 
 
 class Learner:
@@ -52,6 +53,8 @@ class Learner:
         self.steps_done = 0  # of the run; the learning rate follows it
         self.beta = cfg.algo.beta  # coefficient of the pull of the reference
         self.penalty = cfg.algo.penalty  # coefficient of KL(old || new), where there is one
+        self.attempt = 0  # times that the run was rolled back
+        self.lr_scale = 1.0  # of the learning rate, halved each time
         self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
         # Something besides advantages moves a row: the reference's pull in the loss, the entropy bonus, a critic on
         # the same trunk.
@@ -316,7 +319,8 @@ class Learner:
         if gradient.abs().max() == 0:
             return 0.0
         product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=self.cfg.algo.damping)
-        done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=self.cfg.algo.delta)
+        delta = self.cfg.algo.delta * self.lr_scale
+        done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=delta)
         tally.told |= {"policy_kl": done.kl, "trust/share": done.share}
         return float(gradient.norm())
 
@@ -357,7 +361,7 @@ class Learner:
         optim, steps = self.cfg.optim, self.cfg.steps
         warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
         left = (steps - self.steps_done) / max(1.0, optim.decay_share * steps) if optim.decay_share else 1.0
-        return optim.lr * min(1.0, warm, left)
+        return optim.lr * self.lr_scale * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
 
