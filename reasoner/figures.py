@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from reasoner.journal import read_evals, read_metrics
 from reasoner.metrics import estimate
-from reasoner.store import shard
+from reasoner.store import readable, shard
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,7 +93,7 @@ def detailed(run_dir: Path) -> list[dict[str, float]]:
     found = [dict(line) | looks.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
     for line in found:
         path = shard(run_dir, int(line["step"]))
-        if path.is_file():
+        if readable(path):
             line |= _of_rollouts(path)
     return start + found
 

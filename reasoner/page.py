@@ -11,7 +11,7 @@ import html
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from reasoner.evals import files
 from reasoner.evals.paired import difference, shown_p
 from reasoner.figures import draw
 from reasoner.journal import read_metrics
+from reasoner.store import readable
 from reasoner.terminal import visible
 
 _TRACES = 4  # problems of each kind
@@ -98,7 +99,10 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
             told = "Runs beside this one with the same settings but for the seed and what was rewarded."
             sections.insert(2, ("Beside rewards that cannot teach", [Words(told), Table(arms)]))
     sections.append(("While it learnt", [Picture(picture)]))
-    sections.append(("Health of the grading", [Table(_verdicts(run_dir))]))
+    shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
+    lost = [path.name for path in shards if not readable(path)]
+    note: list[Block] = [Words(f"damaged, and left out of the counts: {', '.join(lost)}")] if lost else []
+    sections.append(("Health of the grading", [*note, Table(_verdicts(run_dir, filter(readable, shards)))]))
     if held_out is not None:
         sections.append(("Problems that changed (greedy answers)", _traces(*held_out)))
     sections.append(("Settings that are not the defaults", [Table(_settings(stored))]))
@@ -201,10 +205,10 @@ def _cells(run_dir: Path) -> list[list[str]]:
     return rows
 
 
-def _verdicts(run_dir: Path) -> list[list[str]]:
+def _verdicts(run_dir: Path, shards: Iterable[Path]) -> list[list[str]]:
     """How often the grader said what, in training and on the held-out problems."""
     columns = {"training": Counter[str]()}
-    for path in sorted((run_dir / "rollouts").glob("step-*.parquet")):
+    for path in shards:
         columns["training"].update(pq.read_table(path, columns=["verdict"])["verdict"].to_pylist())
     for when in ("before", "after"):
         path = run_dir / "heldout" / when / "samples.parquet"

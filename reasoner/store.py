@@ -209,6 +209,15 @@ def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), beside, compression="zstd")
 
 
+def readable(path: Path) -> bool:
+    """The shard is there and not damaged."""
+    try:
+        pq.read_schema(path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
+
+
 def read(run_dir: Path, step: int) -> list[dict[str, object]]:
     """The rows of a step. ValueError when it has none."""
     path = shard(run_dir, step)

@@ -1,0 +1,177 @@
+"""What happens to a machine while a run goes on: a clear line, and nothing lost that was complete."""
+
+import errno
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from reasoner import store
+from reasoner.checkpoint import newest_whole, saved
+from reasoner.cli import main
+from reasoner.engines.transformers import TransformersEngine
+from reasoner.journal import read_metrics
+from reasoner.locate import BASE
+from verifiers import VerifierPool
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+SMALL = {
+    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group": 3, "sampling.max_tokens": 32,
+    "eval.every": 0, "eval.heldout_problems": 0, "run.save_every": 2, "threads": 1, "run.name": "a",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def torch_as_it_was():
+    threads = torch.get_num_threads()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
+
+
+def train(runs: Path, **changes: object) -> int:
+    settings = {"model": "base", "run.dir": runs, **SMALL, **{key.replace("__", "."): v for key, v in changes.items()}}
+    return main(["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))])
+
+
+def go_on(runs: Path) -> int:
+    return main(["train", "--resume", str(runs / "a")])
+
+
+def complete(run: Path, steps: int) -> bool:
+    """So many steps are there, and load."""
+    shards = sorted((run / "rollouts").glob("step-*.parquet"))
+    whole = all(pq.read_table(path).num_rows == 9 for path in shards)
+    return whole and len(shards) >= steps and len(read_metrics(run)) == steps
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory) -> dict[str, bytes]:
+    runs = tmp_path_factory.mktemp("healthy")
+    assert train(runs) == 0
+    return rollouts(runs / "a")
+
+
+def rollouts(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((run / "rollouts").iterdir())}
+
+
+def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path, monkeypatch, capsys, healthy):
+    write = store.pq.write_table
+
+    def full(table, where, **how):
+        write(table, where, **how)
+        if "step-000003" in str(where):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where))
+
+    monkeypatch.setattr(store.pq, "write_table", full)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "No space left on device" in told and "rollouts/step-000003" in told and "Traceback" not in told
+    assert f"What was complete is kept; go on with: reasoner train --resume {tmp_path / 'a'}" in told
+    assert complete(tmp_path / "a", 3) and not list((tmp_path / "a").rglob("*.partial"))
+    monkeypatch.undo()
+    assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypatch, capsys):
+    assert train(tmp_path, steps=2) == 0
+
+    def full(path, *_args, **_more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("reasoner.checkpoint.save_file", full)
+    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
+    told = capsys.readouterr().err
+    assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
+    assert newest_whole(tmp_path / "a", print) == saved(tmp_path / "a")[-1] == tmp_path / "a/checkpoints/step-000002"
+    assert complete(tmp_path / "a", 4)
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_before_anything_is_sampled(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert train(tmp_path / "file") == 1
+    told = capsys.readouterr().err
+    assert "Not a directory" in told and str(tmp_path / "file") in told and "step 1/4" not in told
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_told_of(tmp_path, capsys):
+    tmp_path.chmod(0o555)
+    assert train(tmp_path) == 1
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_run_folder_that_vanishes_is_told_of(tmp_path, monkeypatch, capsys):
+    append = store.append
+
+    def vanishing(run_dir, step, *rest):
+        if step == 1:
+            shutil.rmtree(run_dir)
+        return append(run_dir, step, *rest)
+
+    monkeypatch.setattr(store, "append", vanishing)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert f"the run folder {tmp_path / 'a'} has vanished" in told and "Traceback" not in told
+
+
+def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_path, monkeypatch, healthy):
+    score, killed = VerifierPool.score, []
+
+    def killing(pool, *rest, **how):
+        (worker,) = pool._workers
+        if worker is not None:
+            os.kill(worker.pid, signal.SIGKILL)
+            killed.append(worker.pid)
+        return score(pool, *rest, **how)
+
+    monkeypatch.setattr(VerifierPool, "score", killing)
+    assert train(tmp_path) == 0
+    assert len(set(killed)) == 3 and rollouts(tmp_path / "a") == healthy
+
+
+def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path, monkeypatch, capsys, healthy):
+    sample, asked = TransformersEngine.sample, []
+
+    def failing(engine, prompts, sampling, seeds):
+        asked.append(sampling.max_tokens)
+        if asked.count(32) == 4:
+            raise ZeroDivisionError("the engine is broken")
+        return sample(engine, prompts, sampling, seeds)
+
+    monkeypatch.setattr(TransformersEngine, "sample", failing)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "sampling of step 4 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
+    assert complete(tmp_path / "a", 3) and saved(tmp_path / "a")[-1].name == "step-000003"
+    monkeypatch.undo()
+    assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys):
+    assert train(tmp_path, steps=2) == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    with store.held(tmp_path / "a"):
+        assert go_on(tmp_path) == 2
+    assert "is being trained by another process" in capsys.readouterr().err
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    assert {path for path in after if after[path] != before.get(path)} <= {tmp_path / "a" / "lock"}
+
+
+def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys):
+    assert train(tmp_path, steps=2) == 0
+    shard = store.shard(tmp_path / "a", 0)
+    shard.write_bytes(shard.read_bytes()[:100])
+    capsys.readouterr()
+    assert main(["rollouts", "list", str(tmp_path / "a")]) == 0
+    shown = capsys.readouterr()
+    assert "the rollouts of step 0 cannot be read" in shown.err and "1.0.0" in shown.out
+    assert main(["report", str(tmp_path / "a")]) == 0
+    text = (tmp_path / "a" / "report.md").read_text()
+    assert "damaged, and left out of the counts: step-000000.parquet" in text
