@@ -15,6 +15,7 @@ from typing import Any
 
 from reasoner.aha.study import study
 from reasoner.index import RolloutIndex
+from reasoner.runs import check_inside
 
 _PATIENCE = 1.5  # seconds that a question waits for an index that is being made
 _ASKED = 30.0  # seconds after the last question in which a run's index is kept up to date
@@ -27,6 +28,7 @@ class Library:
     def __init__(self, runs: Path, evals: Path) -> None:
         self.runs_dir = runs
         self.evals_dir = evals
+        self._inside: set[Path] = set()  # runs whose links have been looked at
         self._keeper = _Keeper()
 
     def runs(self) -> list[Path]:
@@ -35,8 +37,12 @@ class Library:
         return sorted(found, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True)
 
     def run(self, name: str) -> Path:
-        """ValueError for a name that is no run's."""
-        return _named(name, self.runs(), "run", self.runs_dir)
+        """ValueError for a name that is no run's, and for a run with links that lead outside it."""
+        found = _named(name, self.runs(), "run", self.runs_dir)
+        if found not in self._inside:
+            check_inside(found)
+            self._inside.add(found)
+        return found
 
     def evals(self) -> dict[str, Path]:
         """The evaluations by name: those of the folder, and each run's held-out ones as RUN/before and RUN/after."""

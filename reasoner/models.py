@@ -32,9 +32,13 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
-    """The folder's causal language model in float32, without dropout, ready to learn. ValueError when there is none."""
+    """The folder's causal language model in float32, without dropout, ready to learn. ValueError when there is none.
+
+    Weights are read from safetensors alone, and no code that a model brings is run.
+    """
+    safe = {"use_safetensors": True, "trust_remote_code": False}
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, trust_remote_code=False)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **safe)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
     for module in model.modules():

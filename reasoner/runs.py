@@ -10,7 +10,18 @@ def find_run(name: str, runs: Path) -> Path:
     found = [path for path in (Path(name), runs / name) if (path / "config.json").is_file()]
     if not found:
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json")
+    check_inside(found[0])
     return found[0]
+
+
+def check_inside(run_dir: Path) -> None:
+    """ValueError where a link in the run's folder leads outside it. Folders come from elsewhere too, and what is read,
+    rewritten and pruned in one must not be somebody's other files.
+    """
+    root = run_dir.resolve()
+    for path in root.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(root):
+            raise ValueError(f"{path.relative_to(root)} in run {run_dir} is a link that leads outside it")
 
 
 def check_free(run_dir: Path) -> None:
