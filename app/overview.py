@@ -1,34 +1,21 @@
-"""The list of runs, and the curves of one."""
+"""The list of runs, and the curves and alarms of one."""
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from app.library import Library, is_live, read_json
 from app.rollouts import verdict_counts
+from reasoner.health import read_alarms, ringing
 from reasoner.journal import METRICS, read_evals, read_metrics
 
 _MOST_STEPS = 4_000  # of the curves at once; of a longer run every second step, or every third, ...
 _SPARK = 60  # points of a sparkline
 _FRESH = 120.0  # seconds without a change after which a run that nobody holds has stopped
-
-# What an Overview should not be looked at without: name, is it so?, what it means.
-_ALARMS: tuple[tuple[str, Callable[[Mapping[str, float]], bool], str], ...] = (
-    ("entropy has collapsed", lambda m: m.get("entropy", 1.0) < 0.01, "the policy hardly varies what it writes"),
-    ("cut off", lambda m: m.get("completions/clipped_ratio", 0.0) > 0.3, "over 30 % of completions end at max_tokens"),
-    ("no signal", lambda m: m.get("frac_reward_zero_std", 0.0) > 0.9, "over 90 % of groups have equal rewards"),
-    ("grading fails", lambda m: m.get("grading/failed", 0.0) > 0.01, "over 1 % of completions could not be graded"),
-    (
-        "stale engine",
-        lambda m: m.get("sampler/logprob_gap_mean", 0.0) > 0.05,
-        "engine and learner differ in mean |log p|",
-    ),
-    ("update skipped", lambda m: m.get("skipped_updates", 0.0) > 0, "a gradient was not finite"),
-)
 
 
 def runs(library: Library) -> dict[str, Any]:
@@ -40,7 +27,7 @@ def _row(run_dir: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"name": run_dir.name, "fault": None}
     try:
         cfg = read_json(run_dir / "config.json").get("config", {})
-        metrics, looks = read_metrics(run_dir), read_evals(run_dir)
+        metrics, looks, alarms = read_metrics(run_dir), read_evals(run_dir), read_alarms(run_dir)
     except (ValueError, OSError) as error:
         return row | {"status": "damaged", "fault": str(error)}
     correct = [line["correct"] for line in metrics if "correct" in line]
@@ -58,6 +45,7 @@ def _row(run_dir: Path) -> dict[str, Any]:
         "left": (cfg.get("steps", done) - done) * statistics.median(seconds) if status == "live" and seconds else None,
         "metrics": {name: estimate["value"] for name, estimate in latest.items()},
         "correct": correct[:: max(1, len(correct) // _SPARK)],
+        "alarms": len(alarms),
     }
 
 
@@ -89,7 +77,7 @@ def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
         "looks": [_look(look) for look in looks if look["step"] >= since],
         "steps": _thinned(steps),
         "verdicts": verdict_counts(steps),
-        "alarms": _alarms(metrics[-1]) if metrics else [],
+        "alarms": _alarms(run_dir, metrics),
     }
 
 
@@ -104,5 +92,7 @@ def _look(look: dict[str, Any]) -> dict[str, Any]:
     return {"step": look["step"], "metrics": metrics, "greedy": greedy, "problems": look["sampled"]["problems"]}
 
 
-def _alarms(line: dict[str, float]) -> list[dict[str, str]]:
-    return [{"name": name, "meaning": meaning} for name, holds, meaning in _ALARMS if holds(line)]
+def _alarms(run_dir: Path, metrics: list[dict[str, float]]) -> list[dict[str, Any]]:
+    """What the run has told, the newest first, and whether it is still so."""
+    still = {alarm.name for alarm in ringing(metrics)}
+    return [asdict(alarm) | {"rings": alarm.name in still} for alarm in reversed(read_alarms(run_dir))]

@@ -21,7 +21,7 @@ Found = tuple[float, float] | None  # a value, and the limit that it has passed
 
 _QUIET = 10  # steps in which an alarm must not have rung, to be told again
 _GRAM = 8  # tokens of a window of `repeats`
-_PAST = 10  # steps between the newest steps and those that they are compared with
+_PAST = 10  # steps back that the newest ones are compared with
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +68,11 @@ def ringing(history: Lines) -> list[Alarm]:
 
 def alarms(history: Lines) -> list[Alarm]:
     """What has begun to ring with the newest of the steps: it was silent after each of the ten before."""
-    begun = {check.name for check in CHECKS if not any(check.of(history[:-ago]) for ago in range(1, _QUIET + 1))}
-    return [alarm for alarm in ringing(history) if alarm.name in begun]
+
+    def was_ringing(check: Check) -> bool:
+        return any(check.of(history[:-ago]) for ago in range(1, _QUIET + 1))
+
+    return [alarm for check in CHECKS if (alarm := check.of(history)) and not was_ringing(check)]
 
 
 # ---------------------------------------------------------------------------------------------------- finding
@@ -120,16 +123,17 @@ def _not_finite(recent: Lines, before: Lines) -> Found:
 
 def _first(lines: Lines, name: str) -> float:
     """What the run began with. 0 stands where no token was computed, so it is not it."""
-    return next((line[name] for line in lines if line.get(name, 0.0) > 0), math.nan)
+    return next((line[name] for line in lines if 0 < line.get(name, 0.0) < math.inf), math.nan)
 
 
 def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, Lines], Found]:
     """The first step samples with the very weights that it learns from: its gap `of` is rounding, whatever the
-    precision. Ten times that is something else.
+    precision. Ten times that is something else. Where it is not known, `most` is the limit.
     """
 
     def find(recent: Lines, before: Lines) -> Found:
-        return _over(_mean(recent, name), min(most, max(least, 10 * _first((*before[:_PAST], *recent), of))))
+        first = _first((*before[:_PAST], *recent), of)
+        return _over(_mean(recent, name), most if math.isnan(first) else min(most, max(least, 10 * first)))
 
     return find
 
@@ -199,8 +203,8 @@ CHECKS = (
         _mean_over("grading/failed", 0.01),
     ),
     Check(
-        "engines disagree",
-        "mean |log p of engine - of learner| over 0.05, or over 0.001 and ten times the first step's",
+        "sampler mismatch",
+        "log p of engine and learner differ by 0.05 on average, or by 0.001 and ten times the first step's",
         "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
         "The same dtype on both sides, --sampling.top_p 1, --algo.importance token; another --engine.name to compare.",
         1,
@@ -224,7 +228,7 @@ CHECKS = (
     ),
     Check(
         "longer for nothing",
-        "completions of five steps twice as long as at first, or as ten steps before, and no more of them right",
+        "completions of five steps twice as long as at first or ten steps before, and no more of them right",
         "Length grows without paying: padding, rambling, or a reward that can be had by writing more.",
         "Read the longest rollouts; --reward.overlong 1; --algo.name dr_grpo, which does not favour long wrong ones.",
         5,
@@ -232,7 +236,7 @@ CHECKS = (
     ),
     Check(
         "shrinking answers",
-        "completions of five steps half as long as at first, or as ten steps before, and a tenth fewer right",
+        "completions of five steps a third shorter than at first or ten steps before, and a quarter fewer right",
         "The policy stops thinking and guesses: short guesses are safer for it than long attempts.",
         "With a critic --critic.lam 1; a lower --optim.lr, a lower --reward.format, a higher --algo.beta.",
         5,
@@ -256,7 +260,7 @@ CHECKS = (
     ),
     Check(
         "form without substance",
-        "form 5 points better in eight steps than at first, or than ten steps before, and a quarter fewer right",
+        "form of eight steps 10 points better than at first or ten steps before, and a third fewer right",
         "The policy takes the reward of the form and gives up on answers.",
         "A lower --reward.format; read the rollouts that are well-formed and wrong.",
         8,

@@ -1,11 +1,15 @@
 """The list of runs, and the curves of one: its figures are those of the shards, counted another way."""
 
+import json
 from collections import Counter
+from dataclasses import asdict, replace
 from statistics import fmean, median
 
 import pytest
 
 from reasoner import store
+from reasoner.health import alarms, record
+from reasoner.journal import read_metrics
 from tests.app.library_of import STEPS, grouped, num_right, rows_of, until, write_run
 
 
@@ -106,7 +110,31 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(asked):
         assert end[name] == [line for line in whole[name] if line["step"] >= 5]
     assert [look["step"] for look in whole["looks"]] == [0, 4]
     assert whole["looks"][1]["metrics"]["pass@1"]["value"] == 0.4 and whole["looks"][1]["greedy"] == {"value": 0.2}
-    assert [alarm["name"] for alarm in whole["alarms"]] == ["cut off"]
+
+
+def test_alarms_come_newest_first_and_say_whether_they_still_ring(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=20, written=6, indexed=False)  # 40 % of the completions are cut off at each step
+    (told,) = [alarm for n in range(1, 7) for alarm in alarms(read_metrics(run)[:n])]
+    record(run, [told])
+    assert asked("runs")["runs"][0]["alarms"] == 1
+    assert asked("overview", run="a", since=5)["alarms"] == [asdict(told) | {"rings": True}]
+    assert (told.name, told.step, told.since) == ("cut off", 2, 0)
+    record(run, [replace(told, name="later", step=6)])
+    with (run / "metrics.jsonl").open("a") as file:
+        file.writelines(json.dumps({"step": step, "completions/clipped_ratio": 0.0}) + "\n" for step in (6, 7, 8))
+    assert [(a["name"], a["rings"]) for a in asked("overview", run="a")["alarms"]] == [
+        ("later", False),
+        ("cut off", False),
+    ]
+
+
+def test_damaged_alarms_are_the_fault_of_their_run(fresh):
+    runs, asked = fresh
+    run = write_run(runs / "a", steps=2, written=1, indexed=False)
+    (run / "alarms.jsonl").write_text('{"name": "cut off"}\n')
+    (row,) = asked("runs")["runs"]
+    assert row["status"] == "damaged" and "alarms.jsonl is damaged" in row["fault"]
 
 
 def test_an_imported_run_can_be_looked_at(asked, folder):

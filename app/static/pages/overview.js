@@ -1,4 +1,4 @@
-// DeepSeek-R1-Zero's figures of one run, and whether it is healthy.
+// DeepSeek-R1-Zero's figures of one run, and its alarms.
 import { chart, smoothed } from "../chart.js";
 import { ask, card, duration, el, empty, link, number, percent, put, select } from "../core.js";
 
@@ -10,7 +10,7 @@ export async function open(root, page) {
   let found = await ask("overview", { run });
   let smooth = Number(page.params.smooth ?? 0), axis = page.params.x ?? "step", log = page.params.log === "1";
   const charts = new Map();
-  const strip = el("div", { class: "strip" }), top = el("div", { class: "tiles" }), figures = el("div", { class: "grid two" }), health = el("div", { class: "grid four" });
+  const alarms = el("div", { class: "alarms", role: "status", "aria-label": "alarms" }), top = el("div", { class: "tiles" }), figures = el("div", { class: "grid two" }), health = el("div", { class: "grid four" });
 
   const X = () => {
     const tokens = [], seconds = [];
@@ -74,24 +74,31 @@ export async function open(root, page) {
       tile("tokens", number(m["completions/mean_length"], 1), `at first ${number(first["completions/mean_length"], 1)}`),
       tile("check themselves", percent(m.self_check), `at first ${percent(first.self_check)}`),
       tile("KL", number(m.kl), "nats a token"));
-    put(strip, found.alarms.map((alarm) => el("span", { class: "badge bad", title: alarm.meaning }, `${alarm.name}: ${alarm.meaning}`)));
+    put(alarms, found.alarms.map((alarm) => shown(alarm, run)));
   }
   const controls = el("div", { class: "bar-row" }, el("h1", {}, run), el("span", { class: "muted" }, `${found.row.model ?? ""} · ${found.row.algorithm ?? ""}`),
     select("x axis", ["step", "tokens", "minutes"], axis, (v) => { axis = v; page.set({ x: v }); draw(); }),
     el("label", {}, "smoothing ", el("input", { type: "range", min: "0", max: "0.95", step: "0.05", value: String(smooth), "aria-label": "smoothing", oninput: (e) => { smooth = Number(e.target.value); page.set({ smooth }); draw(); } })),
     el("label", {}, el("input", { type: "checkbox", checked: log, onchange: (e) => { log = e.target.checked; page.set({ log: log ? 1 : "" }); draw(); } }), " log scale"),
     link("rollouts", { run }, "rollouts"), link("aha", { run }, "second thoughts"));
-  if (!found.metrics.length && !found.steps.length) put(root, controls, empty("This run has made no step yet; the page fills by itself."), strip, top, figures, health);
-  else put(root, controls, strip, top, figures, card("Health", health), card("Settings that were chosen", settings(found.settings)));
+  if (!found.metrics.length && !found.steps.length) put(root, controls, empty("This run has made no step yet; the page fills by itself."), alarms, top, figures, health);
+  else put(root, controls, alarms, top, figures, card("Health", health), card("Settings that were chosen", settings(found.settings)));
   draw();
   return { live: async () => {
     const since = Math.max(0, ...found.metrics.map((m) => m.step + 1), ...found.steps.map((s) => s.step + 1));
     const fresh = await ask("overview", { run, since: Math.max(0, Math.min(since, (found.steps.at(-1)?.step ?? -1) + 1)) });
-    const grown = fresh.metrics.some((m) => m.step >= since) || fresh.steps.length || fresh.looks.some((l) => !found.looks.find((o) => o.step === l.step)) || fresh.row.status !== found.row.status;
+    const grown = fresh.metrics.some((m) => m.step >= since) || fresh.steps.length || fresh.looks.some((l) => !found.looks.find((o) => o.step === l.step)) || fresh.row.status !== found.row.status || fresh.alarms.length !== found.alarms.length;
     const merge = (key) => [...found[key].filter((old) => !fresh[key].some((one) => one.step === old.step)), ...fresh[key]].sort((a, b) => a.step - b.step);
     found = { ...fresh, metrics: merge("metrics"), steps: merge("steps"), looks: merge("looks") };
     if (grown) { root.querySelector(".empty")?.remove(); draw(); }
   } };
+}
+
+function shown(alarm, run) {
+  return el("section", { class: `card${alarm.rings ? " error" : ""}`, data: { alarm: alarm.name } },
+    el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.rings ? "bad" : "odd"}` }, alarm.rings ? "still so" : "over")),
+    el("p", {}, "From ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step + 1}`), ` on: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
+    el("p", {}, alarm.meaning, " ", el("b", {}, "What helps: "), alarm.help));
 }
 
 function settings({ config = {}, origin = {} }) {

@@ -39,7 +39,7 @@ export async function open(root, page) {
             compare.disabled = chosen.size < 2;
           } })),
           el("td", {}, link(row.step || row.status !== "imported" ? "overview" : "rollouts", { run: row.name }, row.name)),
-          el("td", {}, el("span", { class: `dot ${row.status}` }, row.status)),
+          el("td", {}, el("span", { class: `dot ${row.status}` }, row.status), row.alarms ? [" ", el("span", { class: "badge bad", data: { alarms: row.alarms } }, `${row.alarms} alarm${row.alarms > 1 ? "s" : ""}`)] : null),
           el("td", { class: "n" }, `${number(row.step)} / ${row.steps ?? "–"}`),
           el("td", { class: "n" }, duration(row.left)),
           el("td", {}, row.model ?? "–"), el("td", {}, row.algorithm ?? "–"),

@@ -1,0 +1,58 @@
+"""The alarms of a run in a real browser: told where one looks first, as text, and while the run goes on."""
+
+import pytest
+
+from reasoner.health import Alarm, record
+from tests.app.browsing import NASTY, grow, made_up
+
+SAID = ["<think>2+2=4.</think> <answer>4</answer>", "5"]
+
+
+def alarm(name, *, step=1):
+    return Alarm(name, step, step, 0.5, 0.3, f"when {name}", f"meaning {name}", f"help {name}")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """Runs that were made up: `well` has no alarm, `nasty` two."""
+    runs = tmp_path_factory.mktemp("alarms") / "runs"
+    made_up(runs, "well", steps=3, texts=SAID)
+    record(made_up(runs, "nasty", steps=3, texts=SAID), [alarm("first"), alarm(NASTY, step=2)])
+    return runs
+
+
+def test_the_list_of_runs_counts_them(site):
+    page = site.open("/")
+    assert page.locator('tr[data-run="nasty"] [data-alarms]').inner_text() == "2 alarms"
+    assert page.locator('tr[data-run="well"] [data-alarms]').count() == 0
+
+
+def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
+    page = site.open("/overview?run=nasty")
+    newest, first = page.locator("[data-alarm]").all()
+    for word in ("when", "meaning", "help"):
+        assert f"{word} first" in first.inner_text()
+        assert f'{word} <img src=x onerror="window.PWNED=1"> ${{6*7}} {{{{6*7}}}}' in newest.inner_text()
+    assert "limit 0.300" in first.inner_text() and "over" in first.inner_text()
+    assert page.evaluate("window.PWNED") is None
+    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
+    first.get_by_role("link", name="step 2").click()
+    page.wait_for_url("**/rollouts?run=nasty&step=1")
+
+
+def test_an_alarm_appears_while_the_page_is_open(site):
+    page = site.open("/overview?run=well")
+    page.evaluate("window.same = true")
+    assert page.locator("[data-alarm]").count() == 0
+    record(site.runs / "well", [alarm("sudden")])
+    page.wait_for_selector('[data-alarm="sudden"]')
+    grow(site.runs / "well", 3, texts=SAID)
+    page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
+    assert page.locator("[data-alarm]").count() == 1 and page.evaluate("window.same") is True
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_alarms_are_no_wider_than_the_window(site, width):
+    site.page.set_viewport_size({"width": width, "height": 844})
+    page = site.open("/overview?run=nasty")
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
