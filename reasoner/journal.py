@@ -200,7 +200,7 @@ class Journal:
         line = (
             f"step {m['step'] + 1:.0f}/{self.steps}  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
             f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
-            f"self-check {m['self_check']:.1%}  KL {m['kl']:.4f}  {m['tokens_per_second']:,.0f} tok/s  "
+            f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {m['tokens_per_second']:,.0f} tok/s  "
             f"{clock(self._seconds_left())} left"
         )
         if "eval/selection/pass@1" in m:
@@ -219,7 +219,7 @@ class Journal:
             "well-formed": f"{m['format']:.1%}",
             "tokens": f"{m['completions/mean_length']:.0f}",
             "self-check": f"{m['self_check']:.1%}",
-            "KL": f"{m['kl']:.4f}",
+            "KL": f"{m.get('kl', 0):.4f}",
             "tok/s": f"{m['tokens_per_second']:,.0f}",
             "left": clock(self._seconds_left()),
         }

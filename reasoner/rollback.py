@@ -5,7 +5,7 @@ samples and half the learning rate. What is left behind is kept in RUN/rolled-ba
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reasoner import checkpoint
@@ -20,7 +20,7 @@ _FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
 
 
 def heed(
-    alarm: Alarm,
+    begun: Sequence[Alarm],
     how: str,
     run_dir: Path,
     learner: Learner,
@@ -28,7 +28,8 @@ def heed(
     engine: Engine,
     keep: Callable[[int], Path],
 ) -> None:
-    """Do after an alarm what run.on_alarm asks for. RuntimeError where that is to stop; the run can be gone on with."""
+    """Do after alarms what run.on_alarm asks for. RuntimeError where that is to stop; the run can be gone on with."""
+    alarm = min(begun, key=lambda alarm: alarm.since)
     if how == "rollback" and learner.attempt < MOST:
         step = _roll_back(run_dir, alarm, learner, journal, keep)
         engine.load_weights(learner.weights(), version=step)

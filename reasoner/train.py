@@ -153,15 +153,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 if due(step, cfg.run.save_every) or _is_last(step, spent, cfg):
                     keep(step + 1)
                 if begun:
-                    heed(
-                        min(begun, key=lambda alarm: alarm.since),
-                        cfg.run.on_alarm,
-                        run_dir,
-                        learner,
-                        journal,
-                        engine,
-                        keep,
-                    )
+                    heed(begun, cfg.run.on_alarm, run_dir, learner, journal, engine, keep)
             journal.say(f"{journal.steps_done - start} steps in {journal.minutes():.1f} minutes")
 
             if heldout:

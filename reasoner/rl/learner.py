@@ -27,6 +27,15 @@ from reasoner.rl.passes import add_gradient, every_row
 from reasoner.rl.tally import Tally
 from reasoner.rl.trust import adapted, constrained_step, fisher_product
 
+# Averages over tokens, by the name of their metric.
+_FIGURES = {
+    "kl": "kl",
+    "entropy": "entropy",
+    "clipped": "clip_ratio",
+    "gap": "sampler/logprob_gap_mean",
+    "trust": "sampler/importance_mean",
+    "capped": "sampler/importance_capped",
+}
 # Numbers that a resumed run goes on with.
 _STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
 
@@ -161,7 +170,8 @@ class Learner:
     # ------------------------------------------------------------------------------------------------ update
 
     def update(self, batch: Batch, tally: Tally | None = None) -> dict[str, float]:
-        """All optimiser steps on the batch; what happened, averaged over the tokens that were computed.
+        """All optimiser steps on the batch; what happened, averaged over the tokens that were computed. Where none was,
+        for want of anything that moves, there is no entropy, KL or gap to tell.
 
         The names are explained in reasoner.journal.METRICS. A `tally` can keep the figures of every token.
         """
@@ -182,6 +192,7 @@ class Learner:
         lr = self._lr()
         self.steps_done += 1
         averages = tally.averages()
+        computed = {name: averages[short] for short, name in _FIGURES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
             told["policy_kl"] = self._moved(batch)[1]
             self.penalty = adapted(self.penalty, told["policy_kl"], self.cfg.algo.penalty_target)
@@ -189,13 +200,8 @@ class Learner:
         told |= self._follow_reference(averages.get("kl", 0.0))
         return {
             "loss": 0.0,
-            "kl": averages.get("kl", 0.0),
-            "entropy": averages.get("entropy", 0.0),
-            "clip_ratio": averages.get("clipped", 0.0),
-            "sampler/logprob_gap_mean": averages.get("gap", 0.0),
-            "sampler/logprob_gap_max": tally.gap_max,
-            "sampler/importance_mean": averages.get("trust", 1.0),
-            "sampler/importance_capped": averages.get("capped", 0.0),
+            **computed,
+            **({"sampler/logprob_gap_max": tally.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": lr,
             "skipped_updates": float(skipped),
