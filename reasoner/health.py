@@ -113,11 +113,11 @@ def _always_zero(name: str) -> Callable[[Lines, Lines], Found]:
 
 
 def _not_finite(recent: Lines, before: Lines) -> Found:
-    """A line that tells of updates always has a loss, a KL and a norm, unless these were not finite."""
+    """A line that tells of updates always has a loss and a norm, unless these were not finite."""
     (line,) = recent
     if "skipped_updates" not in line:
         return None
-    lost = sum(not math.isfinite(line.get(name, math.nan)) for name in ("loss", "kl", "grad_norm"))
+    lost = sum(not math.isfinite(line.get(name, math.nan)) for name in ("loss", "grad_norm"))
     return _over(line["skipped_updates"] + lost, 0.0)
 
 
@@ -188,7 +188,7 @@ def _form_alone(now: _Answers, then: _Answers) -> Found:
 CHECKS = (
     Check(
         "not finite",
-        "an update was left out, or the loss, the KL or the gradient's norm was not finite",
+        "an update was left out, or the loss or the gradient's norm was not finite",
         "Numbers overflowed in the learner; the weights may be damaged by the updates before.",
         "A lower --optim.lr, --optim.dtype float32; a checkpoint from before.",
         1,

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from reasoner.checkpoint import saved
-from reasoner.journal import METRICS, read_evals, read_metrics
+from reasoner.journal import METRICS, TIMES, read_evals, read_metrics
 from reasoner.locate import BASE
 from reasoner.models import load_policy, load_tokenizer
 from reasoner.page import write_report
@@ -59,7 +59,7 @@ def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
     assert (stored["origin"]["algo.group"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
     lines = read_metrics(folder)
     assert [line["step"] for line in lines] == [0, 1]
-    assert all(line.keys() <= METRICS.keys() for line in lines)
+    assert all(line.keys() <= (METRICS | TIMES).keys() for line in lines)
     assert lines[0]["probe/logprob_gap_max"] < 1e-3
     assert lines[0]["sampler/logprob_gap_max"] < 1e-3
     rows = pq.read_table(folder / "rollouts" / "step-000001.parquet").to_pylist()
