@@ -29,8 +29,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if message.startswith("unrecognized arguments:"):
             flag = message.split(": ", 1)[1].split()[0].split("=")[0]
-            known = [option for parser in _all(self) for action in parser._actions for option in action.option_strings]
-            close = get_close_matches(flag, known, 1, cutoff=0.5)
+            known = {option for parser in _all(self) for action in parser._actions for option in action.option_strings}
+            close = get_close_matches(flag, known - {flag}, 1, cutoff=0.5)
             message = f"unknown argument {flag!r}" + (f"; did you mean {close[0]!r}?" if close else "")
         self.exit(2, f"reasoner: error: {message}\n")
 
@@ -53,18 +53,21 @@ def parser() -> Parser:
 
     train = _command(commands, "train", "run the R1-Zero recipe on a model", "train")
     train.add_argument("--resume", metavar="RUN", help="go on with a run from its last checkpoint")
-    train.add_argument(
-        "--preset", choices=PRESETS, help="settings for a kind of model; by default the one that fits --model"
-    )
-    train.add_argument(
-        "--config", metavar="FILE", action="append", default=[], type=Path, help="a TOML file of settings; repeatable"
-    )
     train.add_argument("--dry-run", action="store_true", help="print the settings, and where each comes from, and stop")
     train.add_argument("--json", metavar="FILE", type=Path, help="write the figures of the final table here as well")
-    for setting in settings().values():
-        flags = [f"--{setting.key}", *(short for short, key in SHORT.items() if key == setting.key)]
-        default = "" if setting.default in ("", None) else f" [{setting.default}]"
-        train.add_argument(*flags, dest=setting.key, metavar="V", help=(setting.help + default).replace("%", "%%"))
+    _settings(train)
+
+    doctor = _command(
+        commands,
+        "doctor",
+        "look at a run before it is started: takes what train takes, says what will work and how long it takes",
+        "doctor",
+        epilog="example: reasoner doctor --model base --algo.group 16; exit status 2 where something will not work",
+    )
+    doctor.add_argument("--problems", type=int, default=64, help="the first so many questions are asked [64]")
+    doctor.add_argument("--samples", type=int, default=16, help="responses to each, at most [16]")
+    doctor.add_argument("--json", metavar="FILE", type=Path, help="write all figures here as well")
+    _settings(doctor)
 
     evaluation = _command(
         commands,
@@ -190,7 +193,7 @@ def parser() -> Parser:
     _command(actions, "list", "the problem sets by name", "data list")
     show = _command(actions, "show", "problems of a set", "data show")
     show.add_argument("spec", help="a name of `reasoner data list`, or a .jsonl or .parquet file")
-    show.add_argument("-n", type=int, default=5, help="how many [5]")
+    show.add_argument("-n", "--n", type=int, default=5, help="how many [5]")
 
     base = _command(commands, "base", "the embedded base model", None)
     actions = base.add_subparsers(dest="action", required=True, metavar="build", parser_class=Parser)
@@ -216,6 +219,20 @@ def _command(
     if run is not None:
         made.set_defaults(run=run)
     return made
+
+
+def _settings(command: Parser) -> None:
+    """The arguments that make the settings of a run."""
+    command.add_argument(
+        "--preset", choices=PRESETS, help="settings for a kind of model; by default the one that fits --model"
+    )
+    command.add_argument(
+        "--config", metavar="FILE", action="append", default=[], type=Path, help="a TOML file of settings; repeatable"
+    )
+    for setting in settings().values():
+        flags = [f"--{setting.key}", *(short for short, key in SHORT.items() if key == setting.key)]
+        default = "" if setting.default in ("", None) else f" [{setting.default}]"
+        command.add_argument(*flags, dest=setting.key, metavar="V", help=(setting.help + default).replace("%", "%%"))
 
 
 def _rollouts(command: Parser, *, filters: bool = True, limit: int = 0) -> Parser:
