@@ -55,7 +55,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     ValueError, before anything is written, for what the user can put right; Stopped after a signal.
     """
     cfg = resolved.config
-    device = _device(cfg)
+    device = device_of(cfg)
     algorithm = resolve(cfg.algo)
     asked = template(cfg.prompt.style)
     trackers = [name for name in cfg.run.track.split(",") if name]
@@ -247,7 +247,7 @@ class Clock:
         return self._laps | rest
 
 
-def _device(cfg: Config) -> torch.device:
+def device_of(cfg: Config) -> torch.device:
     if cfg.threads:
         torch.set_num_threads(cfg.threads)
     torch.manual_seed(cfg.seed)

@@ -88,6 +88,15 @@ def test_the_extent_counts_what_the_loop_does(steps, every, save):
     assert extent(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
 
 
+def test_a_dry_run_tells_the_extent_and_loads_no_model():
+    code = (
+        "import sys; from reasoner.cli import main\n"
+        "assert main(['train', '--dry-run', '--steps', '10']) == 0 and 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "completions: 256 a step (32 questions x 8) of at most 288 tokens; 2,560 in 10 steps" in done.stdout
+
+
 def test_the_upcoming_questions_are_those_of_the_first_steps():
     prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
     cfg = Config(data=DataConfig(prompts_per_step=5))
@@ -342,7 +351,25 @@ def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
     assert set(answers["signal"]) == {"4", "8", "16", "64"}
     assert found["trial"]["now"]["completions"] == 16
     assert found["time"]["now"]["steps"] == pytest.approx(3 * found["time"]["now"]["step"])
-    assert found["disk"]["rollout_bytes_per_token"] > 1 and found["settings"]["algo.group"] == 4
+    assert found["disk"]["bytes_per_token"] > 1 and found["settings"]["algo.group"] == 4
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"algo": "ppo"},
+        {"algo": "dapo"},
+        {"algo": "trpo"},
+        {"algo": "grpo_process"},
+        {"control": "wrong-gold"},
+        {"tokens": 500, "algo.beta": 0},
+        {"data.prompts_per_step": 600, "problems": 4},
+    ],
+    ids=str,
+)
+def test_whatever_can_be_trained_can_be_looked_at(doctor, changed):
+    status, lines, found, _ = doctor(**changed)
+    assert status == 0 and lines["time"][0] == "ok", found["lines"]
 
 
 def test_a_model_without_a_single_reward_is_red(doctor, place):
@@ -407,7 +434,7 @@ def test_what_cannot_be_looked_at_is_one_line(doctor, tmp_path, changed, message
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 def test_the_embedded_base_on_vllm_is_green(tmp_path):
-    small = {"data.prompts_per_step": 8, "algo.group": 4, "problems": 16, "samples": 8, "sampling.max_tokens": 160}
+    small = {"data.prompts_per_step": 4, "algo.group": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
     done = subprocess.run(
         [
             sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",

@@ -35,7 +35,7 @@ from reasoner.rl.learner import Learner
 from reasoner.settings import Resolved, to_dict
 from reasoner.store import versions, write_json
 from reasoner.track import check_trackers
-from reasoner.train import _device
+from reasoner.train import device_of
 from reasoner.types import Prompt, Sampling
 from verifiers import VerifierPool
 
@@ -93,7 +93,7 @@ class _Run:
 def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
     """What needs no engine, then the rest. Fills `figures`, by subject."""
     began = time.monotonic()
-    device, algorithm, asked = _device(cfg), resolve(cfg.algo), template(cfg.prompt.style)
+    device, algorithm, asked = device_of(cfg), resolve(cfg.algo), template(cfg.prompt.style)
     check_trackers([name for name in cfg.run.track.split(",") if name])
     folder = locate(cfg.model, runs=Path(cfg.run.dir))
     line, good = gold_line(load(cfg.data.train), cfg)
@@ -155,18 +155,16 @@ def _cost_lines(
 ) -> Iterator[Line]:
     """Disk and time."""
     cfg = run.cfg
-    bytes_per_token = trial.rollout_bytes / trial.now.tokens
     share = found.signal[cfg.algo.group].value
-    line, figures["disk"] = disk_line(run.run_dir, learner, 0, cfg)
-    save = _write_seconds(nearest(run.run_dir), figures["disk"]["checkpoint"])
+    disk = partial(disk_line, run.run_dir, learner, cfg, bytes_per_token=trial.rollout_bytes / max(1, trial.now.tokens))
+    save = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
     predict = partial(expected, trial, algorithm=run.algorithm, cfg=cfg, start=start, save=save, share=share)
     now, later = predict(trial.now), trial.later and predict(trial.later)
     yield from pace_lines(trial, now, later, cfg)
     longest = later or now
     tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group * longest.length
-    line, figures["disk"] = disk_line(run.run_dir, learner, int(bytes_per_token * tokens), cfg)
+    line, figures["disk"] = disk(tokens=tokens)
     yield line
-    figures["disk"]["rollout_bytes_per_token"] = bytes_per_token
     paces = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
     figures["trial"] = {name: asdict(pace) for name, pace in paces.items() if pace is not None}
     figures["time"] = {

@@ -138,16 +138,20 @@ def peak_memory(device: torch.device) -> int:
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def disk_line(run_dir: Path, learner: Learner, rollouts: int, cfg: Config) -> tuple[Line, dict[str, int]]:
-    """`rollouts`: bytes of all steps together. The rule for checkpoints is the one that a run begins with."""
+def disk_line(
+    run_dir: Path, learner: Learner, cfg: Config, *, tokens: float, bytes_per_token: float
+) -> tuple[Line, dict[str, float]]:
+    """`tokens`: sampled by all steps. The rule for checkpoints is the one that a run begins with."""
     models = 1 if learner.critic is None or learner.critic.shared else 2
     parameters = sum(parameter.numel() for parameter in learner.policy.parameters())
     checkpoint, free = 12 * models * parameters, shutil.disk_usage(nearest(run_dir)).free
+    rollouts = bytes_per_token * tokens
     needed = (cfg.run.keep + 1) * checkpoint + 8 * parameters + rollouts  # while one is written; the best policy, twice
     figures = {"checkpoint": checkpoint, "rollouts": rollouts, "needed": needed, "free": free}
+    figures["bytes_per_token"] = bytes_per_token
     text = (
-        f"{needed / _MIB:,.0f} MiB in all: {rollouts / _MIB:,.1f} of rollouts, {checkpoint / _MIB:,.0f} each "
-        f"checkpoint, {cfg.run.keep} kept; {free / _MIB:,.0f} free in {nearest(run_dir)}"
+        f"{needed / _MIB:,.0f} MiB in all: {rollouts / _MIB:,.1f} of rollouts ({bytes_per_token:.0f} bytes a token), "
+        f"{checkpoint / _MIB:,.0f} each checkpoint, {cfg.run.keep} kept; {free / _MIB:,.0f} free in {nearest(run_dir)}"
     )
     if needed <= free:
         return Line(Mark.OK, "disk", text), figures
