@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,10 +82,10 @@ def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory) -> dict[str, bytes]:
-    runs = tmp_path_factory.mktemp("straight")
+def uninterrupted(tmp_path_factory) -> Path:
+    runs: Path = tmp_path_factory.mktemp("straight")
     finish(runs, "--engine.name", "transformers")
-    return content(runs)
+    return runs
 
 
 def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
@@ -103,21 +104,23 @@ def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
         "checkpoints/step-000005/model.safetensors",
         "checkpoints/step-000005/trainer/optimizer.safetensors",
     } <= found.keys()
-    assert_same(found, uninterrupted)
+    assert_same(found, content(uninterrupted))
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tmp_path, uninterrupted, number, status):
-    process = start(tmp_path, "--engine.name", "transformers")
-    while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000002.parquet").exists():
-        time.sleep(0.001)
-    process.send_signal(number)
-    errors = process.communicate(timeout=100)[1]
-    assert process.returncode == status, errors[-2000:]
-    assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
-    assert saved(tmp_path / "a")[-1].name == "step-000003" and len(read_metrics(tmp_path / "a")) == 3
+def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tmp_path, uninterrupted):
+    for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
+        process = start(tmp_path, "--engine.name", "transformers", resume=True)
+        while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
+            time.sleep(0.001)
+        process.send_signal(number)
+        errors = process.communicate(timeout=100)[1]
+        assert process.returncode == status, errors[-2000:]
+        assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
+        assert (
+            saved(tmp_path / "a")[-1].name == f"step-{step + 1:06d}" and len(read_metrics(tmp_path / "a")) == step + 1
+        )
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), uninterrupted)
+    assert_same(content(tmp_path), content(uninterrupted))
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path):
@@ -131,13 +134,15 @@ def test_a_second_signal_ends_the_run_at_once(tmp_path):
     assert not list((tmp_path / "a").rglob("*.partial")) or process.returncode == -signal.SIGTERM
 
 
-def test_a_finished_run_goes_on_to_more_steps_and_a_damaged_checkpoint_is_told_of(tmp_path, uninterrupted):
-    finish(tmp_path, "--engine.name", "transformers")
+def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted):
+    shutil.copytree(uninterrupted / "a", tmp_path / "a")
     weights = tmp_path / "a" / "checkpoints" / "step-000005" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
     errors = finish(tmp_path, resume=True)
     assert "checkpoint step-000005 is damaged: model.safetensors not as written" in errors
-    assert_same(content(tmp_path), uninterrupted)
+    found, config = content(tmp_path), "config.json"
+    found[config] = found[config].replace(str(uninterrupted).encode(), b"RUNS")
+    assert_same(found, content(uninterrupted))
 
 
 @pytest.mark.slow
