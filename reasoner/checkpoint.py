@@ -153,17 +153,26 @@ def newest_whole(run_dir: Path, say: Callable[[str], None]) -> Path | None:
 
 
 def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
-    """OSError where the disk has no room for the checkpoints: weights and two averages in 4 bytes each, one more than
-    are kept; and the best weights twice.
-    """
-    models = 1 if learner.critic is None or learner.critic.shared else 2
-    needed = (12 * (keep + 1) * models + 8) * sum(parameter.numel() for parameter in learner.policy.parameters())
-    there = next(folder for folder in (run_dir, *run_dir.absolute().parents) if folder.exists())
-    free = shutil.disk_usage(there).free
+    """OSError where the disk has no room for the checkpoints."""
+    needed, free = room_needed(learner, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     if free < needed:
         raise OSError(
             f"no space: the checkpoints of {run_dir} need {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} are free"
         )
+
+
+def room_needed(learner: Learner, *, keep: int) -> tuple[int, int]:
+    """Bytes of (one checkpoint, all that are there at once): weights and two averages in 4 bytes each, one more than
+    are kept while it is written; and the best weights twice.
+    """
+    models = 1 if learner.critic is None or learner.critic.shared else 2
+    parameters = sum(parameter.numel() for parameter in learner.policy.parameters())
+    return 12 * models * parameters, (12 * (keep + 1) * models + 8) * parameters
+
+
+def nearest(folder: Path) -> Path:
+    """The folder, or the next above it that is there."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
 
 
 def saved(run_dir: Path) -> list[Path]:

@@ -162,15 +162,15 @@ _OF_AN_ARM = ("control", "seed", "threads", "run.", "verify.", "engine.")  # set
 def _arms(run_dir: Path) -> list[list[str]]:
     """This run and the finished ones beside it that differ in the seed or the control arm alone."""
 
-    def recipe(folder: Path) -> dict[str, Any]:
-        stored = json.loads((folder / "config.json").read_text("utf-8"))["config"]
-        return {key: value for key, value in stored.items() if not key.startswith(_OF_AN_ARM)}
+    def recipe(cfg: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in cfg.items() if not key.startswith(_OF_AN_ARM)}
 
-    rows = []
-    for folder in sorted(path.parent for path in run_dir.absolute().parent.glob("*/config.json")):
-        held_out = _held_out(folder) if recipe(folder) == recipe(run_dir) else None
+    stored = sorted(run_dir.absolute().parent.glob("*/config.json"))
+    settings = {path.parent: json.loads(path.read_text("utf-8"))["config"] for path in stored}
+    own, rows = recipe(settings[run_dir.absolute()]), []
+    for folder, cfg in settings.items():
+        held_out = _held_out(folder) if recipe(cfg) == own else None
         if held_out is not None:
-            cfg = json.loads((folder / "config.json").read_text("utf-8"))["config"]
             was, now = (_column(side["none"], "pass@1") for side in held_out)
             reward = cfg.get("control") or "right answers"
             rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), str(difference(now, was))])

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from reasoner.config import Config
+from reasoner.controls import CONTROLS
 from reasoner.prompts import template
 from verifiers.rewards import check_weights
 
@@ -190,7 +191,7 @@ _CHOICES = {
     "algo.importance": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
     "run.on_alarm": ("warn", "stop", "rollback"),
-    "control": ("", "random-reward", "format-only", "wrong-gold"),
+    "control": ("", *CONTROLS),
 }
 
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from transformers import PreTrainedTokenizerBase
 
 from data import load, pick
 from reasoner import checkpoint, store
@@ -41,8 +42,8 @@ from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 from verifiers.score import UNJUDGED
 
-_PROBED = 4  # prompts of a probe, and how many tokens of two completions of each
-_PROBED_TOKENS = 16
+PROBED = 4  # prompts of a probe, and how many tokens of two completions of each
+PROBED_TOKENS = 16
 _ROLLED_BACK = 1_000_033  # added to the seed for each rollback: other samples to the same questions
 _REFILLS = 1_000_003  # added to the seed: which questions replace those without a signal is drawn by itself
 
@@ -101,7 +102,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 return controlled(drawn, cfg.control, Arm(pool, wrong, seed, step))
 
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
-            probed = replace(sampling, num=2, max_tokens=_PROBED_TOKENS)
+            probed = replace(sampling, num=2, max_tokens=PROBED_TOKENS)
             keeping = {"keep": cfg.run.keep, "every": cfg.run.save_every}
             keep = partial(checkpoint.save, run_dir, learner=learner, tokenizer=tokenizer, **keeping)
             if not start:
@@ -109,7 +110,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                     looks.before()
                 if cfg.run.on_alarm == "rollback":
                     keep(0)
-            while not _is_over(journal, cfg):
+            while not _is_over(journal.steps_done, journal.num_tokens(), cfg):
                 step, clock = journal.steps_done, Clock()
 
                 # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
@@ -120,10 +121,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
                 # credit and learn
                 engine.pause()
-                steps = step_rewards(groups, tokenizer.backend_tokenizer) if algorithm.returns == "process" else None
-                batch = learner.credit(learner.annotate(collate(groups, steps).to(device)))
-                tally = Tally(keeps_tokens=cfg.run.token_figures)
-                learned = learner.update(batch, tally)
+                batch, tally, learned = learn(learner, groups, tokenizer)
                 if learned["skipped_updates"]:
                     journal.say(f"a gradient was not finite: see {checkpoint.dump(run_dir, step, batch)}")
                 engine.resume()
@@ -136,21 +134,22 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 # record: rollouts before metrics, the checkpoint last; is it still well?
                 drawn = [*groups, *flat]
                 spent = journal.num_tokens() + num_tokens(drawn)
+                is_last = _is_over(step + 1, spent, cfg)
                 metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned}
                 if learner.attempt:
                     metrics["attempt"] = learner.attempt
                 if algorithm.refills:
                     metrics["refilled"] = len(drawn) - len(turns[0])
                 if step == 0 or due(step, cfg.run.probe_every):
-                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:_PROBED], probed)
-                if due(step, cfg.eval.every) or _is_last(step, spent, cfg):
+                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:PROBED], probed)
+                if due(step, cfg.eval.every) or is_last:
                     metrics |= looks.after(step + 1, learner, tokenizer)
                 rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)
                 journal.write(metrics, clock.laps(drawn), example=groups[0].completions[0].text)
                 tracking.told(step, metrics, rows)
                 begun = alarms(journal.history)
                 journal.alarm(begun)
-                if due(step, cfg.run.save_every) or _is_last(step, spent, cfg):
+                if due(step, cfg.run.save_every) or is_last:
                     keep(step + 1)
                 if begun:
                     heed(begun, cfg.run.on_alarm, run_dir, learner, journal, engine, keep)
@@ -163,12 +162,19 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
         engine.close()
 
 
-def _is_last(step: int, spent: float, cfg: Config) -> bool:
-    return step + 1 == cfg.steps or 0 < cfg.tokens <= spent
+def _is_over(steps_done: int, spent: float, cfg: Config) -> bool:
+    return steps_done >= cfg.steps or 0 < cfg.tokens <= spent
 
 
-def _is_over(journal: Journal, cfg: Config) -> bool:
-    return journal.steps_done >= cfg.steps or 0 < cfg.tokens <= journal.num_tokens()
+def learn(
+    learner: Learner, groups: Sequence[Group], tokenizer: PreTrainedTokenizerBase
+) -> tuple[Batch, Tally, dict[str, float]]:
+    """Give the groups credit and update on them: (batch, what was seen of its tokens, what the update says)."""
+    is_process = learner.algorithm.returns == "process"
+    steps = step_rewards(groups, tokenizer.backend_tokenizer) if is_process else None
+    batch = learner.credit(learner.annotate(collate(groups, steps).to(learner.policy.device)))
+    tally = Tally(keeps_tokens=learner.cfg.run.token_figures)
+    return batch, tally, learner.update(batch, tally)
 
 
 @contextmanager

@@ -13,9 +13,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LIGHT = {
-    "__init__", "aha", "atomic", "browse", "config", "dumps", "evals", "figures", "filters", "grading", "health",
-    "imports", "index", "journal", "metrics", "page", "presets", "prompts", "runs", "seeds", "settings", "store",
-    "terminal", "types",
+    "__init__", "aha", "atomic", "browse", "config", "controls", "dumps", "evals", "figures", "filters", "grading",
+    "health", "imports", "index", "journal", "metrics", "page", "presets", "prompts", "runs", "seeds", "settings",
+    "store", "terminal", "types",
 }  # fmt: skip
 ENTRANCE = {"__main__", "arguments", "cli"}  # reach everything, inside functions
 

@@ -15,11 +15,12 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from data import load
+from reasoner.checkpoint import nearest
 from reasoner.config import Config
 from reasoner.controls import exchanged
 from reasoner.doctor.answers import Answers, answer_lines, answers
 from reasoner.doctor.lines import Line, Mark, shown, summary
-from reasoner.doctor.memory import disk_line, memory_line, nearest, parts, peak_memory
+from reasoner.doctor.memory import disk_line, memory_line, parts, peak_memory
 from reasoner.doctor.pace import expected, pace_lines
 from reasoner.doctor.questions import asked_lines, gold_line, length_line
 from reasoner.doctor.tokens import token_lines

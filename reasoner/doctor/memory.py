@@ -14,6 +14,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
+from reasoner.checkpoint import nearest, room_needed
 from reasoner.config import Config
 from reasoner.doctor.extent import extent
 from reasoner.doctor.lines import Line, Mark
@@ -142,11 +143,10 @@ def disk_line(
     run_dir: Path, learner: Learner, cfg: Config, *, tokens: float, bytes_per_token: float
 ) -> tuple[Line, dict[str, float]]:
     """`tokens`: sampled by all steps. The rule for checkpoints is the one that a run begins with."""
-    models = 1 if learner.critic is None or learner.critic.shared else 2
-    parameters = sum(parameter.numel() for parameter in learner.policy.parameters())
-    checkpoint, free = 12 * models * parameters, shutil.disk_usage(nearest(run_dir)).free
+    free = shutil.disk_usage(nearest(run_dir)).free
     rollouts = bytes_per_token * tokens
-    needed = (cfg.run.keep + 1) * checkpoint + 8 * parameters + rollouts  # while one is written; the best policy, twice
+    checkpoint, checkpoints = room_needed(learner, keep=cfg.run.keep)
+    needed = checkpoints + rollouts
     figures = {"checkpoint": checkpoint, "rollouts": rollouts, "needed": needed, "free": free}
     figures["bytes_per_token"] = bytes_per_token
     text = (
@@ -157,8 +157,3 @@ def disk_line(
         return Line(Mark.OK, "disk", text), figures
     fewer = cfg.run.keep > 1 and needed - (cfg.run.keep - 1) * checkpoint <= free
     return Line(Mark.NO, "disk", text, "--run.keep 1" if fewer else ""), figures
-
-
-def nearest(folder: Path) -> Path:
-    """The folder, or the next above it that is there."""
-    return next(place for place in (folder, *folder.absolute().parents) if place.exists())

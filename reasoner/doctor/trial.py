@@ -22,13 +22,10 @@ from reasoner.config import Config
 from reasoner.controls import Arm, controlled
 from reasoner.engines import Engine
 from reasoner.parity import probe
-from reasoner.rl.batch import collate
 from reasoner.rl.learner import Learner
-from reasoner.rl.steps import step_rewards
-from reasoner.rl.tally import Tally
 from reasoner.rollout import rollout
 from reasoner.seeds import sample_seed
-from reasoner.train import credited, num_tokens, summarise
+from reasoner.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 
@@ -37,7 +34,6 @@ _PATIENCE = 300  # seconds that sampling the first step may take, as the parity 
 _MORE = 45  # seconds for samples beyond the first step
 _BEYOND = -1  # the step of those samples, for their seeds: none of the run's own
 _LONGER = 1.1  # times as long as now: from there on a second step tells something new
-PROBED, PROBED_TOKENS = 4, 16  # of the probe that follows a step
 
 Say = Callable[[str], None]
 
@@ -100,13 +96,8 @@ class Bench:
     def learn(self, groups: Sequence[Group], pace: Pace, folder: Path) -> tuple[Pace, dict[str, float], int]:
         """(the pace with the seconds of learning, what the update says, bytes of the rollouts in the folder)."""
         began = time.monotonic()
-        is_process = self.learner.algorithm.returns == "process"
         self.engine.pause()
-        steps = step_rewards(groups, self.tokenizer.backend_tokenizer) if is_process else None
-        device = self.learner.policy.device
-        batch = self.learner.credit(self.learner.annotate(collate(groups, steps).to(device)))
-        tally = Tally(keeps_tokens=self.cfg.run.token_figures)
-        learned = self.learner.update(batch, tally)
+        batch, tally, learned = learn(self.learner, groups, self.tokenizer)
         self.engine.resume()
         learnt = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
