@@ -11,13 +11,14 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
+from reasoner.head import drawn_logprobs
+
 logging.disable_progress_bar()  # a bar for every file loaded and saved would stand between the lines of the steps
 
-_LOGITS = 2**26  # made at once, at most: 256 MiB in float32
+_LOGITS = 2**22  # made and kept for the gradient, at most: 16 MiB in float32
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -159,20 +160,14 @@ def completion_logprobs(
     states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
     [N, T] x 2, 0 in the padding. Logits are
     divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
-    was drawn and nowhere else, and no more than _LOGITS stay in memory.
+    was drawn and nowhere else; more of them than _LOGITS never stand in memory at once.
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     chosen, drawn_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()
-    at_once = max(1, _LOGITS // model.config.get_text_config().vocab_size)
-    if len(chosen) <= at_once:
-        drawn, entropy = _of_states(head, chosen, drawn_ids, temperature or 1.0, learns_entropy)
-    else:  # a slice's logits are dropped and made again for its gradient
-        slices = [
-            checkpoint(_of_states, head, some, ids, temperature or 1.0, learns_entropy, use_reentrant=False)
-            for some, ids in zip(chosen.split(at_once), drawn_ids.split(at_once), strict=True)
-        ]
-        drawn, entropy = (torch.cat(parts) for parts in zip(*slices, strict=True))
+    is_large = len(chosen) * model.config.get_text_config().vocab_size > _LOGITS
+    found = drawn_logprobs if is_large and type(head) is nn.Linear else _of_states
+    drawn, entropy = found(head, chosen, drawn_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy)
     empty = torch.zeros(mask.shape, device=mask.device)
     return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
 
@@ -199,12 +194,9 @@ def token_logprobs(
 
 
 def _of_states(
-    head: nn.Module, states: Tensor, drawn_ids: Tensor, temperature: float, learns_entropy: bool
+    head: nn.Module, states: Tensor, drawn_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
-    """Last states [K, H] and the tokens drawn there [K] -> log-probability and entropy, [K] each.
-
-    The entropy has a gradient only where it is learnt from.
-    """
+    """reasoner.head.drawn_logprobs with all logits at once: quicker where they are few, and for any kind of head."""
     log_softmax = (head(states).float() / temperature).log_softmax(dim=-1)
     drawn = log_softmax.gather(1, drawn_ids[:, None])[:, 0]
     with torch.set_grad_enabled(learns_entropy and torch.is_grad_enabled()):

@@ -81,7 +81,7 @@ def test_equal_logits_give_log_of_the_vocabulary_whatever_the_temperature():
     assert (drawn[~mask] == 0).all() and (entropy[~mask] == 0).all()
 
 
-def test_logits_in_slices_give_the_same_logprobs_and_gradient(monkeypatch):
+def test_logits_in_tiles_give_the_same_logprobs_and_gradient(monkeypatch):
     model = tiny_model(vocabulary=40, width=32)
 
     def found():
@@ -89,7 +89,7 @@ def test_logits_in_slices_give_the_same_logprobs_and_gradient(monkeypatch):
         return drawn, entropy, *torch.autograd.grad(drawn.square().sum(), list(model.parameters()))
 
     whole = found()
-    monkeypatch.setattr(models, "_LOGITS", 2 * 40)  # two positions at once, of six
+    monkeypatch.setattr(models, "_LOGITS", 5 * 40)  # those of five positions, of six
     for one, other in zip(whole, found(), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 

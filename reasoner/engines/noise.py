@@ -19,10 +19,21 @@ def draw(log_softmax: Tensor, seeds: Sequence[int], positions: Sequence[int]) ->
     A race: token v arrives after E_v / p_v, E_v exponential, and the first to arrive is drawn (the Gumbel-max trick).
     E_v comes from 23 bits that are a hash of (seed, position, v): events rarer than 1e-7 are not told apart.
     """
-    first, second = _streams(seeds, positions).to(log_softmax.device).unbind(dim=1)
+    streams = _streams(seeds, positions).to(log_softmax.device)
     counters = torch.arange(log_softmax.shape[1], dtype=torch.int32, device=log_softmax.device) * _GOLDEN
-    bits = _mixed(_mixed(counters ^ first[:, None]) ^ second[:, None])
-    uniform = ((bits >> 9) & 0x7FFFFF).float().add_(0.5).mul_(2.0**-23)  # in (0, 1), exact
+    rows = max(1, _IN_CACHE // len(counters)) if log_softmax.device.type == "cpu" else len(streams)
+    blocks = zip(log_softmax.split(rows), streams.split(rows), strict=True)
+    return torch.cat([_race(some, counters, own) for some, own in blocks])
+
+
+_IN_CACHE = 2**19  # numbers that thirty passes over them find in a CPU's cache
+
+
+def _race(log_softmax: Tensor, counters: Tensor, streams: Tensor) -> Tensor:
+    """[N, V], [V] and [N, 2] -> [N]"""
+    bits = _mixed(_mixed(counters ^ streams[:, :1]).bitwise_xor_(streams[:, 1:]))
+    bits = (bits >> 9).bitwise_and_(0x7FFFFF)
+    uniform = bits.float().add_(0.5).mul_(2.0**-23)  # in (0, 1), exact
     return (log_softmax - uniform.log_().neg_().log_()).argmax(dim=1)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
+import mmap
 import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -59,6 +61,7 @@ class VllmEngine:
         self._draws = not self._sleeps
         if self._draws:
             _install_draw(self._llm)
+            _give_back(self._llm)
         self._max_model_len = max_model_len
         self._version = 0
 
@@ -114,6 +117,9 @@ class VllmEngine:
     def pause(self) -> None:
         if self._sleeps:
             self._llm.sleep(level=1)
+        else:
+            self._llm.reset_prefix_cache()
+            _give_back(self._llm)
 
     def resume(self) -> None:
         if self._sleeps:
@@ -124,15 +130,28 @@ class VllmEngine:
         gc.collect()
 
 
+def _runner(llm: LLM) -> Any:
+    """What computes on a CPU, inside vLLM: constraints.txt pins its version."""
+    return llm.llm_engine.model_executor.driver_worker.worker.model_runner
+
+
+def _give_back(llm: LLM) -> None:
+    """The memory of the key-value cache, which vLLM fills with zeros, to the system: what is used comes again."""
+    storage = _runner(llm).kv_caches[0].untyped_storage()
+    start = -(-storage.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
+    size = (storage.data_ptr() + storage.nbytes() - start) // mmap.PAGESIZE * mmap.PAGESIZE
+    ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
+
+
 def _install_draw(llm: LLM) -> None:
     """Draw by (seed, position) where vLLM on a CPU would draw with a generator object for each request.
 
     Those cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use offset"
-    when a prompt with one is computed in two parts. Reaches into vLLM's model runner: constraints.txt pins its version.
+    when a prompt with one is computed in two parts.
     """
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
-    runner = llm.llm_engine.model_executor.driver_worker.worker.model_runner
+    runner = _runner(llm)
 
     def forward(
         logits: Tensor, generators: object, top_k: Tensor | None, top_p: Tensor | None
