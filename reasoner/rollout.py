@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from reasoner.engines import Engine
 from reasoner.seeds import sample_seed
-from reasoner.types import Group, Prompt, Sampling
-from verifiers import RewardWeights, VerifierPool
+from reasoner.types import Completion, Group, Prompt, Sampling
+from verifiers import RewardWeights, Score, VerifierPool
 
 
 def rollout(
@@ -23,26 +24,28 @@ def rollout(
     """A group of `sampling.num` graded completions for each prompt, in order.
 
     A completion's seed is a function of (run_seed, step, problem, sample): more samples of the same step extend the
-    earlier ones. What is graded is the prefill with the completion.
+    earlier ones. What is graded is the prefill with the completion; a finished group is graded while others are drawn.
     """
     seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num)] for prompt in prompts]
-    drawn = engine.sample(prompts, sampling, seeds)
-    rows = [
-        (prompt, completion) for prompt, completions in zip(prompts, drawn, strict=True) for completion in completions
-    ]
-    scores = iter(
-        pool.score(
-            [(prompt.prefill + completion.text, prompt.problem) for prompt, completion in rows],
-            weights,
-            policy=prompts[0].extract,
-            tokens=[len(completion.token_ids) for _, completion in rows],
-            max_tokens=sampling.max_tokens,
-        )
-    )
-    return [
-        Group(prompt, completions, tuple(next(scores) for _ in completions))
-        for prompt, completions in zip(prompts, drawn, strict=True)
-    ]
+    grading: dict[int, Future[list[Score]]] = {}
+    with ThreadPoolExecutor(1) as beside:
+
+        def grade(place: int, completions: tuple[Completion, ...]) -> None:
+            prompt = prompts[place]
+            rows = [(prompt.prefill + completion.text, prompt.problem) for completion in completions]
+            sizes = {
+                "tokens": [len(completion.token_ids) for completion in completions],
+                "max_tokens": sampling.max_tokens,
+            }
+            grading[place] = beside.submit(pool.score, rows, weights, policy=prompt.extract, **sizes)
+
+        try:
+            drawn = engine.sample(prompts, sampling, seeds, grade)
+            scores = [grading[place].result() for place in range(len(prompts))]
+        except BaseException:
+            beside.shutdown(cancel_futures=True)
+            raise
+    return [Group(prompt, own, tuple(graded)) for prompt, own, graded in zip(prompts, drawn, scores, strict=True)]
 
 
 def gathered(

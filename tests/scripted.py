@@ -20,13 +20,16 @@ class Scripted:
         self.seeds = []
         self.calls = 0
 
-    def sample(self, prompts, sampling, seeds):
+    def sample(self, prompts, sampling, seeds, done=lambda place, completions: None):
         self.seeds = [list(row) for row in seeds]
         self.calls += 1
-        return [
+        drawn = [
             tuple(self._completion(prompt, j) for j in self._samples(prompt, row))
             for prompt, row in zip(prompts, seeds, strict=True)
         ]
+        for place, completions in enumerate(drawn):
+            done(place, completions)
+        return drawn
 
     def _samples(self, prompt, row):
         known = {sample_seed(0, "eval", prompt.problem.id, j): j for j in range(64)}

@@ -1,5 +1,6 @@
 """Prompts in, graded groups out: with a scripted engine and the real grading processes."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -29,6 +30,38 @@ def test_each_completion_is_graded_against_its_own_problem(pool):
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
     assert [score.reward for score in groups[0].scores] == [1.2, 0.2, 0.0]
     assert groups[0].scores[2].verdict is Verdict.MALFORMED
+
+
+def test_a_finished_group_is_graded_while_others_are_drawn(pool):
+    class Slow(Scripted):
+        def sample(self, prompts, sampling, seeds, done):
+            drawn = super().sample(prompts, sampling, seeds)
+            before, ends = sum(pool.counts.values()), time.monotonic() + 60
+            done(1, drawn[1])
+            while sum(pool.counts.values()) == before and time.monotonic() < ends:
+                time.sleep(0.01)
+            self.graded = sum(pool.counts.values()) - before
+            done(0, drawn[0])
+            return drawn
+
+    engine = Slow(SCRIPT)
+    groups = rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+    assert engine.graded == 3
+    assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
+
+
+def test_a_fault_of_the_engine_or_of_the_grader_is_not_swallowed(pool):
+    class Broken(Scripted):
+        def sample(self, prompts, sampling, seeds, done):
+            done(0, super().sample(prompts, sampling, seeds)[0])
+            raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        rollout(Broken(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+    with VerifierPool() as closed:
+        pass
+    with pytest.raises(ValueError, match="the pool is closed"):
+        rollout(Scripted(SCRIPT), closed, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
 
 
 def test_the_prefill_belongs_to_what_is_graded(pool):  # trap 20

@@ -15,15 +15,26 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+Done = Callable[[int, tuple[Completion, ...]], object]
+
+
 class Engine(Protocol):
     """Draws completions under the weights that it was last given. Token ids in, the drawn token ids out."""
 
     name: str
 
     def sample(
-        self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[Sequence[int]]
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        seeds: Sequence[Sequence[int]],
+        done: Done = lambda _place, _completions: None,
     ) -> list[tuple[Completion, ...]]:
-        """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i."""
+        """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i.
+
+        `done` is called with a prompt's place and its completions when these are complete, in any order, while others
+        may still be drawn.
+        """
         ...
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from reasoner.config import EngineConfig
+from reasoner.engines import Done
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_policy, load_tokenizer
@@ -33,14 +34,22 @@ class TransformersEngine:
         self.watcher: Callable[[int, float], None] | None = None  # told every token as it is drawn; may raise to stop
 
     def sample(
-        self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[Sequence[int]]
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        seeds: Sequence[Sequence[int]],
+        done: Done = lambda _place, _completions: None,
     ) -> list[tuple[Completion, ...]]:
         rows = [(prompt, seed) for prompt, own in zip(prompts, seeds, strict=True) for seed in own]
-        done: list[Completion] = []
+        completions: list[Completion] = []
+        drawn: list[tuple[Completion, ...]] = []
         for start in range(0, len(rows), _MAX_ROWS):
-            done += self._sample_rows(rows[start : start + _MAX_ROWS], sampling)
-        remaining = iter(done)
-        return [tuple(next(remaining) for _ in own) for own in seeds]
+            completions += self._sample_rows(rows[start : start + _MAX_ROWS], sampling)
+            while len(drawn) < len(seeds) and len(completions) >= len(seeds[len(drawn)]):
+                own, completions = completions[: len(seeds[len(drawn)])], completions[len(seeds[len(drawn)]) :]
+                done(len(drawn), tuple(own))
+                drawn.append(tuple(own))
+        return drawn
 
     @torch.inference_mode()
     def _sample_rows(self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling) -> list[Completion]:

@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from reasoner.config import EngineConfig
+from reasoner.engines import Done
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_tokenizer
 from reasoner.types import Completion, Prompt, Sampling
 
 if TYPE_CHECKING:
-    from vllm import LLM
+    from vllm import LLM, CompletionOutput, SamplingParams
 
 _MAX_ROWS = 512  # completions in flight; the rest wait their turn
 
@@ -66,49 +67,73 @@ class VllmEngine:
         self._version = 0
 
     def sample(
-        self, prompts: Sequence[Prompt], sampling: Sampling, seeds: Sequence[Sequence[int]]
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        seeds: Sequence[Sequence[int]],
+        done: Done = lambda _place, _completions: None,
     ) -> list[tuple[Completion, ...]]:
-        from vllm import SamplingParams
-
         self._llm.reset_prefix_cache()  # what was asked before leaves no trace in the last digit of what is drawn now
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
-        requests = [
-            (
-                {"prompt_token_ids": list(prompt.token_ids)},
-                SamplingParams(
-                    n=1,
-                    seed=None if self._draws else seed,
-                    extra_args={"seed": seed} if self._draws else None,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    top_k=sampling.top_k,
-                    max_tokens=most_tokens(prompt, sampling, self._max_model_len),
-                    stop_token_ids=sorted({*stop_ids, *self._ends}),
-                    stop=stop_texts or None,
-                    include_stop_str_in_output=True,
-                    skip_special_tokens=False,
-                    detokenize=bool(stop_texts),
-                    logprobs=0,
-                    flat_logprobs=True,
-                ),
-            )
-            for prompt, own in zip(prompts, seeds, strict=True)
-            for seed in own
-        ]
-        outputs = self._llm.generate([r[0] for r in requests], [r[1] for r in requests], use_tqdm=False)
-        drawn = [output.outputs[0] for output in outputs]
-        decoded = iter(texts([list(d.token_ids) for d in drawn], self._ends, stop_texts, self._tokenizer))
-        completions = iter(
+        limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
+        engine = self._llm.llm_engine
+        asked: dict[str, tuple[int, int]] = {}  # of each request the place of its prompt, and its own among the seeds
+        drawn: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
+        found: list[tuple[Completion, ...]] = [()] * len(prompts)
+        try:
+            for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
+                for number, seed in enumerate(own):
+                    asked[name := f"{place}-{number}"] = (place, number)
+                    how = self._params(sampling, seed, limit, stop_ids, stop_texts)
+                    engine.add_request(name, {"prompt_token_ids": list(prompt.token_ids)}, how)
+            while engine.has_unfinished_requests():
+                for output in engine.step():
+                    place, number = asked[output.request_id]
+                    drawn[place][number] = output.outputs[0]
+                    if len(drawn[place]) == len(seeds[place]):
+                        found[place] = self._completions([own for _, own in sorted(drawn[place].items())], stop_texts)
+                        done(place, found[place])
+        except BaseException:
+            engine.abort_request(list(asked))
+            raise
+        return found
+
+    def _params(
+        self, sampling: Sampling, seed: int, limit: int, stop_ids: Sequence[int], stop_texts: Sequence[str]
+    ) -> SamplingParams:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            n=1,
+            seed=None if self._draws else seed,
+            extra_args={"seed": seed} if self._draws else None,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            max_tokens=limit,
+            stop_token_ids=sorted({*stop_ids, *self._ends}),
+            stop=list(stop_texts) or None,
+            include_stop_str_in_output=True,
+            skip_special_tokens=False,
+            detokenize=bool(stop_texts),
+            logprobs=0,  # of the drawn token alone
+            flat_logprobs=True,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    def _completions(self, drawn: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
+        decoded = texts([list(d.token_ids) for d in drawn], self._ends, stop_texts, self._tokenizer)
+        return tuple(
             Completion(
-                text=next(decoded),
+                text=text,
                 token_ids=tuple(d.token_ids),
-                logprobs=tuple(d.logprobs.logprobs),  # one a token: logprobs=0 asks for the drawn one alone
+                logprobs=tuple(d.logprobs.logprobs),
                 finish="stop" if d.finish_reason == "stop" else "length" if d.finish_reason == "length" else "abort",
                 policy_version=self._version,
             )
-            for d in drawn
+            for text, d in zip(decoded, drawn, strict=True)
         )
-        return [tuple(next(completions) for _ in own) for own in seeds]
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(list(named))})

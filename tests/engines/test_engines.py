@@ -126,6 +126,23 @@ def test_a_completion_depends_on_its_seed_and_not_on_its_company(engine, prompts
     assert all(len({c.token_ids for c in row}) > 1 for row in together)
 
 
+def test_each_prompt_is_told_of_once_with_what_is_returned(engine, prompts):
+    told = {}
+    drawn = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: told.setdefault(place, own))
+    assert [told[place] for place in range(6)] == drawn and len(told) == 6
+
+
+def test_an_engine_that_was_interrupted_goes_on_as_if_nothing_had_been(engine, prompts):
+    expected = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
+
+    def interrupt(place, own):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        engine.sample(prompts, replace(SAMPLED, max_tokens=8), seeds(prompts, 4), interrupt)
+    assert engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
+
+
 def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 16
     tokenizer = load_tokenizer(folder)
     end, other, close = (tokenizer.convert_tokens_to_ids(token) for token in (END, OTHER_END, "</answer>"))
