@@ -6,7 +6,7 @@ PYTHON = .venv/bin/python
 train: setup
 	$(REASONER) train --model base
 test: setup
-	$(PYTHON) -m pytest -q
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 2 --dist loadfile
 check: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

@@ -11,80 +11,36 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from workloads import PARTS, WORKLOADS, ceiling, forget_peak, make_model
+from sides import Side
+from workloads import PARTS, WORKLOADS, ceiling, make_model
 
 SIDES = ("ours", "trl")
 
 
-class Side:
-    """A process that steps when it is told to."""
-
-    def __init__(self, side: str, name: str, folder: Path, args: argparse.Namespace) -> None:
-        size = args.micro_batch_tokens if side == "ours" else args.rows
-        command = [sys.executable, __file__, "--side", side, "--only", name, "--folder", str(folder)]
-        command += ["--size", str(size), "--threads", str(args.threads)]
-        env = os.environ | {"OMP_NUM_THREADS": str(args.threads), "PYTHONPATH": str(Path(__file__).parents[1])}
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-
-    def step(self, number: int) -> dict[str, Any]:
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f"{number}\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith("step: "):
-                return json.loads(line.removeprefix("step: "))
-        raise RuntimeError(f"the process ended with {self._process.wait()}: see above")
-
-    def close(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
-def serve(side: str, name: str, folder: Path, size: int) -> None:
-    """The process's own side."""
-
-    def wait() -> int | None:
-        line = sys.stdin.readline()
-        return int(line) if line else None
-
-    def tell(said: dict[str, object]) -> None:
-        print("step: " + json.dumps(said), flush=True)
-
-    if side == "trl":
-        from step_trl import work
-
-        work(WORKLOADS[name], folder, size, folder / "trl", wait, tell)
-        return
-    from step_ours import worker
-
-    step = worker(WORKLOADS[name], folder, size)
-    while (number := wait()) is not None:
-        forget_peak()
-        tell(step(number))
-
-
 def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """Every step of both sides, and the matrix products beside them."""
+    workload = WORKLOADS[name]
+    found: dict[str, Any] = {side: [] for side in SIDES} | {"ceiling": []}
     with tempfile.TemporaryDirectory() as folder:
-        make_model(WORKLOADS[name], Path(folder))
-        sides = {side: Side(side, name, Path(folder), args) for side in SIDES}
-        found: dict[str, Any] = {side: [] for side in SIDES} | {"ceiling": []}
-        for number in range(args.steps + 1):
-            for side in SIDES if number % 2 else reversed(SIDES):
-                said = sides[side].step(number)
-                if number:  # the first is for warming up
-                    found[side].append(said)
-                    found["ceiling"].append(ceiling())
-                print(f"{name}, step {number}, {side}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
-        for side in sides.values():
-            side.close()
+        make_model(workload, Path(folder))
+        where = {"folder": Path(folder), "threads": args.threads}
+        with (
+            Side("ours", workload, size=args.micro_batch_tokens, **where) as ours,
+            Side("trl", workload, size=args.rows, **where) as trl,
+        ):
+            turns = [("ours", ours), ("trl", trl)]
+            for number in range(args.steps + 1):
+                for name_of, side in turns if number % 2 else reversed(turns):
+                    said = side.step(number)
+                    print(f"{name}, step {number}, {name_of}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
+                    if number:  # the first is for warming up
+                        found[name_of].append(said)
+                        found["ceiling"].append(ceiling())
     return found
 
 
@@ -118,21 +74,16 @@ def _share(steps: list[dict[str, Any]], top: float, whole: float, learning: floa
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", help="one of: " + ", ".join(WORKLOADS))
+    parser.add_argument("--only", choices=WORKLOADS, help="this workload alone")
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=64, help="TRL's per_device_train_batch_size [64]")
     parser.add_argument("--micro-batch-tokens", type=int, default=4096, help="ours [4096]")
     parser.add_argument("--out", type=Path, help="write every measurement here, as JSON")
-    for inner in ("--side", "--folder", "--size"):
-        parser.add_argument(inner, help=argparse.SUPPRESS)
     args = parser.parse_args()
     import torch
 
     torch.set_num_threads(args.threads)
-    if args.side:
-        serve(args.side, args.only, Path(args.folder), int(args.size))
-        return
     found = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
     if args.out:
         args.out.write_text(json.dumps(found))

@@ -49,7 +49,6 @@ class Workload:
 
 
 WORKLOADS = {
-    "tiny": Workload(512, 64, 2, prompts=4, group=4, shortest=5, longest=20, flat=0.25, beta=0.04),
     "equal": Workload(512, 256, 6, prompts=32, group=8, shortest=128, longest=128, flat=0.0, beta=0.04),
     "realistic": Workload(512, 256, 6, prompts=32, group=8, shortest=25, longest=250, flat=0.4, beta=0.0),
     "wide vocabulary": Workload(49_152, 192, 4, prompts=16, group=8, shortest=128, longest=128, flat=0.0, beta=0.04),

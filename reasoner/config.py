@@ -223,6 +223,9 @@ class Config:
     tokens: int = 0
     # decides which problems are asked when, and every sample
     seed: int = 0
+    # 1 samples the next step while this one is learnt, by the weights from before its update; needs algo.importance.
+    # Not across a step that saves; a run that a signal stopped goes on without what had been begun
+    ahead: int = 0
     # a reward that cannot teach mathematics, to compare with: random-reward | format-only | wrong-gold; empty = none
     control: str = ""
     # torch threads; 0 = all cores

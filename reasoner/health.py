@@ -128,10 +128,13 @@ def _first(lines: Lines, name: str) -> float:
 
 def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, Lines], Found]:
     """The first step samples with the very weights that it learns from: its gap `of` is rounding, whatever the
-    precision. Ten times that is something else. Where it is not known, `most` is the limit.
+    precision. Ten times that is something else. Where it is not known, `most` is the limit. A sampler that is meant to
+    be behind has a gap.
     """
 
     def find(recent: Lines, before: Lines) -> Found:
+        if of == name and any(line.get("sampler/behind") for line in recent):
+            return None
         first = _first((*before[:_PAST], *recent), of)
         return _over(_mean(recent, name), most if math.isnan(first) else min(most, max(least, 10 * first)))
 

@@ -49,6 +49,7 @@ METRICS: dict[str, str] = {
     "sampler/logprob_gap_max": "largest of them",
     "sampler/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance is none)",
     "sampler/importance_capped": "share of tokens whose weight is at algo.importance_cap",
+    "sampler/behind": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
     "beta": "coefficient of the pull of the reference, where it is adapted",
     "policy_kl": "KL(old || new) per token that the step has made, where a trust region measures it",
     "penalty": "coefficient of KL(old || new), where it is adapted",

@@ -165,7 +165,7 @@ def to_dict(config: Config) -> dict[str, object]:
 
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "tokens": 0, "threads": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
+    "steps": 1, "tokens": 0, "threads": 0, "ahead": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
     "algo.refills_most": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
     "algo.kl_target": 0, "algo.refresh_reference": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
@@ -177,7 +177,8 @@ _LEAST: dict[str, float] = {
     "eval.heldout_problems": 0, "eval.samples": 1, "eval.selection_samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {
-    "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "engine.gpu_memory": 1,
+    "ahead": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
+    "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping",
@@ -217,6 +218,11 @@ def check(config: Config) -> None:
         raise ValueError(
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
             "leaves out biases the importance ratio"
+        )
+    if config.ahead and config.algo.importance == "none":
+        raise ValueError(
+            "ahead is 1: the sampler is an update behind the learner, and algo.importance must correct for that: "
+            "token or sequence"
         )
     for key in ("epochs", "minibatches"):
         value = getattr(config.algo, key)

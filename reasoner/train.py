@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from data import load, pick
 from reasoner import checkpoint, store
 from reasoner.aha import rates
+from reasoner.ahead import Ahead
 from reasoner.config import Config
 from reasoner.controls import Arm, controlled, exchanged
 from reasoner.engines import make_engine
@@ -94,12 +95,17 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
             ) as tracking,
             Stopping(journal.say) as stopping,
+            Ahead() as ahead,
         ):
 
             def ask(step: int, some: Sequence[Prompt]) -> list[Group]:
                 seed = cfg.seed + _ROLLED_BACK * learner.attempt
                 drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step)
                 return controlled(drawn, cfg.control, Arm(pool, wrong, seed, step))
+
+            def draw(step: int) -> tuple[list[Group], list[Group]]:
+                turns = _turns(prompts, step, algorithm, cfg)
+                return gathered(partial(ask, step), turns, refills=algorithm.refills)
 
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
             probed = replace(sampling, num=2, max_tokens=PROBED_TOKENS)
@@ -114,13 +120,18 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 step, clock = journal.steps_done, Clock()
 
                 # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
-                turns = _turns(prompts, step, algorithm, cfg)
                 with _saved(step, keep, journal), stopping.leaves():
-                    groups, flat = gathered(partial(ask, step), turns, refills=algorithm.refills)
+                    groups, flat = ahead.take(step, draw)
+                drawn = [*groups, *flat]
+                spent = journal.num_tokens() + num_tokens(drawn)
+                is_last = _is_over(step + 1, spent, cfg)
                 clock.lap("time/sample")
 
                 # credit and learn
-                engine.pause()
+                if cfg.ahead and not (is_last or due(step, cfg.run.save_every)):
+                    ahead.begin(step + 1, draw)
+                else:
+                    engine.pause()
                 batch, tally, learned = learn(learner, groups, tokenizer)
                 if learned["skipped_updates"]:
                     journal.say(f"a gradient was not finite: see {checkpoint.dump(run_dir, step, batch)}")
@@ -128,20 +139,22 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 clock.lap("time/learn")
 
                 # hand over the new weights
+                ahead.settle()
                 engine.load_weights(learner.weights(), version=step + 1)
                 clock.lap("time/sync")
 
                 # record: rollouts before metrics, the checkpoint last; is it still well?
-                drawn = [*groups, *flat]
-                spent = journal.num_tokens() + num_tokens(drawn)
-                is_last = _is_over(step + 1, spent, cfg)
                 metrics = {"step": step, "num_tokens": spent, **summarise(drawn), **learned}
                 if learner.attempt:
                     metrics["attempt"] = learner.attempt
                 if algorithm.refills:
-                    metrics["refilled"] = len(drawn) - len(turns[0])
+                    metrics["refilled"] = len(drawn) - cfg.data.prompts_per_step
+                if cfg.ahead:
+                    metrics["sampler/behind"] = step - groups[0].completions[0].policy_version
                 if step == 0 or due(step, cfg.run.probe_every):
-                    metrics["probe/logprob_gap_max"] = probe(engine, policy, turns[0][:PROBED], probed)
+                    metrics["probe/logprob_gap_max"] = probe(
+                        engine, policy, [group.prompt for group in drawn[:PROBED]], probed
+                    )
                 if due(step, cfg.eval.every) or is_last:
                     metrics |= looks.after(step + 1, learner, tokenizer)
                 rows = store.append(run_dir, step, drawn, credited(batch, flat), tally.tokens)

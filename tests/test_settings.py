@@ -69,6 +69,8 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"prompt.style": "r2"}, "r2.*r1-zero"),
+        ({"ahead": 2, "algo.importance": "token"}, "ahead is 2; it must be at most 1"),
+        ({"ahead": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_what_is_allowed(values, message):
