@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=64, help="TRL's per_device_train_batch_size [64]")
-    parser.add_argument("--micro-batch-tokens", type=int, default=4096, help="ours [4096]")
+    parser.add_argument("--micro-batch-tokens", type=int, default=2048, help="ours [2048]")
     parser.add_argument("--out", type=Path, help="write every measurement here, as JSON")
     args = parser.parse_args()
     import torch

@@ -20,6 +20,7 @@ from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rl.learner import Learner
 from reasoner.seeds import sample_seed
+from reasoner.train import device_of
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 
@@ -35,10 +36,11 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     )
     import vllm  # noqa: F401  its import is no part of what the step needs
 
+    device = device_of(cfg)
     before = resident()
     tokenizer = load_tokenizer(folder)
-    policy = load_policy(folder, device=torch.device("cpu"))
-    reference = load_policy(folder, device=torch.device("cpu")).requires_grad_(False) if workload.beta else None
+    policy = load_policy(folder, device=device)
+    reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
     weights = resident() - before
     learner = Learner(policy, reference, resolve(cfg.algo), cfg)
     asked = replace(template("r1-zero"), stop=())

@@ -134,7 +134,8 @@ def completion_states(
         return states
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
-        cache.update(keys[prompt_of], values[prompt_of], layer)
+        # index_select: its gradient is a sum of slices, that of keys[prompt_of] a sum of single numbers
+        cache.update(keys.index_select(0, prompt_of), values.index_select(0, prompt_of), layer)
     attended = prompts.attended[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],

@@ -12,7 +12,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "steps": 36,
         "optim.lr": 5e-4,
         "optim.decay_share": 0.4,
-        "optim.micro_batch_tokens": 4096,
+        "optim.micro_batch_tokens": 2048,
         "critic.lr": 1e-3,
         "algo.weights": "token",
         "sampling.max_tokens": 288,
