@@ -181,7 +181,7 @@ class EngineConfig:
     dtype: str = "float32"
     # share of the GPU's memory given to vLLM
     gpu_memory: float = 0.4
-    # GiB of key-value cache on a CPU
+    # most GiB of key-value cache on a CPU; memory is taken as it is used, and given back while the learner works
     cpu_cache_gib: int = 1
 
 

@@ -18,7 +18,7 @@ from reasoner.head import drawn_logprobs
 
 logging.disable_progress_bar()  # a bar for every file loaded and saved would stand between the lines of the steps
 
-_LOGITS = 2**22  # made and kept for the gradient, at most: 16 MiB in float32
+MOST_LOGITS = 2**22  # made and kept for the gradient, at most: 16 MiB in float32
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
@@ -161,12 +161,12 @@ def completion_logprobs(
     states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
     [N, T] x 2, 0 in the padding. Logits are
     divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
-    was drawn and nowhere else; more of them than _LOGITS never stand in memory at once.
+    was drawn and nowhere else; more of them than MOST_LOGITS never stand in memory at once.
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     chosen, drawn_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()
-    is_large = len(chosen) * model.config.get_text_config().vocab_size > _LOGITS
+    is_large = len(chosen) * model.config.get_text_config().vocab_size > MOST_LOGITS
     found = drawn_logprobs if is_large and type(head) is nn.Linear else _of_states
     drawn, entropy = found(head, chosen, drawn_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy)
     empty = torch.zeros(mask.shape, device=mask.device)

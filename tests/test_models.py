@@ -89,7 +89,7 @@ def test_logits_in_tiles_give_the_same_logprobs_and_gradient(monkeypatch):
         return drawn, entropy, *torch.autograd.grad(drawn.square().sum(), list(model.parameters()))
 
     whole = found()
-    monkeypatch.setattr(models, "_LOGITS", 5 * 40)  # those of five positions, of six
+    monkeypatch.setattr(models, "MOST_LOGITS", 5 * 40)  # those of five positions, of six
     for one, other in zip(whole, found(), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 

@@ -18,11 +18,11 @@ from reasoner.checkpoint import nearest, room_needed
 from reasoner.config import Config
 from reasoner.doctor.extent import extent
 from reasoner.doctor.lines import Line, Mark
+from reasoner.models import MOST_LOGITS
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.learner import Learner
 
 _MIB = 2**20
-_SLICE = 2**26  # logits made at once, at most (reasoner.models)
 _COPIES = 5  # of the logits: as made, divided by the temperature, log-softmax, entropy, gradient
 _SEQUENCES = 256  # that the transformers engine has in flight
 _SMALLEST = 256  # tokens of a micro-batch that is worth proposing
@@ -46,13 +46,13 @@ def parts(policy: PreTrainedModel, algorithm: Algorithm, cfg: Config, context: i
 
 
 def _engine_cache(policy: PreTrainedModel, cfg: Config, width: int) -> int:
-    """vLLM takes what it is given; transformers keeps the sequences that are in flight."""
-    if cfg.engine.name != "transformers" and find_spec("vllm") is not None:
-        return cfg.engine.cpu_cache_gib * 2**30 if policy.device.type == "cpu" else 0  # on a GPU: a share of it all
+    """Of the sequences in flight. vLLM's is no larger than it may be, and on a GPU a share of the whole memory."""
     size = 2 if cfg.engine.dtype == "bfloat16" else 4
-    rows = min(_SEQUENCES, extent(cfg).per_step)
     _, keys, _, _ = _sizes(policy)
-    return 2 * rows * width * keys * _layers(policy) * size  # twice: a cache grows by copying
+    row, rows = width * keys * _layers(policy) * size, extent(cfg).per_step
+    if cfg.engine.name != "transformers" and find_spec("vllm") is not None:
+        return min(cfg.engine.cpu_cache_gib * 2**30, rows * row) if policy.device.type == "cpu" else 0
+    return 2 * min(_SEQUENCES, rows) * row  # twice: a cache grows by copying
 
 
 def _micro_batch(policy: PreTrainedModel, cfg: Config, prompt: int) -> dict[str, int]:
@@ -63,7 +63,7 @@ def _micro_batch(policy: PreTrainedModel, cfg: Config, prompt: int) -> dict[str,
     prompts = min(cfg.optim.micro_batch_tokens, cfg.data.prompts_per_step * prompt)
     read = 2 * prompt * tokens // cfg.sampling.max_tokens  # each row has its prompt's keys and values beside its own
     states = (tokens + prompts) * (8 * hidden + 2 * keys + 4 * inner) + (tokens + read) * 2 * keys
-    logits = min(tokens * vocabulary, _SLICE)
+    logits = min(tokens * vocabulary, MOST_LOGITS)
     return {"activations": states * _layers(policy) * size, "logits": _COPIES * 4 * logits}
 
 
@@ -82,14 +82,18 @@ def _layers(policy: PreTrainedModel) -> int:
 
 
 def memory_line(needed: dict[str, int], policy: PreTrainedModel, cfg: Config) -> Line:
-    """Is there room? On a GPU the engine sleeps while the learner works; on a CPU both are there at once."""
+    """Is there room? The engine's cache is given back while the learner works, on a GPU its weights too; not so where
+    the run samples ahead.
+    """
     free, whole = _free(policy.device)
     resident = sum(needed[name] for name in ("weights", "optimiser", "reference", "critic"))
     learning = needed["gradients"] + needed["activations"] + needed["logits"]
+    cache = needed["engine_cache"]
     if policy.device.type == "cuda":
-        peak = resident + max(learning, int(cfg.engine.gpu_memory * whole))
+        cache = int(cfg.engine.gpu_memory * whole)
     else:
-        peak = resident + learning + needed["engine_weights"] + needed["engine_cache"]
+        resident += needed["engine_weights"]
+    peak = resident + (learning + cache if cfg.ahead else max(learning, cache))
     told = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in needed.items() if size)
     text = f"{peak / _MIB:,.0f} MiB by formula ({told})"
     if free is None:
