@@ -84,7 +84,7 @@ def _figures(run: Path) -> dict[str, float]:
         "steps": len(metrics),
         "length": metrics[-1]["completions/mean_length"],
         "kl": metrics[-1]["kl"],
-        "minutes": sum(line["time/step"] for line in metrics) / 60,
+        "minutes": len(metrics) * statistics.median(line["time/step"] for line in metrics) / 60,
     }
 
 
