@@ -22,10 +22,10 @@ from workloads import PARTS, WORKLOADS, ceiling, make_model
 SIDES = ("ours", "trl")
 
 
-def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
+def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
     """Every step of both sides, and the matrix products beside them."""
     workload = WORKLOADS[name]
-    found: dict[str, Any] = {side: [] for side in SIDES} | {"ceiling": []}
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
     with tempfile.TemporaryDirectory() as folder:
         make_model(workload, Path(folder))
         where = {"folder": Path(folder), "threads": args.threads}
@@ -39,14 +39,11 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, Any]:
                     said = side.step(number)
                     print(f"{name}, step {number}, {name_of}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
                     if number:  # the first is for warming up
-                        found[name_of].append(said)
-                        found["ceiling"].append(ceiling())
+                        found[name_of].append(said | {"ceiling": ceiling()})
     return found
 
 
-def table(name: str, found: dict[str, Any]) -> str:
-    top = statistics.median(found["ceiling"])
-
+def table(name: str, found: dict[str, list[dict[str, Any]]]) -> str:
     def seconds(side: str, *parts: str) -> float:
         return statistics.median(sum(said["seconds"][part] for part in parts) for said in found[side])
 
@@ -58,18 +55,23 @@ def table(name: str, found: dict[str, Any]) -> str:
     for key, label in (("above", "above the weights"), ("peak", "of the process")):
         ours, theirs = (max(said[key] for said in found[side]) / 2**20 for side in SIDES)
         lines.append(f"| peak memory {label}, MiB | {ours:,.0f} | {theirs:,.0f} | {theirs / ours:.2f} |")
-    shares = [_share(found[side], top, seconds(side, *PARTS), seconds(side, "learning")) for side in SIDES]
-    for row, label in enumerate(("step", "learning")):
-        lines.append(f"| {label}, share of the ceiling | {shares[0][row]:.0%} | {shares[1][row]:.0%} | |")
-    lines += ["", f"{top / 1e9:.0f} GFLOP/s in matrix products; medians of {len(found['ours'])} steps."]
+    for label, share in (("step", _of_step), ("learning", _of_learning)):
+        ours, theirs = (statistics.median(share(said) / said["ceiling"] for said in found[side]) for side in SIDES)
+        lines.append(f"| {label}, share of the ceiling | {ours:.0%} | {theirs:.0%} | |")
+    tops = [said["ceiling"] / 1e9 for side in SIDES for said in found[side]]
+    spread = f"{statistics.median(tops):.0f} GFLOP/s in matrix products ({min(tops):.0f} to {max(tops):.0f})"
+    lines += ["", f"{spread}; medians of {len(found['ours'])} steps."]
     return "\n".join(lines)
 
 
-def _share(steps: list[dict[str, Any]], top: float, whole: float, learning: float) -> tuple[float, float]:
-    said = {name: statistics.median(s[name] for s in steps) for name in ("parameters", "tokens", "scored", "trained")}
-    trained = 6 * said["parameters"] * said["trained"]
-    rest = 2 * said["parameters"] * (said["tokens"] + said["scored"])
-    return (trained + rest) / whole / top, trained / learning / top
+def _of_learning(said: dict[str, Any]) -> float:
+    """Operations a second."""
+    return 6 * said["parameters"] * said["trained"] / said["seconds"]["learning"]
+
+
+def _of_step(said: dict[str, Any]) -> float:
+    operations = 6 * said["trained"] + 2 * (said["tokens"] + said["scored"])
+    return said["parameters"] * operations / sum(said["seconds"].values())
 
 
 def main() -> None:
