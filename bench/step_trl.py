@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,7 +30,7 @@ def work(workload: Workload, folder: Path, rows: int, out: Path, wait: Callable,
     trainer = GRPOTrainer(
         model=str(folder),
         processing_class=tokenizer,
-        reward_funcs=[partial(_accuracy), now.planned],
+        reward_funcs=[_accuracy, now.planned],
         train_dataset=data,
         callbacks=[now],
         args=GRPOConfig(

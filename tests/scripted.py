@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from data import Problem
+from reasoner.engines import unheard
 from reasoner.seeds import sample_seed
 from reasoner.types import Completion, Prompt
 
@@ -20,7 +21,7 @@ class Scripted:
         self.seeds = []
         self.calls = 0
 
-    def sample(self, prompts, sampling, seeds, done=lambda place, completions: None):
+    def sample(self, prompts, sampling, seeds, done=unheard):
         self.seeds = [list(row) for row in seeds]
         self.calls += 1
         drawn = [

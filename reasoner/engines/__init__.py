@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 Done = Callable[[int, tuple[Completion, ...]], object]
 
 
+def unheard(place: int, completions: tuple[Completion, ...]) -> None:
+    """A Done for whoever waits for all completions."""
+
+
 class Engine(Protocol):
     """Draws completions under the weights that it was last given. Token ids in, the drawn token ids out."""
 
@@ -28,7 +32,7 @@ class Engine(Protocol):
         prompts: Sequence[Prompt],
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
-        done: Done = lambda _place, _completions: None,
+        done: Done = unheard,
     ) -> list[tuple[Completion, ...]]:
         """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i.
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from reasoner.config import EngineConfig
-from reasoner.engines import Done
+from reasoner.engines import Done, unheard
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_policy, load_tokenizer
@@ -38,7 +38,7 @@ class TransformersEngine:
         prompts: Sequence[Prompt],
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
-        done: Done = lambda _place, _completions: None,
+        done: Done = unheard,
     ) -> list[tuple[Completion, ...]]:
         rows = [(prompt, seed) for prompt, own in zip(prompts, seeds, strict=True) for seed in own]
         completions: list[Completion] = []

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from reasoner.config import EngineConfig
-from reasoner.engines import Done
+from reasoner.engines import Done, unheard
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_tokenizer
@@ -71,7 +71,7 @@ class VllmEngine:
         prompts: Sequence[Prompt],
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
-        done: Done = lambda _place, _completions: None,
+        done: Done = unheard,
     ) -> list[tuple[Completion, ...]]:
         self._llm.reset_prefix_cache()  # what was asked before leaves no trace in the last digit of what is drawn now
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
