@@ -16,7 +16,7 @@ from workloads import Workload, forget_peak
 
 
 class Side:
-    """The process, seen from outside. A context manager.
+    """The process, seen from outside. A context manager. `side`: ours, trl, or trl-vllm.
 
     `size`: what goes through the model at once, in tokens of completions (ours) or in rows (TRL).
     """
@@ -63,10 +63,10 @@ def main(side: str, workload: Workload, folder: Path, size: int, threads: int) -
     import torch
 
     torch.set_num_threads(threads)
-    if side == "trl":
+    if side != "ours":
         from step_trl import work
 
-        work(workload, folder, size, folder / "trl", _wait, _tell)
+        work(workload, folder, size, folder / side, _wait, _tell, by_vllm=side == "trl-vllm")
         return
     from step_ours import worker
 

@@ -1,6 +1,6 @@
 """One GRPO step of ours beside one of TRL's GRPOTrainer: `python bench/step.py` (needs the extra named peers).
 
-Same model folder, prompts, lengths, rewards, float32 and threads; a process each, stepping in turns, the machine's
+Same model folder, prompts, lengths, rewards, threads and, but for TRL's vLLM, float32; a process each, stepping in turns, the machine's
 matrix products measured in between. Prints tables in Markdown: medians of the seconds of each part, the ratio, peak
 memory, and the share of the matrix ceiling (2 N operations for a token sampled or scored, 6 N for one trained).
 """
@@ -13,55 +13,66 @@ import os
 import statistics
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from sides import Side
 from workloads import PARTS, WORKLOADS, ceiling, make_model
 
-SIDES = ("ours", "trl")
+BESIDE = {"trl": "TRL, generate", "trl-vllm": "TRL, vLLM in bfloat16"}
 
 
 def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any]]]:
-    """Every step of both sides, and the matrix products beside them."""
+    """Every step of each side, and the matrix products beside it."""
     workload = WORKLOADS[name]
-    found: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
-    with tempfile.TemporaryDirectory() as folder:
+    sizes = {"ours": args.micro_batch_tokens} | dict.fromkeys(args.beside, args.rows)
+    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sizes}
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_model(workload, Path(folder))
-        where = {"folder": Path(folder), "threads": args.threads}
-        with (
-            Side("ours", workload, size=args.micro_batch_tokens, **where) as ours,
-            Side("trl", workload, size=args.rows, **where) as trl,
-        ):
-            turns = [("ours", ours), ("trl", trl)]
-            for number in range(args.steps + 1):
-                for name_of, side in turns if number % 2 else reversed(turns):
-                    said = side.step(number)
-                    print(f"{name}, step {number}, {name_of}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
-                    if number:  # the first is for warming up
-                        found[name_of].append(said | {"ceiling": ceiling()})
+        sides = {
+            side: stack.enter_context(Side(side, workload, Path(folder), size=size, threads=args.threads))
+            for side, size in sizes.items()
+        }
+        for number in range(args.steps + 1):
+            for each, side in sides.items() if number % 2 else reversed(sides.items()):
+                said = side.step(number)
+                print(f"{name}, step {number}, {each}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
+                if number:  # the first is for warming up
+                    found[each].append(said | {"ceiling": ceiling()})
     return found
 
 
 def table(name: str, found: dict[str, list[dict[str, Any]]]) -> str:
-    def seconds(side: str, *parts: str) -> float:
-        return statistics.median(sum(said["seconds"][part] for part in parts) for said in found[side])
-
-    lines = [f"**{name}**", "", "| | ours | TRL | ratio |", "|---|---:|---:|---:|"]
+    beside = [side for side in found if side != "ours"]
+    ratios = [f"{BESIDE[side]} / ours" for side in beside]
+    lines = [_row(f"**{name}**", "ours", *(BESIDE[side] for side in beside), *ratios)]
+    lines.append("|---" + "|---:" * (1 + 2 * len(beside)) + "|")
     for part in (*PARTS, "step"):
-        ours, theirs = (seconds(side, *(PARTS if part == "step" else (part,))) for side in SIDES)
-        ratio = f"{theirs / ours:.2f}" if ours > 0.005 < theirs else ""
-        lines.append(f"| {part}, s | {ours:.2f} | {theirs:.2f} | {ratio} |")
+        seconds = [_median(said, part) for said in found.values()]
+        rest = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
+        lines.append(_row(f"{part}, s", *(f"{number:.2f}" for number in seconds), *rest))
     for key, label in (("above", "above the weights"), ("peak", "of the process")):
-        ours, theirs = (max(said[key] for said in found[side]) / 2**20 for side in SIDES)
-        lines.append(f"| peak memory {label}, MiB | {ours:,.0f} | {theirs:,.0f} | {theirs / ours:.2f} |")
+        most = [max(step[key] for step in said) / 2**20 for said in found.values()]
+        rest = [f"{other / most[0]:.2f}" for other in most[1:]]
+        lines.append(_row(f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *rest))
     for label, share in (("step", _of_step), ("learning", _of_learning)):
-        ours, theirs = (statistics.median(share(said) / said["ceiling"] for said in found[side]) for side in SIDES)
-        lines.append(f"| {label}, share of the ceiling | {ours:.0%} | {theirs:.0%} | |")
-    tops = [said["ceiling"] / 1e9 for side in SIDES for said in found[side]]
+        shares = [statistics.median(share(step) / step["ceiling"] for step in said) for said in found.values()]
+        lines.append(
+            _row(f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares), *("" for _ in beside))
+        )
+    tops = [step["ceiling"] / 1e9 for said in found.values() for step in said]
     spread = f"{statistics.median(tops):.0f} GFLOP/s in matrix products ({min(tops):.0f} to {max(tops):.0f})"
-    lines += ["", f"{spread}; medians of {len(found['ours'])} steps."]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", f"{spread}; medians of {len(found['ours'])} steps."])
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _median(said: list[dict[str, Any]], part: str) -> float:
+    parts = PARTS if part == "step" else (part,)
+    return statistics.median(sum(step["seconds"][name] for name in parts) for step in said)
 
 
 def _of_learning(said: dict[str, Any]) -> float:
@@ -77,6 +88,7 @@ def _of_step(said: dict[str, Any]) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=WORKLOADS, help="this workload alone")
+    parser.add_argument("--beside", choices=BESIDE, nargs="+", default=list(BESIDE), help="[all of them]")
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--rows", type=int, default=64, help="TRL's per_device_train_batch_size [64]")

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reasoner.arguments import parser
-from reasoner.presets import preset_for, preset_values
-from reasoner.runs import check_free, find_run
-from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
+from reasoner.runs import find_run
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
 _LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at", "maj@": "cons_at"}
@@ -40,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
         rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
-        args = parser().parse_args(rest)
+        args = parser(rest).parse_args(rest)
         if args.command == "eval":
             vars(args).update(at)
         elif any(at.values()):
@@ -66,91 +62,15 @@ def _fail(error: Exception, status: int) -> int:
 
 
 def _train(args: argparse.Namespace) -> None:
-    resuming = args.resume is not None
-    resolved, run_dir = _resumed(args) if resuming else _fresh(args)
-    if args.dry_run:
-        for key, value in to_dict(resolved.config).items():
-            print(f"{key:<28} {value!s:<24} {resolved.origin[key]}")
-        from reasoner.doctor.extent import plan
+    from reasoner.launch import start_training
 
-        print("\n".join([f"run folder: {run_dir}", *plan(resolved.config)]))
-        return
-    from reasoner.stopping import Stopped
-    from reasoner.train import train
-
-    go_on = f"go on with: reasoner train --resume {run_dir}"
-    try:
-        train(resolved, run_dir, resuming=resuming)
-    except Stopped as stopped:
-        print(f"reasoner: {stopped}; {go_on}", file=sys.stderr)
-        raise SystemExit(stopped.status) from None
-    except (OSError, MemoryError, RuntimeError) as error:
-        if not (run_dir / "config.json").is_file():
-            gone = (run_dir / "lock").parent.exists()
-            raise type(error)(str(error) if gone else f"the run folder {run_dir} has vanished ({error})") from error
-        raise RuntimeError(f"{error}\nWhat was complete is kept; {go_on}") from error
-    if args.json and (run_dir / "report.json").is_file():
-        args.json.write_text((run_dir / "report.json").read_text())
+    start_training(args)
 
 
 def _doctor(args: argparse.Namespace) -> int:
-    for name in ("problems", "samples"):
-        if getattr(args, name) < 1:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
-    resolved, run_dir = _fresh(args)
-    from reasoner.doctor.examine import examine
+    from reasoner.launch import start_doctor
 
-    return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
-
-
-def _given(args: argparse.Namespace) -> dict[str, object]:
-    """The settings of the command line."""
-    given = {key: getattr(args, key) for key in settings() if getattr(args, key) is not None}
-    return {key: parse(settings()[key], text) for key, text in given.items()}
-
-
-def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    given = _given(args)
-    files = [(str(path), read_file(path)) for path in args.config]
-    named = [values["model"] for _, values in [*files, ("", given)] if "model" in values]
-    preset = args.preset or preset_for(str(named[-1]) if named else "base", has_gpu=_has_gpu())
-    algorithms = [str(values["algo.name"]) for _, values in [*files, ("", given)] if "algo.name" in values]
-    defaults = preset_values(preset, algorithms[-1] if algorithms else None)
-    resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
-    cfg = resolved.config
-    made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
-    if "/" in cfg.run.name or cfg.run.name.startswith("."):
-        raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
-    run_dir = Path(cfg.run.dir) / (cfg.run.name or made)
-    check_free(run_dir)
-    return resolved, run_dir
-
-
-_MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
-
-
-def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    """The run's own settings; the command line may change the number of steps and what does not touch the learning."""
-    run_dir = find_run(args.resume, Path("runs"))
-    before = json.loads((run_dir / "config.json").read_text())
-    stored = before["config"]
-    unknown = stored.keys() - settings().keys()
-    if unknown:
-        raise ValueError(
-            f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
-        )
-    given = _given(args)
-    fixed = [key for key in given if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
-    if fixed or args.config or args.preset:
-        what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
-        raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
-    resolved = resolve([("the run", stored), ("command line", given)])
-    return Resolved(resolved.config, before["origin"] | dict.fromkeys(given, "command line")), run_dir
-
-
-def _has_gpu() -> bool:
-    """A CUDA device is there, asked without importing torch."""
-    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()
+    return start_doctor(args)
 
 
 def _eval(args: argparse.Namespace) -> None:

@@ -17,7 +17,7 @@ LIGHT = {
     "health", "imports", "index", "journal", "metrics", "page", "presets", "prompts", "runs", "seeds", "settings",
     "store", "terminal", "types",
 }  # fmt: skip
-ENTRANCE = {"__main__", "arguments", "cli"}  # reach everything, inside functions
+ENTRANCE = {"__main__", "arguments", "cli", "launch"}  # reach everything, inside functions
 
 MAY_IMPORT = {
     "data": {"data"},

@@ -1,0 +1,95 @@
+"""Learning beside the matrix ceiling: `python bench/learner.py`. One update of each model and size of micro-batch in
+turns, the machine's matrix products measured before and after each; 6 N operations a trained token, medians. Prints a
+table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from workloads import WORKLOADS, ceiling, make_model
+
+from reasoner.config import AlgoConfig, Config, OptimConfig
+from reasoner.locate import locate
+from reasoner.models import load_policy
+from reasoner.rl.algorithms import resolve
+from reasoner.rl.batch import Batch
+from reasoner.rl.learner import Learner
+
+PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
+MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}
+MICRO_BATCHES = (1024, 2048, 4096)  # tokens of completions
+
+
+def make_learner(size: tuple[int, int] | None, folder: Path) -> Learner:
+    if size is None:
+        folder = locate("base", runs=Path("runs"))
+    else:
+        make_model(replace(WORKLOADS["equal"], width=size[0], layers=size[1]), folder)
+    cfg = Config(algo=AlgoConfig(group=GROUP, beta=0.0), optim=OptimConfig(warmup_steps=0))
+    return Learner(load_policy(folder, device=torch.device("cpu")), None, resolve(cfg.algo), cfg)
+
+
+def make_batch() -> Batch:
+    torch.manual_seed(0)
+    rows = PROMPTS * GROUP
+    return Batch(
+        prompt_ids=torch.randint(2, 500, (PROMPTS, PROMPT)),
+        prompt_lengths=torch.full((PROMPTS,), PROMPT),
+        prompt_of=torch.arange(PROMPTS).repeat_interleave(GROUP),
+        completion_ids=torch.randint(2, 500, (rows, RESPONSE)),
+        lengths=torch.full((rows,), RESPONSE),
+        truncated=torch.zeros(rows, dtype=torch.bool),
+        place=torch.arange(rows),
+        rewards=(torch.arange(rows) % 2).float(),
+        sampler_logprobs=torch.full((rows, RESPONSE), -6.0),
+        advantages=torch.zeros(rows, RESPONSE),
+        weights=torch.ones(rows, RESPONSE),
+    )
+
+
+def measured(learner: Learner, batch: Batch, micro_batch_tokens: int) -> tuple[float, float]:
+    """(tokens a second, share of the ceiling) of one update."""
+    learner.cfg = replace(learner.cfg, optim=replace(learner.cfg.optim, micro_batch_tokens=micro_batch_tokens))
+    before, began = ceiling(), time.perf_counter()
+    learner.update(batch)
+    rate = batch.completion_ids.numel() / (time.perf_counter() - began)
+    top = (before + ceiling()) / 2
+    return rate, 6 * sum(p.numel() for p in learner.policy.parameters()) * rate / top
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--updates", type=int, default=5, help="measured, after one to warm up [5]")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
+        batch = make_batch()
+        for turn in range(args.updates + 1):
+            for name, learner in learners.items():
+                for tokens in MICRO_BATCHES:
+                    said = measured(learner, learner.credit(learner.annotate(batch)), tokens)
+                    print(f"{turn} {name} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
+                    if turn:
+                        found.setdefault((name, tokens), []).append(said)
+    print("| model | parameters | micro-batches of | tokens a second | share of the ceiling |")
+    print("|---|---:|---:|---:|---:|")
+    for (name, tokens), all_said in found.items():
+        rate, share = (statistics.median(column) for column in zip(*all_said, strict=True))
+        size = sum(p.numel() for p in learners[name].policy.parameters()) / 1e6
+        print(f"| {name} | {size:.1f}M | {tokens:,} | {rate:,.0f} | {share:.0%} |")
+
+
+if __name__ == "__main__":
+    main()
