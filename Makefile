@@ -6,7 +6,7 @@ PYTHON = .venv/bin/python
 train: setup
 	$(REASONER) train --model base
 test: setup
-	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 2 --dist loadfile
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
 check: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

@@ -30,17 +30,20 @@ class Run:
     name: str
     tree: Path
     folder: Path
+    steps: int
     settings: Sequence[str]
 
-    def go_on(self, steps: int) -> bool:
-        """By that many steps at least. False where the run has come to its end. RuntimeError where it fails."""
+    def go_on(self, turn: int) -> bool:
+        """By that many steps, or one more. False where the run has come to its end. RuntimeError where it fails."""
         begun = ["--resume", str(self.folder)] if (self.folder / "config.json").exists() else self.settings
-        enough = len(self.lines("times.jsonl")) + steps
+        enough = min(len(self.lines("times.jsonl")) + turn, self.steps)
         # by the folder, so that this tree's code is imported and not what is installed
-        process = subprocess.Popen([sys.executable, "-m", "reasoner", "train", *begun], cwd=self.tree)
+        command = [sys.executable, "-m", "reasoner", "train", *begun]
+        process = subprocess.Popen(command, cwd=self.tree, stdout=sys.stderr)
         while process.poll() is None and len(self.lines("times.jsonl")) < enough:
             time.sleep(0.2)
-        process.send_signal(signal.SIGTERM)
+        if enough < self.steps:
+            process.send_signal(signal.SIGTERM)
         status = process.wait()
         if status not in (0, 128 + signal.SIGTERM):
             raise RuntimeError(f"{self.name}: the run ended with {status}, see above")
@@ -89,7 +92,7 @@ def main() -> None:
 
         def run(name: str, tree: Path, *more: str) -> Run:
             asked = ["--steps", str(args.steps), "--eval.heldout_problems", "0", *more]
-            return Run(name, tree, out / name, [*asked, "--run.dir", str(out), "--run.name", name])
+            return Run(name, tree, out / name, args.steps, [*asked, "--run.dir", str(out), "--run.name", name])
 
         before = run("before", old)
         before.go_on(args.turn)

@@ -1,8 +1,9 @@
 """One GRPO step of ours beside one of TRL's GRPOTrainer: `python bench/step.py` (needs the extra named peers).
 
-Same model folder, prompts, lengths, rewards, threads and, but for TRL's vLLM, float32; a process each, stepping in turns, the machine's
-matrix products measured in between. Prints tables in Markdown: medians of the seconds of each part, the ratio, peak
-memory, and the share of the matrix ceiling (2 N operations for a token sampled or scored, 6 N for one trained).
+Same model folder, prompts, lengths, rewards, threads and, but for TRL's vLLM, float32; a process each, stepping in
+turns, the machine's matrix products measured in between. Prints tables in Markdown: medians of the seconds of each
+part, the ratio, peak memory, and the share of the matrix ceiling (2 N operations for a token sampled or scored, 6 N for
+one trained).
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def main() -> None:
     parser.add_argument("--beside", choices=BESIDE, nargs="+", default=list(BESIDE), help="[all of them]")
     parser.add_argument("--steps", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--rows", type=int, default=64, help="TRL's per_device_train_batch_size [64]")
+    parser.add_argument("--rows", type=int, default=32, help="TRL's per_device_train_batch_size [32]")
     parser.add_argument("--micro-batch-tokens", type=int, default=2048, help="ours [2048]")
     parser.add_argument("--out", type=Path, help="write every measurement here, as JSON")
     args = parser.parse_args()

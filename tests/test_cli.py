@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from reasoner.arguments import COMMANDS, Command
 from reasoner.cli import main
 from reasoner.locate import BASE
 
@@ -141,6 +142,29 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "train" in done.stdout and "eval" in done.stdout
+
+
+def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
+    code = (
+        "import sys; from reasoner.cli import main\n"
+        "try: main(['grade', '--help'])\n"
+        "except SystemExit: pass\n"
+        "made = {'verifiers', 'reasoner.config', 'reasoner.settings', 'reasoner.filters'} & set(sys.modules)\n"
+        "assert not made, made"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--gold" in done.stdout and "--algo" not in done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_tells_what_it_takes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (command.name, *command.aliases):
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        told = capsys.readouterr().out
+        assert ended.value.code == 0 and f"reasoner {name}" in told
+        assert " ".join(command.summary.split()) in " ".join(told.split())
 
 
 @needs_base
