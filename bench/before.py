@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reasoner.journal import TIMES, read_metrics
+
 HERE = Path(__file__).parents[1]
 LOOK = "eval/selection/pass@1"
 
@@ -36,11 +38,11 @@ class Run:
     def go_on(self, turn: int) -> bool:
         """By that many steps, or one more. False where the run has come to its end. RuntimeError where it fails."""
         begun = ["--resume", str(self.folder)] if (self.folder / "config.json").exists() else self.settings
-        enough = min(len(self.lines("times.jsonl")) + turn, self.steps)
+        enough = min(len(read_metrics(self.folder)) + turn, self.steps)
         # by the folder, so that this tree's code is imported and not what is installed
         command = [sys.executable, "-m", "reasoner", "train", *begun]
         process = subprocess.Popen(command, cwd=self.tree, stdout=sys.stderr)
-        while process.poll() is None and len(self.lines("times.jsonl")) < enough:
+        while process.poll() is None and len(read_metrics(self.folder)) < enough:
             time.sleep(0.2)
         if enough < self.steps:
             process.send_signal(signal.SIGTERM)
@@ -48,11 +50,6 @@ class Run:
         if status not in (0, 128 + signal.SIGTERM):
             raise RuntimeError(f"{self.name}: the run ended with {status}, see above")
         return status != 0
-
-    def lines(self, name: str) -> list[dict[str, float]]:
-        path = self.folder / name
-        text = path.read_text() if path.exists() else ""
-        return [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line]
 
     def config(self) -> Path:
         """Its settings, as a file of settings."""
@@ -72,8 +69,12 @@ def tree_of(commit: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def difference(a: Sequence[dict[str, float]], b: Sequence[dict[str, float]]) -> float:
-    """The largest relative difference of two runs' metrics; infinite where one has what the other lacks."""
+def difference(one: Run, other: Run) -> float:
+    """The largest relative difference of their metrics; infinite where one has what the other lacks."""
+    a, b = (
+        [{key: line[key] for key in line.keys() - TIMES.keys()} for line in read_metrics(run.folder)]
+        for run in (one, other)
+    )
     if len(a) != len(b) or any(x.keys() != y.keys() for x, y in zip(a, b, strict=True)):
         return math.inf
     pairs = [(x[key], y[key]) for x, y in zip(a, b, strict=True) for key in x]
@@ -101,7 +102,7 @@ def main() -> None:
         while going:
             going = [each for each in going if each.go_on(args.turn)]
         print(table([before, same, now]))
-        apart = difference(before.lines("metrics.jsonl"), same.lines("metrics.jsonl"))
+        apart = difference(before, same)
         print(f"\nLargest relative difference of a metric, set as before: {apart:.2g}.")
 
 
@@ -109,9 +110,10 @@ def table(runs: Sequence[Run]) -> str:
     lines = ["| seconds of a step | sampling and grading | learning | whole | all steps | pass@1 of the last look |"]
     lines.append("|---|---:|---:|---:|---:|---:|")
     for run in runs:
-        times, looks = run.lines("times.jsonl"), [row for row in run.lines("metrics.jsonl") if LOOK in row]
-        parts = [statistics.median(row[f"time/{part}"] for row in times) for part in ("sample", "learn", "step")]
-        cells = [f"{part:.2f}" for part in parts] + [f"{sum(row['time/step'] for row in times):.0f}"]
+        steps = read_metrics(run.folder)
+        looks = [row for row in steps if LOOK in row]
+        parts = [statistics.median(row[f"time/{part}"] for row in steps) for part in ("sample", "learn", "step")]
+        cells = [f"{part:.2f}" for part in parts] + [f"{sum(row['time/step'] for row in steps):.0f}"]
         lines.append(f"| {run.name} | {' | '.join(cells)} | {looks[-1][LOOK] if looks else math.nan:.1%} |")
     return "\n".join(lines)
 

@@ -76,10 +76,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
+        ready = {name: learner.credit(learner.annotate(batch)) for name, learner in learners.items()}
         for turn in range(args.updates + 1):
             for name, learner in learners.items():
                 for tokens in MICRO_BATCHES:
-                    said = measured(learner, learner.credit(learner.annotate(batch)), tokens)
+                    said = measured(learner, ready[name], tokens)
                     print(f"{turn} {name} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
                     if turn:
                         found.setdefault((name, tokens), []).append(said)

@@ -133,8 +133,7 @@ def _compare(command: Parser) -> None:
 
 
 def _report(command: Parser) -> None:
-    command.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
-    command.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+    _of_run(command, filters=False)
 
 
 def _rollouts(command: Parser) -> None:
@@ -159,8 +158,7 @@ def _app(command: Parser) -> None:
 
 
 def _aha(command: Parser) -> None:
-    command.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")
-    command.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
+    _of_run(command, filters=False)
     command.add_argument("--limit", type=int, default=5, help="of the ranked list [5]")
     command.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
 
@@ -274,7 +272,7 @@ def _settings(command: Parser) -> None:
 
 
 def _of_run(command: Parser, *, filters: bool = True, limit: int = 0) -> Parser:
-    """The arguments that say which rollouts of which run."""
+    """The arguments that say which run, and which rollouts of it."""
     from reasoner.filters import FIELDS
 
     command.add_argument("name", metavar="RUN", help="a run: a folder, or its name in --runs")

@@ -131,30 +131,28 @@ def test_data_list_and_show(capsys):
     assert capsys.readouterr().out.count("->") == 2
 
 
-def test_help_is_quick_because_nothing_heavy_is_imported():
+def help_without(arguments: list[str], modules: set[str]) -> str:
+    """What is printed, by a process that must not import any of the modules."""
     code = (
         "import sys; from reasoner.cli import main\n"
-        "try: main(['--help'])\n"
+        f"try: main([*{arguments}, '--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'vllm', 'sympy', 'datasets', 'pyarrow', 'numpy'} & set(sys.modules)\n"
-        "assert not heavy, heavy"
+        f"imported = {modules} & set(sys.modules)\n"
+        "assert not imported, imported"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "train" in done.stdout and "eval" in done.stdout
+    return done.stdout
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    told = help_without([], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
+    assert "train" in told and "eval" in told
 
 
 def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
-    code = (
-        "import sys; from reasoner.cli import main\n"
-        "try: main(['grade', '--help'])\n"
-        "except SystemExit: pass\n"
-        "made = {'verifiers', 'reasoner.config', 'reasoner.settings', 'reasoner.filters'} & set(sys.modules)\n"
-        "assert not made, made"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "--gold" in done.stdout and "--algo" not in done.stdout
+    told = help_without(["grade"], {"verifiers", "reasoner.config", "reasoner.settings", "reasoner.filters"})
+    assert "--gold" in told and "--algo" not in told
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
