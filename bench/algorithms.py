@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import statistics
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
-from reasoner.journal import read_evals, read_metrics
+from runs import is_over, looks, train_all
+
+from reasoner.journal import read_metrics
 from reasoner.rl.algorithms import ALGORITHMS
 
 # Every row, and what shows a part of one.
@@ -30,14 +26,9 @@ ENTRIES: dict[str, dict[str, object]] = {
 }
 
 
-def train(out: Path, tokens: int, threads: int, entry: str, seed: int) -> None:
-    name = f"{entry}-{seed}"
-    if (out / name / "report.json").is_file():
-        return
-    shutil.rmtree(out / name, ignore_errors=True)
-    settings = {
+def settings(entry: str, seed: int, tokens: int) -> dict[str, object]:
+    return {
         "seed": seed,
-        "threads": threads,
         "tokens": tokens,
         "steps": 400,
         "optim.decay_share": 0.0,
@@ -46,21 +37,13 @@ def train(out: Path, tokens: int, threads: int, entry: str, seed: int) -> None:
         "eval.selection_samples": 8,
         "eval.heldout_problems": 100,
         "eval.samples": 8,
-        "run.dir": out,
-        "run.name": name,
-        "run.keep": 1,
         **ENTRIES[entry],
     }
-    flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags]
-    with (out / f"{name}.log").open("w") as log:
-        done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
-    print(f"{name}: {row(out, entry, [seed]) if done.returncode == 0 else f'failed, see {log.name}'}", flush=True)
 
 
 def row(out: Path, entry: str, seeds: list[int]) -> list[str] | None:
     """Means over the seeds, with the range where there are several; None where no run is finished."""
-    found = [_figures(out / f"{entry}-{seed}") for seed in seeds if (out / f"{entry}-{seed}" / "report.json").is_file()]
+    found = [_figures(out / f"{entry}-{seed}") for seed in seeds if is_over(out / f"{entry}-{seed}")]
     if not found:
         return None
 
@@ -119,8 +102,8 @@ def draw(out: Path, entries: list[str], seeds: list[int]) -> None:
 def _curve(run: Path) -> tuple[list[float], list[float]]:
     """Thousands of sampled tokens, pass@1 in percent; nothing where the run is not there."""
     spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
-    looks = {e["step"]: 100 * e["sampled"]["metrics"]["pass@1"]["value"] for e in read_evals(run)}
-    return [spent[step] / 1e3 for step in looks], list(looks.values())
+    found = looks(run)
+    return [spent[step] / 1e3 for step in found], list(found.values())
 
 
 def main() -> None:
@@ -131,11 +114,9 @@ def main() -> None:
     parser.add_argument("--only", default=",".join(ENTRIES), help="entries, with commas [all]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
     args = parser.parse_args()
-    args.out.mkdir(parents=True, exist_ok=True)
     seeds, entries = [int(seed) for seed in args.seeds.split(",")], args.only.split(",")
-    with ThreadPoolExecutor(args.jobs) as pool:
-        one = partial(train, args.out, args.tokens, max(1, (os.cpu_count() or 1) // args.jobs))
-        list(pool.map(one, entries * len(seeds), [seed for seed in seeds for _ in entries]))
+    runs = {f"{entry}-{seed}": settings(entry, seed, args.tokens) for seed in seeds for entry in entries}
+    train_all(args.out, runs, jobs=args.jobs)
     heads = ["entry", "seeds", "pass@1", "gain", "greedy", "steps", "length", "KL", "minutes"]
     rows = {entry: found for entry in entries if (found := row(args.out, entry, seeds))}
     lines = [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from workloads import END, Meter, Workload, peak, resident
+from workloads import END, Meter, Workload, peak, resident, size_of
 
 from data import load
 from reasoner.config import AlgoConfig, Config, DataConfig, EngineConfig, OptimConfig, SamplingConfig
@@ -41,7 +41,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     tokenizer = load_tokenizer(folder)
     policy = load_policy(folder, device=device)
     reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
-    weights = resident() - before
+    weights = size_of(policy, reference)
     learner = Learner(policy, reference, resolve(cfg.algo), cfg)
     asked = replace(template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
@@ -72,12 +72,15 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
                 [replace(score, reward=reward) for score, reward in zip(graded, workload.rewards(number), strict=True)]
             )
         groups = [Group(p, own, tuple(next(scores) for _ in own)) for p, own in zip(prompts, drawn, strict=True)]
+        with meter.part("sync"):
+            engine.pause()
         with meter.part("logprobs"):
             batch = learner.annotate(collate(groups))
         with meter.part("learning"):
             batch = learner.credit(batch)
             told = learner.update(batch)
         with meter.part("sync"):
+            engine.resume()
             engine.load_weights(learner.weights(), version=number + 1)
         moving = int(batch.lengths[(batch.advantages != 0).any(dim=1) | (workload.beta > 0)].sum())
         return {

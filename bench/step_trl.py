@@ -18,7 +18,7 @@ from torch import Tensor
 from transformers import LogitsProcessor, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 from trl.rewards import accuracy_reward
-from workloads import END, Meter, Workload, forget_peak, peak, resident
+from workloads import END, Meter, Workload, forget_peak, peak, resident, size_of
 
 from data import load
 from reasoner.models import load_tokenizer
@@ -39,7 +39,7 @@ def work(
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     data = Dataset.from_list([{"prompt": p.text, "solution": f"${p.problem.answer}$"} for p in prompts])
     now = Now(wait, tell, workload)
-    before = resident()
+    now.before = resident()
     trainer = GRPOTrainer(
         model=str(folder),
         processing_class=tokenizer,
@@ -76,7 +76,7 @@ def work(
             vllm_importance_sampling_correction=False,  # spares a pass
         ),
     )
-    now.follow(trainer, weights=resident() - before, before=before)
+    now.follow(trainer)
     if by_vllm:
         llm = trainer.vllm_generation.llm
         llm.generate = now.by_vllm(llm.generate)
@@ -103,10 +103,10 @@ class Now(TrainerCallback):
     def __init__(self, wait: Callable, tell: Callable, workload: Workload) -> None:
         self.wait, self.tell, self.workload = wait, tell, workload
         self.number = 0
-        self.tokens = 0
+        self.before = 0  # bytes of this process without models
 
-    def follow(self, trainer: GRPOTrainer, *, weights: int, before: int) -> None:
-        self.trainer, self.weights, self.before = trainer, weights, before
+    def follow(self, trainer: GRPOTrainer) -> None:
+        self.trainer, self.weights = trainer, size_of(trainer.model, trainer.ref_model)
         self.plain = {
             "sampling": ("_generate", trainer._generate),
             "grading": ("_calculate_rewards", trainer._calculate_rewards),

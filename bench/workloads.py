@@ -101,6 +101,11 @@ class Meter:
         return call
 
 
+def size_of(*models: torch.nn.Module | None) -> int:
+    """Bytes of the weights of the policy and, where there is one, the reference."""
+    return sum(p.numel() * p.element_size() for model in models if model is not None for p in model.parameters())
+
+
 def resident() -> int:
     """Bytes of this process in memory now."""
     return _status("VmRSS")
