@@ -172,7 +172,7 @@ def _give_back(llm: LLM) -> None:
 
 
 def _trim() -> None:
-    """What sampling or learning has freed, and the C library keeps in pieces that do not serve the other, to the system."""
+    """What sampling or learning has freed, and the C library keeps in pieces of no use to the other, to the system."""
     if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's alone
         trim(0)
 
