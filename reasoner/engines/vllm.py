@@ -145,13 +145,10 @@ class VllmEngine:
         else:
             self._llm.reset_prefix_cache()
             _give_back(self._llm)
-            _trim()
 
     def resume(self) -> None:
         if self._sleeps:
             self._llm.wake_up()
-        else:
-            _trim()
 
     def close(self) -> None:
         del self._llm
@@ -169,12 +166,6 @@ def _give_back(llm: LLM) -> None:
     start = -(-storage.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
     size = (storage.data_ptr() + storage.nbytes() - start) // mmap.PAGESIZE * mmap.PAGESIZE
     ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
-
-
-def _trim() -> None:
-    """What sampling or learning has freed, and the C library keeps in pieces of no use to the other, to the system."""
-    if trim := getattr(ctypes.CDLL(None), "malloc_trim", None):  # glibc's alone
-        trim(0)
 
 
 def _install_draw(llm: LLM) -> None:

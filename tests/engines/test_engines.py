@@ -1,7 +1,6 @@
 """Both engines under one contract, on a tiny random model: real vLLM, real transformers."""
 
 import importlib.util
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from reasoner.prompts import render, template
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.learner import Learner
 from reasoner.types import Prompt, Sampling
-from tests.test_memory import resident_kib
 from tests.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
@@ -150,18 +148,6 @@ def test_a_pause_changes_nothing_that_is_drawn(engine, prompts):
     engine.pause()
     engine.resume()
     assert engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
-
-
-@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("hand_over", ["pause", "resume"])
-def test_memory_that_was_freed_in_pieces_goes_to_the_system_between_sampling_and_learning(engines, hand_over):
-    if "vllm" not in engines:
-        pytest.skip("vLLM is not installed")
-    pieces = [bytearray(2**16) for _ in range(4096)]
-    del pieces[::2], pieces[::2]  # three of four, and the last one stays
-    before = resident_kib(os.getpid())
-    getattr(engines["vllm"], hand_over)()
-    assert before - resident_kib(os.getpid()) > 100 * 1024
 
 
 def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 16
