@@ -1,6 +1,6 @@
-"""Learning beside the matrix ceiling: `python bench/learner.py`. One update of each model and size of micro-batch in
-turns, the machine's matrix products measured before and after each; 6 N operations a trained token, medians. Prints a
-table in Markdown.
+"""Learning beside the matrix ceiling: `python bench/learner.py`. One update of each model, precision and size of
+micro-batch in turns, the machine's matrix products in that precision measured before and after each; 6 N operations a
+trained token, medians. Prints a table in Markdown.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -26,7 +27,6 @@ from reasoner.rl.learner import Learner
 
 PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
 MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}
-MICRO_BATCHES = (1024, 2048, 4096)  # tokens of completions
 
 
 def make_learner(size: tuple[int, int] | None, folder: Path) -> Learner:
@@ -56,13 +56,14 @@ def make_batch() -> Batch:
     )
 
 
-def measured(learner: Learner, batch: Batch, micro_batch_tokens: int) -> tuple[float, float]:
+def measured(learner: Learner, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
     """(tokens a second, share of the ceiling) of one update."""
-    learner.cfg = replace(learner.cfg, optim=replace(learner.cfg.optim, micro_batch_tokens=micro_batch_tokens))
-    before, began = ceiling(), time.perf_counter()
+    optim = replace(learner.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
+    learner.cfg = replace(learner.cfg, optim=optim)
+    before, began = ceiling(dtype=dtype), time.perf_counter()
     learner.update(batch)
     rate = batch.completion_ids.numel() / (time.perf_counter() - began)
-    top = (before + ceiling()) / 2
+    top = (before + ceiling(dtype=dtype)) / 2
     return rate, 6 * sum(p.numel() for p in learner.policy.parameters()) * rate / top
 
 
@@ -70,26 +71,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--updates", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--dtypes", nargs="+", choices=("float32", "bfloat16"), default=["float32"], help="[float32]")
+    parser.add_argument("--tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
         ready = {name: learner.credit(learner.annotate(batch)) for name, learner in learners.items()}
         for turn in range(args.updates + 1):
             for name, learner in learners.items():
-                for tokens in MICRO_BATCHES:
-                    said = measured(learner, ready[name], tokens)
-                    print(f"{turn} {name} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
+                for dtype, tokens in product(args.dtypes, args.tokens):
+                    said = measured(learner, ready[name], dtype, tokens)
+                    print(f"{turn} {name} {dtype} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
                     if turn:
-                        found.setdefault((name, tokens), []).append(said)
-    print("| model | parameters | micro-batches of | tokens a second | share of the ceiling |")
-    print("|---|---:|---:|---:|---:|")
-    for (name, tokens), all_said in found.items():
+                        found.setdefault((name, dtype, tokens), []).append(said)
+    print("| model | parameters | precision | micro-batches of | tokens a second | share of the ceiling |")
+    print("|---|---:|---|---:|---:|---:|")
+    for (name, dtype, tokens), all_said in found.items():
         rate, share = (statistics.median(column) for column in zip(*all_said, strict=True))
         size = sum(p.numel() for p in learners[name].policy.parameters()) / 1e6
-        print(f"| {name} | {size:.1f}M | {tokens:,} | {rate:,.0f} | {share:.0%} |")
+        print(f"| {name} | {size:.1f}M | {dtype} | {tokens:,} | {rate:,.0f} | {share:.0%} |")
 
 
 if __name__ == "__main__":

@@ -125,9 +125,9 @@ def _status(name: str) -> int:
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
 
 
-def ceiling(size: int = 1024, times: int = 15) -> float:
-    """Floating-point operations a second of float32 matrix products, median."""
-    left, right = torch.randn(size, size), torch.randn(size, size)
+def ceiling(size: int = 1024, times: int = 15, *, dtype: str = "float32") -> float:
+    """Floating-point operations a second of matrix products, median."""
+    left, right = torch.randn(2, size, size).to(getattr(torch, dtype))
     rates = []
     for _ in range(times):
         began = time.perf_counter()
