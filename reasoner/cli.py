@@ -74,7 +74,10 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> None:
-    from reasoner.measure import run_eval
+    from reasoner.collector import asleep
+
+    with asleep():
+        from reasoner.measure import run_eval
 
     args.data = [spec for given in args.data or [] for spec in _several(given)]
     run_eval(args)

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+from reasoner.collector import asleep
 from reasoner.presets import preset_for, preset_values
 from reasoner.runs import check_free, find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
@@ -25,7 +26,9 @@ def start_training(args: argparse.Namespace) -> None:
         print("\n".join([f"run folder: {run_dir}", *plan(resolved.config)]))
         return
     from reasoner.stopping import Stopped
-    from reasoner.train import train
+
+    with asleep():
+        from reasoner.train import train
 
     go_on = f"go on with: reasoner train --resume {run_dir}"
     try:
@@ -48,7 +51,8 @@ def start_doctor(args: argparse.Namespace) -> int:
         if getattr(args, name) < 1:
             raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
     resolved, run_dir = _fresh(args)
-    from reasoner.doctor.examine import examine
+    with asleep():
+        from reasoner.doctor.examine import examine
 
     return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from reasoner.collector import asleep
 from reasoner.config import EngineConfig
 from reasoner.engines import Done, unheard
 from reasoner.engines.noise import draw
@@ -36,7 +37,8 @@ class VllmEngine:
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int) -> None:
         _environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
-        from vllm import LLM
+        with asleep():
+            from vllm import LLM
 
         self._tokenizer = load_tokenizer(folder)
         self._ends = end_token_ids(folder, self._tokenizer)
@@ -172,8 +174,10 @@ def _install_draw(llm: LLM) -> None:
     """Draw by (seed, position) where vLLM on a CPU would draw with a generator object for each request.
 
     Those cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use offset"
-    when a prompt with one is computed in two parts.
+    when a prompt with one is computed in two parts. Ranks of the drawn tokens, which nobody reads here, are left out:
+    vLLM compiles a kernel for them at the first draw.
     """
+    from vllm.v1.sample import sampler
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
     runner = _runner(llm)
@@ -188,6 +192,7 @@ def _install_draw(llm: LLM) -> None:
         return draw(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
 
     runner.sampler.topk_topp_sampler.forward = forward
+    sampler.batched_count_greater_than = lambda logprobs, _: torch.zeros(len(logprobs), dtype=torch.int64)
 
 
 def _environment(cfg: EngineConfig) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch._dynamo.utils import counters
 from transformers import GenerationConfig
 
 from data import Problem
@@ -148,6 +149,13 @@ def test_a_pause_changes_nothing_that_is_drawn(engine, prompts):
     engine.pause()
     engine.resume()
     assert engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
+
+
+def test_nothing_is_compiled_to_draw(engine, prompts):  # it took two seconds, and a compiler
+    torch._dynamo.reset()
+    counters.clear()
+    engine.sample(prompts[:2], SAMPLED, seeds(prompts[:2], 4))
+    assert not counters["frames"]
 
 
 def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 16

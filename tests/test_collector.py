@@ -1,0 +1,32 @@
+import gc
+
+import pytest
+
+from reasoner.collector import asleep
+
+
+@pytest.fixture(autouse=True)
+def unfrozen():
+    yield
+    gc.unfreeze()
+
+
+def test_what_was_made_while_it_slept_is_looked_through_no_more():
+    gc.unfreeze()
+    with asleep():
+        assert not gc.isenabled()
+        kept = [[] for _ in range(1000)]
+    assert gc.isenabled() and gc.get_freeze_count() >= len(kept)
+
+
+def test_it_wakes_after_an_error_and_stays_asleep_where_it_was():
+    with pytest.raises(ImportError), asleep():
+        raise ImportError
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with asleep():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
