@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from reasoner.arguments import parser
+from reasoner.collector import asleep
 from reasoner.runs import find_run
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
@@ -74,8 +75,6 @@ def _doctor(args: argparse.Namespace) -> int:
 
 
 def _eval(args: argparse.Namespace) -> None:
-    from reasoner.collector import asleep
-
     with asleep():
         from reasoner.measure import run_eval
 

@@ -91,7 +91,7 @@ def test_logits_in_tiles_give_the_same_logprobs_and_gradient(monkeypatch):
     whole = found()
     monkeypatch.setattr(models, "MOST_LOGITS", 5 * 40)  # those of five positions, of six
     for one, other in zip(whole, found(), strict=True):
-        assert torch.allclose(one, other, atol=1e-4)  # gradients of up to 70
+        assert torch.allclose(one, other, atol=2e-6 * float(one.abs().max()))
 
 
 def test_a_model_in_bfloat16_has_its_log_softmax_in_float32():  # trap 31
