@@ -74,6 +74,9 @@ class AlgoConfig:
     kl_in: str | None = None
     # what a token is credited with: total | to_go | process | gae
     returns: str | None = None
+    # with returns process, how the steps of a thought add up: mean (together they weigh as much as the answer) | sum
+    # (DeepSeekMath's formula, which pays for many easy steps)
+    step_credit: str | None = None
     # what is subtracted from it: none | batch | moving | group | leave_one_out | value
     baseline: str | None = None
     # what divides it: none | group | batch
@@ -124,7 +127,7 @@ class AlgoConfig:
     penalty_target: float = 0.0
     # no further update on a step's completions once KL(old || new) is above this; 0 = all are made
     stop_kl: float = 0.0
-    # taken off the reward of a completion that was cut off at the limit
+    # penalty on the reward of a completion that was cut off at sampling.max_tokens
     missing_end: float = 0.0
     # completions that were cut off count for their group's baseline and are not learnt from
     mask_truncated: bool = False
@@ -141,13 +144,17 @@ class CriticConfig:
     lr: float = 1e-4
     # coefficient of the critic's loss beside the policy's, on a shared trunk
     coefficient: float = 0.5
-    # rewards are divided by their deviation over the step's tokens, keeping their mean
+    # divide rewards by their standard deviation over the step's tokens (a token without reward keeps 0)
     whiten_rewards: bool = False
+    # after a completion that was cut off at sampling.max_tokens, continue its return with the critic's value (it was
+    # graded as it stands, so this pays the policy for running into the limit)
+    bootstrap_truncated: bool = False
     # passes of a critic with a trunk of its own over each step's completions
     epochs: int = 1
     # most that a value may move in one step before its loss stops pulling; 0 = no limit
     clip: float = 0.0
-    # steps in which the critic learns alone, before the policy follows it
+    # steps at the start in which the critic learns alone and the policy stays as it is (on a shared trunk the critic's
+    # head alone learns)
     warmup_steps: int = 0
 
 
@@ -157,7 +164,8 @@ class OptimConfig:
     lr: float = 1e-6
     # steps of linear warm-up
     warmup_steps: int = 5
-    # share of the steps, at the end, over which the learning rate falls linearly towards 0; 0 = it stays
+    # share of the run, at its end, over which the learning rate falls linearly towards 0: of `steps`, and of `tokens`
+    # where that is set; 0 = it stays
     decay_share: float = 0.0
     # AdamW's averaging factors
     beta1: float = 0.9

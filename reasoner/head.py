@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_ROWS = 1024  # states of a tile
+ROWS = 1024  # states of a tile
 _CPU_TILE, _GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
 
 
@@ -43,7 +43,7 @@ class _Tiled(torch.autograd.Function):
         ctx.dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         ctx.temperature, ctx.learns_entropy = temperature, learns_entropy
         logsumexp, chosen, mean = (torch.empty(len(states), device=states.device) for _ in range(3))
-        for rows in _split(len(states), _ROWS):
+        for rows in split(len(states), ROWS):
             top = torch.full((len(states[rows]),), -torch.inf, device=states.device)
             total, weighed, own = torch.zeros_like(top), torch.zeros_like(top), torch.zeros_like(top)
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
@@ -67,7 +67,7 @@ class _Tiled(torch.autograd.Function):
         to_states = torch.zeros_like(states, dtype=torch.float32)
         to_weight = torch.zeros_like(weight, dtype=torch.float32)
         to_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
-        for rows in _split(len(states), _ROWS):
+        for rows in split(len(states), ROWS):
             pull = of_logprob[rows, None]
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
                 logprobs = logits.sub_(logsumexp[rows, None])
@@ -90,14 +90,20 @@ class _Tiled(torch.autograd.Function):
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
     """(tokens, logits of the states for them, in float32, over the temperature), a tile at a time."""
     states = states.to(ctx.dtype)
-    tile = _CPU_TILE if states.device.type == "cpu" else _GPU_TILE
-    for tokens in _split(len(weight), max(1, tile // len(states))):
+    for tokens in split(len(weight), tile_width(states)):
         part = None if bias is None else bias[tokens].to(ctx.dtype)
         logits = nn.functional.linear(states, weight[tokens].to(ctx.dtype), part).float()
         yield tokens, logits.div_(ctx.temperature)
 
 
-def _split(length: int, size: int) -> Iterator[slice]:
+def tile_width(states: Tensor) -> int:
+    """Tokens of a tile for these states."""
+    tile = _CPU_TILE if states.device.type == "cpu" else _GPU_TILE
+    return max(1, tile // len(states))
+
+
+def split(length: int, size: int) -> Iterator[slice]:
+    """Slices of at most `size` that cover 0 to `length`."""
     yield from (slice(start, min(start + size, length)) for start in range(0, length, size))
 
 

@@ -173,11 +173,6 @@ def completion_logprobs(
     return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
 
 
-def log_softmax(model: PreTrainedModel, states: Tensor, *, temperature: float) -> Tensor:
-    """[K, H] -> [K, V]: the whole distribution after each of the states."""
-    return (model.get_output_embeddings()(states).float() / (temperature or 1.0)).log_softmax(dim=-1)
-
-
 def token_logprobs(
     model: PreTrainedModel,
     prompt_ids: Tensor,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 
 from reasoner.engines import Engine
 from reasoner.seeds import sample_seed
@@ -46,6 +47,23 @@ def rollout(
             beside.shutdown(cancel_futures=True)
             raise
     return [Group(prompt, own, tuple(graded)) for prompt, own, graded in zip(prompts, drawn, scores, strict=True)]
+
+
+def penalise_truncated(groups: Sequence[Group], penalty: float) -> list[Group]:
+    """The groups with `penalty` (algo.missing_end) taken off the reward of each completion that did not end by itself.
+
+    It belongs to the reward before anything looks at it: baselines, zero-variance groups, process rewards, metrics.
+    """
+    return [_penalised(group, penalty) for group in groups] if penalty else list(groups)
+
+
+def _penalised(group: Group, penalty: float) -> Group:
+    scores = []
+    for completion, score in zip(group.completions, group.scores, strict=True):
+        missing = -float(completion.finish != "stop")
+        parts = {**score.parts, "missing_end": missing}
+        scores.append(replace(score, parts=parts, reward=score.reward + penalty * missing))
+    return replace(group, scores=tuple(scores))
 
 
 def gathered(

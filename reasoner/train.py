@@ -35,7 +35,7 @@ from reasoner.rl.learner import Learner
 from reasoner.rl.steps import step_rewards
 from reasoner.rl.tally import Tally
 from reasoner.rollback import heed
-from reasoner.rollout import gathered, rollout
+from reasoner.rollout import gathered, penalise_truncated, rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.stopping import Stopping
 from reasoner.track import TrackedRun, Tracking, check_trackers
@@ -101,7 +101,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             def ask(step: int, some: Sequence[Prompt]) -> list[Group]:
                 seed = cfg.seed + _ROLLED_BACK * learner.attempt
                 drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step)
-                return controlled(drawn, cfg.control, Arm(pool, wrong, seed, step))
+                return controlled(
+                    penalise_truncated(drawn, cfg.algo.missing_end), cfg.control, Arm(pool, wrong, seed, step)
+                )
 
             def draw(step: int) -> tuple[list[Group], list[Group]]:
                 turns = _turns(prompts, step, algorithm, cfg)
@@ -132,7 +134,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                     ahead.begin(step + 1, draw)
                 else:
                     engine.pause()
-                batch, tally, learned = learn(learner, groups, tokenizer)
+                batch, tally, learned = learn(learner, groups, tokenizer, tokens_before=journal.num_tokens())
                 if learned["skipped_updates"]:
                     journal.say(f"a gradient was not finite: see {checkpoint.dump(run_dir, step, batch)}")
                 engine.resume()
@@ -180,14 +182,19 @@ def _is_over(steps_done: int, spent: float, cfg: Config) -> bool:
 
 
 def learn(
-    learner: Learner, groups: Sequence[Group], tokenizer: PreTrainedTokenizerBase
+    learner: Learner, groups: Sequence[Group], tokenizer: PreTrainedTokenizerBase, *, tokens_before: float = 0
 ) -> tuple[Batch, Tally, dict[str, float]]:
-    """Give the groups credit and update on them: (batch, what was seen of its tokens, what the update says)."""
-    is_process = learner.algorithm.returns == "process"
-    steps = step_rewards(groups, tokenizer.backend_tokenizer) if is_process else None
+    """Give the groups credit and update on them: (batch, what was seen of its tokens, what the update says).
+
+    `tokens_before` is the number of tokens that the run has sampled before these.
+    """
+    steps = None
+    if learner.algorithm.returns == "process":
+        # Whether an equation holds is mathematics: a control arm must not learn it, and has its outcome alone.
+        steps = step_rewards(groups, tokenizer.backend_tokenizer, outcome_only=bool(learner.cfg.control))
     batch = learner.credit(learner.annotate(collate(groups, steps).to(learner.policy.device)))
     tally = Tally(keeps_tokens=learner.cfg.run.token_figures)
-    return batch, tally, learner.update(batch, tally)
+    return batch, tally, learner.update(batch, tally, tokens_before=tokens_before)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from data import Problem
 from verifiers import Score
 
 Finish = Literal["stop", "length", "abort"]
+REWARD_TOLERANCE = 1e-5  # rewards closer together than this count as equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,6 @@ class Group:
 
     @property
     def is_flat(self) -> bool:
-        """All rewards equal: the group says nothing about which completion is better."""
+        """All rewards equal (zero variance): the group says nothing about which completion is better."""
         rewards = [score.reward for score in self.scores]
-        return max(rewards) == min(rewards)
+        return max(rewards) - min(rewards) < REWARD_TOLERANCE

@@ -5,11 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from reasoner.rollout import gathered, rollout
+from reasoner.rl.batch import collate
+from reasoner.rl.steps import step_rewards
+from reasoner.rollout import gathered, penalise_truncated, rollout
 from reasoner.seeds import sample_seed
 from reasoner.types import Completion, Group, Prompt, Sampling
 from tests.rl.toys import PROBLEM
 from tests.scripted import Scripted, answering, prompt
+from tests.tiny import tiny_tokenizer
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 
@@ -135,3 +138,19 @@ def test_refills_end_with_their_turns_and_all_flat_is_better_than_nothing():
     ]
     groups, flat = gathered(ask, [ask.prompts("ab"), ask.prompts("d")], refills=True)
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
+
+
+def test_the_penalty_on_truncation_belongs_to_the_reward_before_anything_looks_at_it():
+    group = made("a", (0.5, 0.5))
+    cut = replace(group.completions[0], finish="length")
+    group = replace(group, completions=(cut, group.completions[1]))
+    (penalised,) = penalise_truncated([group], 0.5)
+    assert [score.reward for score in penalised.scores] == [0.0, 0.5]
+    assert [score.parts for score in penalised.scores] == [{"missing_end": -1.0}, {"missing_end": 0.0}]
+    assert group.is_flat and not penalised.is_flat
+    assert collate([penalised]).rewards.tolist() == [0.0, 0.5]
+    assert step_rewards([penalised], tiny_tokenizer().backend_tokenizer) == [[(0, 0.0)], [(0, 0.5)]]
+    even = made("b", (1.0, 0.5))
+    even = replace(even, completions=(cut, even.completions[1]))
+    assert not even.is_flat and penalise_truncated([even], 0.5)[0].is_flat
+    assert penalise_truncated([group], 0.0) == [group]

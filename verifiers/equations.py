@@ -31,6 +31,9 @@ _AFTER = (
     r"(?![\w%^]|\.\d|[ ]?[+\-*/^][ ]?(?:[\d(]|[A-Za-z]\b)| \d{3}\b| and \d+/\d"
     r"|[ ]?(?:\\text\{[ ]?)?(?:with a )?(?:remainder|R )\b)"
 )
+_TOKEN = re.compile(r"\d+(?:\.\d+)?|[+\-*/()]")
+_ZERO, _ONE = r"0+(?:\.0+)?", r"0*1(?:\.0+)?"  # as whole operands
+_NEUTRAL = re.compile(rf"(?:[+\-*]\(*{_ZERO}|[*/]\(*{_ONE})(?![\d.])|(?<![\d.])(?:{_ZERO}\)*[+*/]|{_ONE}\)*\*)")
 _EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]?=[ ]?(-?{_NUMBER}){_AFTER}")
 
 
@@ -51,6 +54,16 @@ class Equation:
         has_no_end = unit != 1 and (self.exact / unit).denominator != 1
         return abs(self.exact - stated) < unit if has_no_end else self.exact == stated
 
+    @property
+    def is_trivial(self) -> bool:
+        """An operation in it changes nothing or leaves nothing: + 0, - 0, 0 +, * 1, 1 *, / 1, * 0, 0 *, 0 /."""
+        return bool(_NEUTRAL.search(self.expression))
+
+    @property
+    def statement(self) -> tuple[tuple[str, ...], Fraction, bool]:
+        """What it says, whatever the order of its numbers: 2+3=5 and 3+2=5 say the same."""
+        return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.written), self.is_right
+
 
 def equations(text: str) -> list[Equation]:
     """Every equation of a plain text, in order."""
@@ -66,7 +79,7 @@ def equations(text: str) -> list[Equation]:
 
 def evaluate(expression: str) -> Fraction | None:
     """The exact value of numbers joined by + - * / and parentheses; None for a division by zero or anything else."""
-    tokens = re.findall(r"\d+(?:\.\d+)?|[+\-*/()]", expression)
+    tokens = _TOKEN.findall(expression)
     if "".join(tokens) != expression.replace(" ", ""):
         return None
     try:

@@ -23,7 +23,7 @@ from reasoner.controls import Arm, controlled
 from reasoner.engines import Engine
 from reasoner.parity import probe
 from reasoner.rl.learner import Learner
-from reasoner.rollout import rollout
+from reasoner.rollout import penalise_truncated, rollout
 from reasoner.seeds import sample_seed
 from reasoner.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
 from reasoner.types import Group, Prompt, Sampling
@@ -84,6 +84,7 @@ class Bench:
         """Groups of `num`, with the rewards of the run's arm."""
         began, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num=num)
         drawn = rollout(self.engine, self.pool, prompts, sampling, self.cfg.reward, run_seed=seed, step=step)
+        drawn = penalise_truncated(drawn, self.cfg.algo.missing_end)
         groups = controlled(drawn, self.cfg.control, Arm(self.pool, self.exchanged, seed, step))
         return groups, Pace(len(prompts) * num, num_tokens(groups), time.monotonic() - began)
 

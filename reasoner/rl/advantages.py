@@ -14,8 +14,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from reasoner.types import REWARD_TOLERANCE
+
 EPS = 1e-6  # added to a deviation before it divides
-_FLAT = 1e-5  # rewards closer together than this count as equal
 
 # ------------------------------------------------------------------------------------------------ returns
 
@@ -100,14 +101,23 @@ def by_batch(advantages: Tensor, totals: Tensor, mask: Tensor, *, group: int) ->
 SCALES: dict[str, Callable[..., Tensor]] = {"none": unscaled, "group": by_group, "batch": by_batch}
 
 
-def whitened(values: Tensor, mask: Tensor, *, keeps_mean: bool = False) -> Tensor:
-    """[N, T] x 2 -> [N, T]: mean 0 and deviation 1 over the mask, 0 outside it; rewards keep their mean."""
+def whitened(values: Tensor, mask: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: mean 0 and deviation 1 over the mask, 0 outside it."""
     inside = values.double()[mask]
     if not len(inside):
         return torch.zeros_like(values)
     mean = inside.mean()
-    made = (values - mean) / ((inside - mean).square().mean().sqrt() + EPS)
-    return torch.where(mask, made + mean if keeps_mean else made, 0.0)
+    return torch.where(mask, (values - mean) / ((inside - mean).square().mean().sqrt() + EPS), 0.0)
+
+
+def in_deviations(values: Tensor, mask: Tensor) -> Tensor:
+    """[N, T] x 2 -> [N, T]: divided by the deviation over the mask, not shifted (a zero stays 0); 0 outside the mask.
+
+    Where all values are equal there is no deviation to divide by, and they stay as they are.
+    """
+    inside = values.double()[mask]
+    spread = float(inside.std(correction=0)) if len(inside) else 0.0
+    return torch.where(mask, values / spread if spread > EPS else values, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ together
@@ -135,23 +145,30 @@ def advantages(
     found = RETURNS[returns](rewards, mask)
     found = found - BASELINES[baseline](totals, group=group, moving=moving)[:, None]
     if baseline in GROUPED:
-        found = torch.where(is_flat(totals, group)[:, None], 0.0, found)
+        found = torch.where(has_zero_variance(totals, group)[:, None], 0.0, found)
     found = SCALES[scale](found, totals, mask, group=group)
     return torch.where(mask, found.expand(mask.shape), 0.0).float()
 
 
-def is_flat(totals: Tensor, group: int) -> Tensor:
-    """[N] -> [N] bool: all completions of the row's group earned the same."""
-    grouped = totals.view(-1, group)
-    return (grouped.amax(dim=1) - grouped.amin(dim=1) < _FLAT).repeat_interleave(group)
+def has_zero_variance(rewards: Tensor, group: int) -> Tensor:
+    """[N] rewards or total returns -> [N] bool: all completions of the row's group have the same."""
+    grouped = rewards.view(-1, group)
+    return (grouped.amax(dim=1) - grouped.amin(dim=1) < REWARD_TOLERANCE).repeat_interleave(group)
 
 
-def process_advantages(step_rewards: Tensor, step_ends: Tensor, mask: Tensor, *, group: int) -> Tensor:
+def process_advantages(
+    step_rewards: Tensor, step_ends: Tensor, mask: Tensor, *, group: int, step_credit: str = "sum"
+) -> Tensor:
     """[N, T] rewards where a step ends, [N, T] bool where one does, [N, T] mask -> [N, T] float32.
 
-    DeepSeekMath, section 4.1.3: the rewards of all steps of all completions of a group are normalised together, and a
-    token's advantage is the sum of the normalised rewards of the steps that end at or after it. A group whose step
-    rewards are all equal gives exact zeros.
+    The last token of a row ends its outcome, every other step one of its working. DeepSeekMath, section 4.1.3
+    (`step_credit` "sum"): the rewards of all steps of all completions of a group are normalised together, and a token's
+    advantage is the sum of the normalised rewards of the steps that end at or after it. A group whose step rewards are
+    all equal gives exact zeros.
+
+    That sum grows with the number of right steps, whatever they are about: twenty of them outweigh a wrong answer. With
+    "mean" each step of the working counts 1 / (their number in the row), so that all of them together weigh as much as
+    the outcome: a wrong answer cannot have more than a right one whose steps hold.
     """
     rewards, ends = step_rewards.double(), step_ends.view(-1, group * step_ends.shape[1])
     grouped = rewards.view(ends.shape)
@@ -159,20 +176,36 @@ def process_advantages(step_rewards: Tensor, step_ends: Tensor, mask: Tensor, *,
     mean = (grouped * ends).sum(dim=1, keepdim=True) / counts
     centred = (grouped - mean) * ends
     spread = (centred.square().sum(dim=1, keepdim=True) / counts).sqrt()
-    flat = torch.where(ends, grouped, -torch.inf).amax(1) - torch.where(ends, grouped, torch.inf).amin(1) < _FLAT
-    normal = torch.where(flat[:, None], 0.0, centred / (spread + EPS)).view(rewards.shape)
-    return torch.where(mask, reward_to_go(normal, mask), 0.0).float()
+    highest = torch.where(ends, grouped, -torch.inf).amax(1)
+    is_flat = highest - torch.where(ends, grouped, torch.inf).amin(1) < REWARD_TOLERANCE
+    normal = torch.where(is_flat[:, None], 0.0, centred / (spread + EPS)).view(rewards.shape)
+    return torch.where(mask, reward_to_go(normal * STEP_CREDIT[step_credit](step_ends, mask), mask), 0.0).float()
+
+
+def each_step(step_ends: Tensor, mask: Tensor) -> Tensor:
+    return torch.ones_like(step_ends, dtype=torch.float64)
+
+
+def mean_of_steps(step_ends: Tensor, mask: Tensor) -> Tensor:
+    is_outcome = torch.arange(mask.shape[1], device=mask.device) == mask.sum(dim=1, keepdim=True) - 1
+    number = (step_ends & ~is_outcome).sum(dim=1, keepdim=True).clamp_min(1)
+    return torch.where(is_outcome, 1.0, 1.0 / number.double())
+
+
+# [N, T] ends of steps, [N, T] mask -> [N, T] weight of the step that ends there
+STEP_CREDIT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": each_step, "mean": mean_of_steps}
 
 
 def gae(
-    rewards: Tensor, values: Tensor, mask: Tensor, truncated: Tensor, *, gamma: float, lam: float
+    rewards: Tensor, values: Tensor, mask: Tensor, *, gamma: float, lam: float, bootstrapped: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """[N, T] rewards, [N, T + 1] values, [N, T] mask, [N] bool -> [N, T] advantages and returns, 0 outside the mask.
+    """[N, T] rewards, [N, T + 1] values, [N, T] mask -> [N, T] advantages and returns, 0 outside the mask.
 
     Generalised advantage estimation (Schulman et al. 2016, eq. 16), by the reverse recursion
     A_t = delta_t + gamma lambda A_(t+1), delta_t = r_t + gamma V(s_(t+1)) - V(s_t). values[:, t] is V of the state
-    before token t. After the last token of a completion that ended V is 0; of one that was truncated it is the value
-    of the state after it, which is not the end of anything.
+    before token t. After the last token V is 0: the completion was graded as it stands, so nothing follows, whether it
+    ended or ran into the limit. In the rows of `bootstrapped` ([N] bool) it is the value of the state after the last
+    token instead; on truncated completions that pays for running into the limit whatever the critic expects there.
     """
     rewards, values = rewards.double(), values.double()
     lengths = mask.sum(dim=1)
@@ -180,7 +213,8 @@ def gae(
     following = torch.zeros_like(rewards[:, 0])
     for t in reversed(range(rewards.shape[1])):
         is_last = lengths == t + 1
-        after = torch.where(is_last & ~truncated, 0.0, values[:, t + 1])
+        is_terminal = is_last if bootstrapped is None else is_last & ~bootstrapped
+        after = torch.where(is_terminal, 0.0, values[:, t + 1])
         delta = rewards[:, t] + gamma * after - values[:, t]
         carried = torch.where(is_last, 0.0, following)
         following = torch.where(mask[:, t], delta + gamma * lam * carried, 0.0)

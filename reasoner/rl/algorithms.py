@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from typing import Any, get_args
 
 from reasoner.config import AlgoConfig
-from reasoner.rl.advantages import BASELINES, RETURNS, SCALES
+from reasoner.rl.advantages import BASELINES, GROUPED, RETURNS, SCALES, STEP_CREDIT
 from reasoner.rl.kl import KL
 from reasoner.rl.losses import RATIOS, SURROGATES, Weighting
 
@@ -31,6 +31,7 @@ class Algorithm:
     clip_high: float = 0.2
     dual_clip: float = 0.0  # 0 = off
     weights: Weighting = "sequence"
+    step_credit: str = "mean"  # STEP_CREDIT: how the steps of a thought add up, with returns "process"
     kl: str = "k3"  # KL
     kl_in: str = "loss"  # or "reward": a penalty on each token before returns are made
     drops_flat: bool = False  # groups whose rewards are all equal leave the batch, denominator included
@@ -64,7 +65,8 @@ ALGORITHMS: dict[str, Algorithm] = {
     "trpo": Algorithm(scale="group", surrogate="ratio", weights="token", trust="constrained"),
     # DeepSeekMath (Shao et al. 2024) and DeepSeek-R1: every completion weighs the same.
     "grpo": Algorithm(scale="group"),
-    # DeepSeekMath, section 4.1.3: every step of the thought has a reward of its own.
+    # DeepSeekMath, section 4.1.3: every step of the thought has a reward of its own. The paper adds them up
+    # (step_credit "sum"), which pays for many easy steps whatever the answer.
     "grpo_process": Algorithm("process", scale="group"),
     # Liu et al. 2025: neither the deviation nor the length of a completion in the denominator.
     "dr_grpo": Algorithm(weights="constant"),
@@ -83,6 +85,7 @@ _CHOICES: dict[str, Collection[str]] = {
     "ratio": RATIOS,
     "surrogate": SURROGATES,
     "weights": get_args(Weighting),
+    "step_credit": STEP_CREDIT,
     "kl": KL,
     "kl_in": ("loss", "reward"),
     "trunk": ("own", "shared"),
@@ -105,9 +108,34 @@ def resolve(cfg: AlgoConfig) -> Algorithm:
     for part, known in _CHOICES.items():
         if getattr(row, part) not in known:
             raise ValueError(f"algo.{part} is {getattr(row, part)!r}; known are {', '.join(known)}")
-    for fault in _nonsense(row):
+    for fault in [*_nonsense(row), *_without_effect(row, cfg)]:
         raise ValueError(f"{cfg.name}: {fault}")
     return row
+
+
+def _without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
+    """Settings that were changed and that this run would not look at."""
+    needed = {
+        "kl_target": (cfg.beta > 0, "adapts the KL term's coefficient: it needs algo.beta above 0"),
+        "refresh_reference": (cfg.beta > 0, "replaces the reference of the KL term: it needs algo.beta above 0"),
+        "penalty": (row.trust == "penalty", "is the coefficient of algo.trust penalty"),
+        "penalty_target": (row.trust == "penalty", "adapts the coefficient of algo.trust penalty"),
+        "delta": (row.trust == "constrained", "bounds the step of algo.trust constrained"),
+        "fisher_rows": (row.trust == "constrained", "belongs to algo.trust constrained"),
+        "damping": (row.trust == "constrained", "belongs to algo.trust constrained"),
+        "importance_cap": (cfg.importance != "none", "caps the weights of algo.importance token or sequence"),
+        "moving_decay": (row.baseline == "moving", "belongs to algo.baseline moving"),
+        "refills_most": (row.refills, "bounds the rounds of algo.refills"),
+    }
+    return [
+        f"algo.{name} {getattr(cfg, name):g} has no effect here: it {reason}"
+        for name, (has_effect, reason) in needed.items()
+        if not has_effect and getattr(cfg, name) != AlgoConfig.__dataclass_fields__[name].default
+    ] + (
+        ["algo.kl k1 in the loss has no gradient on average: use it in the reward (algo.kl_in reward), or k2 or k3"]
+        if cfg.beta > 0 and row.kl == "k1" and row.kl_in == "loss"
+        else []
+    )
 
 
 def _nonsense(row: Algorithm) -> list[str]:
@@ -120,6 +148,13 @@ def _nonsense(row: Algorithm) -> list[str]:
         ),
         "the deviation of a group is one of rewards: with algo.scale group KL stays in the loss (algo.kl_in loss)": (
             row.kl_in == "reward" and row.scale == "group"
+        ),
+        "algo.scale group divides by the deviation of the group's rewards, which is 0 where they are equal: it needs a "
+        "baseline that leaves such groups without advantage (algo.baseline group or leave_one_out)": (
+            row.scale == "group" and row.baseline not in GROUPED
+        ),
+        "algo.drops_flat looks at the rewards of whole completions: process returns may differ where those are equal": (
+            row.drops_flat and row.returns == "process"
         ),
         "gae makes advantages of rewards and values: it needs algo.baseline value": (
             row.returns == "gae" and row.baseline != "value"
@@ -143,9 +178,6 @@ def _nonsense(row: Algorithm) -> list[str]:
             row.surrogate == "ratio" and row.trust == "none" and row.updates > 1
         ),
         "a refill needs flat groups to be dropped (algo.drops_flat)": row.refills and not row.drops_flat,
-        "flat groups are a matter of rewards alone: with algo.kl_in reward nothing is flat": (
-            row.drops_flat and row.kl_in == "reward"
-        ),
         "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
         "algo.dual_clip bounds the clipped surrogate alone (algo.surrogate clip)": (
             row.dual_clip != 0 and row.surrogate != "clip"

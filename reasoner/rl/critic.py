@@ -9,6 +9,7 @@ Shapes: N rows, T completion positions, H width.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from copy import deepcopy
 
 import torch
@@ -19,7 +20,14 @@ from reasoner.config import Config
 from reasoner.models import ReadPrompts, completion_states, read_prompts
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
-from reasoner.rl.passes import add_gradient, averages, every_row, put_averages
+from reasoner.rl.passes import (
+    add_gradient,
+    averages,
+    compute_precision,
+    every_row,
+    forward_micro_batches,
+    put_averages,
+)
 
 
 class Critic:
@@ -40,11 +48,19 @@ class Critic:
         return every_row(batch, self._read, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1)
 
     def _read(self, block: Batch) -> ReadPrompts:
-        return read_prompts(self, block.prompt_ids, block.prompt_lengths)
+        with self._precision():
+            return read_prompts(self, block.prompt_ids, block.prompt_lengths)
+
+    def _states(self, prompts: ReadPrompts, rows: Batch, *, after_last: bool = False) -> Tensor:
+        """[N, T, H] before each token; [N, T + 1, H] `after_last`."""
+        with self._precision():
+            return completion_states(self, prompts, rows.prompt_of, rows.completion_ids, after_last=after_last)
+
+    def _precision(self) -> AbstractContextManager[object]:
+        return compute_precision(self.head.weight.device, self.cfg.optim.dtype)
 
     def _values(self, prompts: ReadPrompts, rows: Batch) -> Tensor:
-        states = completion_states(self, prompts, rows.prompt_of, rows.completion_ids, after_last=True)
-        return self._of(states)
+        return self._of(self._states(prompts, rows, after_last=True))
 
     def _of(self, states: Tensor) -> Tensor:
         return self.head(states.float())[..., 0]
@@ -56,26 +72,38 @@ class Critic:
         old, returns = rows.values[:, :width], rows.returns[:, :width]
         return (rows.weights * value_loss(self._of(states), old, returns, clip=self.cfg.critic.clip)).sum()
 
-    def update(self, batch: Batch) -> float:
-        """One optimiser step of a trunk of its own towards the batch's returns; the loss before it."""
-        total = 0.0
+    def update(self, batch: Batch, *, lr_factor: float) -> float:
+        """One optimiser step of the critic's own parameters towards the batch's returns; the loss before it.
 
-        def loss(prompts: ReadPrompts, rows: Batch) -> Tensor:
-            nonlocal total
-            found = self.loss(completion_states(self, prompts, rows.prompt_of, rows.completion_ids), rows)
-            total += float(found.detach())
-            return found
-
+        On a shared trunk that is the head alone: the trunk is the policy's and stays as it is.
+        """
+        total, tokens = 0.0, self.cfg.optim.micro_batch_tokens
         self.optimizer.zero_grad()
-        every = torch.arange(len(batch), device=batch.lengths.device)
-        add_gradient(batch, every, self._read, loss, tokens=self.cfg.optim.micro_batch_tokens)
-        self.step()
+        if self.shared:
+            frozen_read, frozen_states = torch.no_grad()(self._read), torch.no_grad()(self._states)
+            for _, prompts, rows in forward_micro_batches(batch, frozen_read, tokens=tokens):
+                loss = self.loss(frozen_states(prompts, rows), rows)
+                loss.backward()
+                total += float(loss.detach())
+        else:
+
+            def counted_loss(prompts: ReadPrompts, rows: Batch) -> Tensor:
+                nonlocal total
+                loss = self.loss(self._states(prompts, rows), rows)
+                total += float(loss.detach())
+                return loss
+
+            every = torch.arange(len(batch), device=batch.lengths.device)
+            add_gradient(batch, every, self._read, counted_loss, tokens=tokens)
+        self.step(lr_factor=lr_factor)
         return total
 
-    def step(self) -> None:
-        """Follow the gradient that the critic's own parameters hold, where it is finite."""
+    def step(self, *, lr_factor: float) -> None:
+        """Follow the gradient that the critic's own parameters hold, where it is finite, at critic.lr * lr_factor."""
         norm = nn.utils.clip_grad_norm_(self.own.parameters(), self.cfg.optim.max_grad_norm)
         if torch.isfinite(norm):
+            for param_group in self.optimizer.param_groups:
+                param_group["lr"] = self.cfg.critic.lr * lr_factor
             self.optimizer.step()
         self.optimizer.zero_grad()
 

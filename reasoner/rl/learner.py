@@ -12,20 +12,21 @@ from functools import partial
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
 from reasoner.config import Config
-from reasoner.models import ReadPrompts, completion_logprobs, completion_states, log_softmax, read_prompts
-from reasoner.rl.advantages import SCALES, advantages, gae, process_advantages, reward_to_go, total_return, whitened
+from reasoner.models import ReadPrompts, completion_logprobs, completion_states, read_prompts
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
+from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained
-from reasoner.rl.kl import KL, kl_k3
-from reasoner.rl.losses import RATIOS, SURROGATES, is_clipped, sampler_weights, token_weights
-from reasoner.rl.passes import add_gradient, every_row
+from reasoner.rl.fisher import FisherProduct
+from reasoner.rl.kl import kl_k3
+from reasoner.rl.losses import is_clipped, token_weights
+from reasoner.rl.objective import TokenTerms, token_terms
+from reasoner.rl.passes import add_gradient, compute_precision, every_row, forward_micro_batches
 from reasoner.rl.tally import Tally
-from reasoner.rl.trust import adapted, constrained_step, fisher_product
+from reasoner.rl.trust import adapted, constrained_step
 
 # Averages over tokens, by the name of their metric.
 _FIGURES = {
@@ -74,60 +75,11 @@ class Learner:
 
     def credit(self, batch: Batch) -> Batch:
         """The annotated batch with advantages."""
-        row, algo = self.algorithm, self.cfg.algo
-        if row.returns == "process":
-            assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
-            found = process_advantages(batch.step_rewards, batch.step_ends, batch.mask, group=algo.group)
-            return replace(batch, advantages=found)
-        rewards = self._token_rewards(batch)
-        if row.critic:
-            return self._by_critic(batch, rewards)
-        found = advantages(
-            rewards,
-            batch.mask,
-            group=algo.group,
-            returns=row.returns,
-            baseline=row.baseline,
-            scale=row.scale,
-            moving=self.moving_reward,
-        )
+        algo = self.cfg.algo
+        batch = with_advantages(batch, self.algorithm, self.cfg, beta=self.beta, moving_reward=self.moving_reward)
         mean, decay = float(batch.rewards.mean()), algo.moving_decay if self.steps_done else 0.0
         self.moving_reward = decay * self.moving_reward + (1 - decay) * mean
-        return replace(batch, advantages=found)
-
-    def _by_critic(self, batch: Batch, rewards: Tensor) -> Batch:
-        """Advantages over the critic's values, scaled, and the returns that it learns from."""
-        assert batch.values is not None, "a critic without values"
-        row, critic = self.algorithm, self.cfg.critic
-        if row.returns == "gae":
-            rule = {"gamma": critic.gamma, "lam": critic.lam}
-            found, returns = gae(rewards, batch.values, batch.mask, batch.truncated, **rule)
-        else:
-            returns = reward_to_go(rewards, batch.mask, gamma=critic.gamma).float() * batch.mask
-            found = (returns - batch.values[:, :-1]) * batch.mask
-        totals = total_return(rewards, batch.mask)[:, 0]
-        found = SCALES[row.scale](found.double(), totals, batch.mask, group=self.cfg.algo.group)
-        return replace(batch, advantages=torch.where(batch.mask, found, 0.0).float(), returns=returns)
-
-    def _token_rewards(self, batch: Batch) -> Tensor:
-        """[N, T]: the reward at the last token, and where the row says so the KL penalty at every one."""
-        rewards = torch.zeros_like(batch.sampler_logprobs)
-        earned = batch.rewards - self.cfg.algo.missing_end * batch.truncated
-        rewards.scatter_(1, (batch.lengths - 1).clamp_min(0)[:, None], earned[:, None])
-        if self.algorithm.kl_in == "reward" and batch.ref_logprobs is not None:
-            drawn = batch.sampler_logprobs if batch.old_logprobs is None else batch.old_logprobs
-            rewards = rewards - self.beta * KL[self.algorithm.kl](drawn, batch.ref_logprobs) * batch.mask
-        if self.critic is not None and self.cfg.critic.whiten_rewards:
-            rewards = whitened(rewards, batch.mask, keeps_mean=True).float()
-        return rewards
-
-    def _kept(self, batch: Batch) -> Batch:
-        """Without the groups that the algorithm drops; all of them where there is nothing else."""
-        if not self.algorithm.drops_flat:
-            return batch
-        group = self.cfg.algo.group
-        kept = (batch.advantages != 0).any(dim=1).view(-1, group).any(dim=1).repeat_interleave(group)
-        return batch.rows(kept.nonzero()[:, 0]) if kept.any() else batch
+        return batch
 
     @torch.no_grad()
     def annotate(self, batch: Batch) -> Batch:
@@ -164,71 +116,81 @@ class Learner:
             return completion_logprobs(model, states, rows.completion_ids, rows.lengths, **how)
 
     def _precision(self) -> AbstractContextManager[object]:
-        enabled = self.cfg.optim.dtype == "bfloat16"
-        return torch.autocast(self.policy.device.type, dtype=torch.bfloat16, enabled=enabled)
+        return compute_precision(self.policy.device, self.cfg.optim.dtype)
 
     # ------------------------------------------------------------------------------------------------ update
 
-    def update(self, batch: Batch, tally: Tally | None = None) -> dict[str, float]:
+    def update(self, batch: Batch, tally: Tally | None = None, *, tokens_before: float = 0) -> dict[str, float]:
         """All optimiser steps on the batch; what happened, averaged over the tokens that were computed. Where none was,
         for want of anything that moves, there is no entropy, KL or gap to tell.
 
         The names are explained in reasoner.journal.METRICS. A `tally` can keep the figures of every token.
+        `tokens_before` is the number of tokens that the run sampled before this batch: with a budget of tokens the
+        learning rate follows it.
         """
         tally = tally or Tally()
-        batch = self._kept(batch)
+        if self.algorithm.drops_flat:
+            batch = without_zero_variance(batch, self.cfg.algo.group)
+        lr_factor = self._lr_factor(tokens_before)
+        is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
+        told = self._teach_critic(batch, lr_factor=lr_factor, alone=is_warming)
         norms: list[float] = []
         skipped = 0
-        told = self._teach_critic(batch)
-        if self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps:
-            batch = replace(batch, advantages=torch.zeros_like(batch.advantages))
-        for epoch in range(self.algorithm.epochs):
+        for epoch in range(0 if is_warming else self.algorithm.epochs):
             for index in self._minibatches(len(batch), epoch):
                 if self._is_far(batch, after=len(norms)):
                     break
-                norm = self._step(batch.rows(index), tally)
+                norm = self._step(batch.rows(index), tally, lr_factor=lr_factor)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
-        lr = self._lr()
         self.steps_done += 1
         averages = tally.averages()
         computed = {name: averages[short] for short, name in _FIGURES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
-            told["policy_kl"] = self._moved(batch)[1]
-            self.penalty = adapted(self.penalty, told["policy_kl"], self.cfg.algo.penalty_target)
-            told["penalty"] = self.penalty
-        told |= self._follow_reference(averages.get("kl", 0.0))
+            told |= self._adapt_penalty(batch, has_moved=bool(norms))
+        told |= self._follow_reference(averages.get("kl"))
         return {
             "loss": 0.0,
             **computed,
             **({"sampler/logprob_gap_max": tally.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
-            "lr": lr,
+            "lr": self.cfg.optim.lr * lr_factor,
             "skipped_updates": float(skipped),
             **told,
             **tally.losses(len(norms) + skipped),
             **tally.told,
         }
 
-    def _follow_reference(self, kl: float) -> dict[str, float]:
-        """After a step: the coefficient moves towards its target, and the reference may become the policy."""
+    def _adapt_penalty(self, batch: Batch, *, has_moved: bool) -> dict[str, float]:
+        """After a step with an update: the coefficient of KL(old || new) moves towards its target."""
+        if not has_moved:
+            return {"penalty": self.penalty}
+        moved = self._measure(batch)[1]
+        self.penalty = adapted(self.penalty, moved, self.cfg.algo.penalty_target)
+        return {"policy_kl": moved, "penalty": self.penalty}
+
+    def _follow_reference(self, kl: float | None) -> dict[str, float]:
+        """After a step: beta moves towards its target where a KL was measured; the reference may become the policy."""
         algo = self.cfg.algo
         if self.reference is not None and algo.refresh_reference and self.steps_done % algo.refresh_reference == 0:
             self.reference.load_state_dict(self.policy.state_dict())
         if not algo.kl_target:
             return {}
-        self.beta = adapted(self.beta, kl, algo.kl_target)
+        if kl is not None:
+            self.beta = adapted(self.beta, kl, algo.kl_target)
         return {"beta": self.beta}
 
-    def _teach_critic(self, batch: Batch) -> dict[str, float]:
-        """The passes over the batch of a critic with a trunk of its own; the loss before the last one."""
+    def _teach_critic(self, batch: Batch, *, lr_factor: float, alone: bool) -> dict[str, float]:
+        """The critic's own passes over the batch; the loss before the last one. With a head on the policy's trunk it
+        has some only while it learns alone: otherwise its loss is part of the policy's.
+        """
         if self.critic is None:
             return {}
         told = {"critic/explained": explained(batch)}
-        if not self.critic.shared:
+        if alone or not self.critic.shared:
             batch = replace(batch, weights=self._weights(batch))
             for _ in range(self.cfg.critic.epochs):
-                told["critic/loss"] = self.critic.update(batch)
+                told["critic/loss"] = self.critic.update(batch, lr_factor=lr_factor)
         return told
 
     def _weights(self, batch: Batch) -> Tensor:
@@ -247,7 +209,7 @@ class Learner:
         for part in groups.tensor_split(min(parts, len(groups))):
             yield part.flatten()
 
-    def _step(self, batch: Batch, tally: Tally) -> float | None:
+    def _step(self, batch: Batch, tally: Tally, *, lr_factor: float) -> float | None:
         """One optimiser step; the norm of its gradient, or None when that is not finite and nothing was changed."""
         batch = replace(batch, weights=self._weights(batch))
         # A row without advantage moves nothing unless the reference pulls at it. It stays in the denominators above.
@@ -262,39 +224,37 @@ class Learner:
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
+            if self.critic is not None:
+                self.critic.optimizer.zero_grad()
             return None
         for param_group in self.optimizer.param_groups:
-            param_group["lr"] = self._lr()
+            param_group["lr"] = self.cfg.optim.lr * lr_factor
         self.optimizer.step()
         if self.critic is not None and self.critic.shared:
-            self.critic.step()
+            self.critic.step(lr_factor=lr_factor)
         return float(norm)
 
     def _loss(self, tally: Tally, prompts: ReadPrompts, rows: Batch) -> Tensor:
         """The rows' share of the step's loss; adds their figures to the tally."""
-        mask = rows.mask
+        mask, row = rows.mask, self.algorithm
         states = self._states(self.policy, prompts, rows)
         logp, entropy = self._logprobs(self.policy, states, rows)
-        old = logp.detach() if rows.old_logprobs is None else rows.old_logprobs
-        row, algo = self.algorithm, self.cfg.algo
-        ratio = RATIOS[row.ratio](logp, old, mask)
-        trusted = sampler_weights(old, rows.sampler_logprobs, mask, how=algo.importance, cap=algo.importance_cap)
-        kl = None if rows.ref_logprobs is None else KL[row.kl](logp, rows.ref_logprobs)
-        per_token = self._pulled(trusted * self._surrogate(ratio, logp, old, rows), kl) - algo.entropy * entropy
-        gap = ((old - rows.sampler_logprobs).abs() * mask).detach()
+        terms = self._terms(logp, entropy, rows)
+        gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
+        is_at_clip = is_clipped(terms.ratio.detach(), rows.advantages, low=row.clip_low, high=row.clip_high)
         figures = {
             "tokens": mask.sum(),
             "entropy": entropy.detach().sum(),
-            "clipped": (is_clipped(ratio.detach(), rows.advantages, low=row.clip_low, high=row.clip_high) & mask).sum(),
+            "clipped": (is_at_clip & mask).sum(),
             "gap": gap.sum(),
-            "trust": (trusted * mask).sum(),
-            "capped": ((trusted >= algo.importance_cap) & mask).sum(),
+            "trust": (terms.importance * mask).sum(),
+            "capped": ((terms.importance >= self.cfg.algo.importance_cap) & mask).sum(),
         }
         tokens = {"entropy": entropy} | ({"advantages": rows.advantages} if row.returns != "total" else {})
-        if kl is not None:
-            figures["kl"] = (kl.detach() * mask).sum()
-            tokens["kl"] = kl
-        weighed = rows.weights * per_token
+        if terms.kl is not None:
+            figures["kl"] = (terms.kl.detach() * mask).sum()
+            tokens["kl"] = terms.kl
+        weighed = rows.weights * terms.loss
         loss = weighed.sum()
         if self.critic is not None and self.critic.shared:
             valued = self.critic.loss(states, rows)
@@ -304,70 +264,75 @@ class Learner:
         tally.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
         return loss
 
-    def _surrogate(self, ratio: Tensor, logp: Tensor, old: Tensor, rows: Batch) -> Tensor:
-        """[N, T]: the surrogate's loss of each token, the penalty for moving away from the old policy included."""
-        row = self.algorithm
-        clip = {"low": row.clip_low, "high": row.clip_high, "dual": row.dual_clip}
-        found = SURROGATES[row.surrogate](ratio, logp, rows.advantages, **clip)
-        return found + self.penalty * kl_k3(old, logp) if row.trust == "penalty" else found
-
-    def _pulled(self, per_token: Tensor, kl: Tensor | None) -> Tensor:
-        """[N, T] x 2: with the pull of the reference, where it is in the loss."""
-        return per_token if kl is None or self.algorithm.kl_in != "loss" else per_token + self.beta * kl
+    def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
+        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, beta=self.beta, penalty=self.penalty)
 
     # ------------------------------------------------------------------------------------------- trust region
 
-    def _constrained(self, batch: Batch, tally: Tally) -> float:
-        """TRPO's step from the gradient that the parameters hold; its norm."""
+    def _constrained(self, batch: Batch, tally: Tally) -> float | None:
+        """TRPO's step from the gradient that the parameters hold; its norm, or None when that is not finite."""
         parameters = [p for p in self.policy.parameters() if p.requires_grad]
         gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
         self.optimizer.zero_grad()
-        if gradient.abs().max() == 0:
+        norm = gradient.norm()
+        if not torch.isfinite(norm):
+            return None
+        if norm == 0:
             return 0.0
-        product = fisher_product(partial(self._fisher_divergence, batch), parameters, damping=self.cfg.algo.damping)
-        delta = self.cfg.algo.delta * self.lr_scale
-        done = constrained_step(parameters, gradient, product, partial(self._moved, batch), delta=delta)
+        algo = self.cfg.algo
+        product = FisherProduct(
+            [partial(self._fisher_states, rows) for rows in self._fisher_blocks(batch)],
+            self.policy.get_output_embeddings(),
+            parameters,
+            temperature=self.cfg.sampling.temperature or 1.0,
+            damping=algo.damping,
+        )
+        delta = algo.delta * self.lr_scale
+        done = constrained_step(parameters, gradient, product, partial(self._measure, batch), delta=delta)
         tally.told |= {"policy_kl": done.kl, "trust/share": done.share}
-        return float(gradient.norm())
+        return float(norm)
 
-    def _fisher_divergence(self, batch: Batch) -> Tensor:
-        """Mean KL(policy as it is || policy) over tokens of rows from all over the batch, whole distributions: 0, and
-        curved.
-        """
+    def _fisher_blocks(self, batch: Batch) -> Iterator[Batch]:
+        """Rows from all over the batch, at most algo.fisher_rows of them, in micro-batches with their prompts."""
         number = min(len(batch), self.cfg.algo.fisher_rows)
-        chosen = torch.arange(number, device=batch.lengths.device) * len(batch) // number
-        ((_, rows),) = batch.prompt_blocks(batch.prompt_ids.numel() + 1, chosen)
-        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
-            prompts = self._read(self.policy, rows)
-            states = self._states(self.policy, prompts, rows)[rows.mask]
-            found = log_softmax(self.policy, states, temperature=self.cfg.sampling.temperature)
-        old = found.detach()
-        return (old.exp() * (old - found)).sum(dim=-1).mean()
+        index = torch.arange(number, device=batch.lengths.device) * len(batch) // number
+        tokens = self.cfg.optim.micro_batch_tokens
+        for _, block in batch.prompt_blocks(tokens, index):
+            for _, rows in block.micro_batches(tokens):
+                yield rows
+
+    def _fisher_states(self, rows: Batch) -> Tensor:
+        """[K, H]: the last states before each of the rows' tokens."""
+        return self._states(self.policy, self._read(self.policy, rows), rows)[rows.mask].float()
 
     @torch.no_grad()
-    def _moved(self, batch: Batch) -> tuple[float, float]:
-        """(the step's loss, the pull of the reference included; mean k3 estimate of KL(old || new)) at the policy as it
-        stands.
-        """
+    def _measure(self, batch: Batch) -> tuple[float, float]:
+        """(the step's loss, mean k3 estimate of KL(old || new) per token) at the policy as it stands."""
         assert batch.old_logprobs is not None
-        logp, tokens = self._all_logprobs(self.policy, batch), batch.mask.sum().clamp_min(1)
-        ratio = RATIOS[self.algorithm.ratio](logp, batch.old_logprobs, batch.mask)
-        kl = None if batch.ref_logprobs is None else KL[self.algorithm.kl](logp, batch.ref_logprobs)
-        per_token = self._pulled(self._surrogate(ratio, logp, batch.old_logprobs, batch), kl)
-        moved = (kl_k3(batch.old_logprobs, logp) * batch.mask).sum() / tokens
-        return float((batch.weights * per_token).sum()), float(moved)
+        loss, moved = 0.0, 0.0
+        read, tokens = partial(self._read, self.policy), self.cfg.optim.micro_batch_tokens
+        for _, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
+            assert rows.old_logprobs is not None
+            logp, entropy = self._logprobs(self.policy, self._states(self.policy, prompts, rows), rows)
+            loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
+            moved += float((kl_k3(rows.old_logprobs, logp) * rows.mask).sum())
+        return loss, moved / max(1, int(batch.mask.sum()))
 
     def _is_far(self, batch: Batch, *, after: int) -> bool:
         """After some updates, and where it is asked for, the policy has moved further than it may."""
         limit = self.cfg.algo.stop_kl
-        return bool(limit) and after > 0 and batch.old_logprobs is not None and self._moved(batch)[1] > limit
+        return bool(limit) and after > 0 and batch.old_logprobs is not None and self._measure(batch)[1] > limit
 
-    def _lr(self) -> float:
-        """Linear warm-up, then constant, then linear towards 0 over the last `decay_share` of the run."""
-        optim, steps = self.cfg.optim, self.cfg.steps
+    def _lr_factor(self, tokens_before: float) -> float:
+        """Of the learning rate: linear warm-up, then 1, then linear towards 0 over the last `decay_share` of the run,
+        which ends after its steps or its tokens, whichever is sooner; halved by each rollback.
+        """
+        optim, cfg = self.cfg.optim, self.cfg
         warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
-        left = (steps - self.steps_done) / max(1.0, optim.decay_share * steps) if optim.decay_share else 1.0
-        return optim.lr * self.lr_scale * min(1.0, warm, left)
+        left = (cfg.steps - self.steps_done) / max(1.0, optim.decay_share * cfg.steps) if optim.decay_share else 1.0
+        if optim.decay_share and cfg.tokens:
+            left = min(left, max(0, cfg.tokens - tokens_before) / (optim.decay_share * cfg.tokens))
+        return self.lr_scale * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
 

@@ -5,7 +5,8 @@ Shapes: N rows, T completion positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +18,28 @@ from reasoner.rl.batch import Batch
 Read = Callable[[Batch], ReadPrompts]
 
 
+def compute_precision(device: torch.device, dtype: str) -> AbstractContextManager[object]:
+    """The block in which a model computes in `optim.dtype`; its weights stay float32."""
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == "bfloat16")
+
+
+def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[tuple[Tensor, ReadPrompts, Batch]]:
+    """(index, prompts, rows): micro-batches that hold every row once, with their prompts as the model has read them."""
+    for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
+        prompts = read(block)
+        for inner, rows in block.micro_batches(tokens):
+            yield outer[inner], prompts, rows
+
+
 @torch.no_grad()
 def every_row(
     batch: Batch, read: Read, figure: Callable[[ReadPrompts, Batch], Tensor], *, tokens: int, extra: int = 0
 ) -> Tensor:
     """[N, T + extra]: a figure of each position, 0 beyond a micro-batch's longest row."""
-    found = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
-    for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
-        prompts = read(block)
-        for inner, rows in block.micro_batches(tokens):
-            found[outer[inner], : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
-    return found
+    values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
+    for index, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
+        values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
+    return values
 
 
 def add_gradient(

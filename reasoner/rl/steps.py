@@ -1,7 +1,8 @@
 """The steps of a thought and their rewards, for process supervision (DeepSeekMath, section 4.1.3).
 
 A step is an equation of the think block: 1 where it holds, 0 where it does not, by exact arithmetic and not by a reward
-model. The last step is the answer, with the completion's own reward.
+model. Only what moves the calculation on is a step: the first statement of an equation, not its repetitions, and none
+that changes nothing (+ 0, * 1, / 1). The last step is the answer, with the completion's own reward.
 """
 
 from __future__ import annotations
@@ -18,17 +19,22 @@ from reasoner.types import Group
 from verifiers.equations import equations, plain_with_places, think
 
 
-def step_rewards(groups: Sequence[Group], tokenizer: Tokenizer) -> list[list[Step]]:
-    """The rewarded steps of every completion, in order: (the token at which the step ends, its reward)."""
-    found = []
+def step_rewards(groups: Sequence[Group], tokenizer: Tokenizer, *, outcome_only: bool = False) -> list[list[Step]]:
+    """The rewarded steps of every completion, in order: (the token at which the step ends, its reward).
+
+    `outcome_only` leaves the equations out: the answer is the only step.
+    """
+    rows = []
     for group in groups:
         for completion, score in zip(group.completions, group.scores, strict=True):
             ids = completion.token_ids
-            ends = token_ends(ids, tokenizer)
-            steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in _stated(completion.text)]
-            inside = [(token, reward) for token, reward in steps if token < len(ids)]
-            found.append([*inside, (len(ids) - 1, score.reward)] if ids else [])
-    return found
+            inside: list[Step] = []
+            if not outcome_only:
+                ends = token_ends(ids, tokenizer)
+                steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in _stated(completion.text)]
+                inside = [(token, reward) for token, reward in steps if token < len(ids)]
+            rows.append([*inside, (len(ids) - 1, score.reward)] if ids else [])
+    return rows
 
 
 def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
@@ -38,6 +44,10 @@ def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 
 def _stated(text: str) -> list[tuple[int, bool]]:
-    """(end, is it right) of the equations of the think block, in characters of the text."""
+    """(end in characters, is it right) of the distinct equations of the think block that change something."""
     plain, places = plain_with_places(think(text))
-    return [(places[equation.end - 1] + 1, equation.is_right) for equation in equations(plain)]
+    steps: dict[object, tuple[int, bool]] = {}
+    for equation in equations(plain):
+        if not equation.is_trivial:
+            steps.setdefault(equation.statement, (places[equation.end - 1] + 1, equation.is_right))
+    return list(steps.values())

@@ -26,13 +26,17 @@ class Stepped:
     gain: float  # how much the surrogate loss fell
 
 
-def conjugate_gradient(product: Product, target: Tensor, *, iterations: int, tolerance: float = 1e-10) -> Tensor:
-    """x with F x = target, nearly: F positive definite and known by its products alone (Hestenes and Stiefel 1952)."""
+def conjugate_gradient(product: Product, target: Tensor, *, iterations: int, tolerance: float = 1e-5) -> Tensor:
+    """x with F x = target, nearly: F positive definite and known by its products alone (Hestenes and Stiefel 1952).
+
+    Ends after `iterations`, or once |F x - target| <= tolerance * |target|.
+    """
     x = torch.zeros_like(target)
     residual, direction = target.clone(), target.clone()
     size = residual @ residual
+    smallest = tolerance**2 * size
     for _ in range(iterations):
-        if size < tolerance:
+        if size <= smallest:
             break
         along = product(direction)
         step = size / (direction @ along)
@@ -42,18 +46,6 @@ def conjugate_gradient(product: Product, target: Tensor, *, iterations: int, tol
         direction = residual + (fresh / size) * direction
         size = fresh
     return x
-
-
-def fisher_product(divergence: Callable[[], Tensor], parameters: Sequence[nn.Parameter], *, damping: float) -> Product:
-    """v -> (F + damping) v, F being the second derivative of the divergence from the policy as it is now to itself."""
-    first = torch.autograd.grad(divergence(), parameters, create_graph=True)
-    flat = torch.cat([part.flatten() for part in first])
-
-    def product(v: Tensor) -> Tensor:
-        parts = torch.autograd.grad(flat @ v, parameters, retain_graph=True)
-        return torch.cat([part.flatten() for part in parts]).detach() + damping * v
-
-    return product
 
 
 def constrained_step(

@@ -10,6 +10,7 @@ from reasoner.rl import algorithms
 from reasoner.rl.algorithms import ALGORITHMS, Algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
+from reasoner.rl.tally import Tally
 from tests.rl.toys import config, group, learner, random_groups
 from tests.tiny import tiny_model, tiny_tokenizer
 
@@ -112,9 +113,9 @@ def stepped(cfg, groups):
     batch = made.credit(made.annotate(collate(groups)))
     weights = token_weights(batch.mask, made.algorithm.weights, max_tokens=16)
     batch = replace(batch, weights=weights)
-    before, _ = made._moved(batch)
+    before, _ = made._measure(batch)
     figures = made.update(batch)
-    after, moved = made._moved(batch)
+    after, moved = made._measure(batch)
     return made, figures, before - after, moved
 
 
@@ -133,6 +134,40 @@ def test_trpo_takes_the_same_step_whatever_the_micro_batches():
         assert torch.allclose(a, b, atol=1e-4)
 
 
+@pytest.mark.parametrize("algo", [{"entropy": 0.05}, {"importance": "token"}, {"mask_truncated": True}, {"beta": 0.1}])
+def test_the_line_search_measures_the_objective_that_the_gradient_is_of(algo):
+    """The difference quotient of what is measured, along the gradient, is the gradient's own square."""
+    cfg = config(name="trpo", micro=20, **algo)
+    made = learner(cfg, reference=reference() if "beta" in algo else None)
+    ready = made.credit(made.annotate(collate([four(), *random_groups(2)])))
+    ready = replace(ready, truncated=torch.arange(len(ready)) % 3 == 0)
+    found = []
+    made._constrained = lambda batch, tally: found.append(batch)  # the gradient stays in the parameters
+    made.update(ready)
+    (weighed,) = found
+    parameters = [p for p in made.policy.parameters() if p.grad is not None]
+    gradient = torch.cat([p.grad.flatten() for p in parameters])
+    values = []
+    for sign in (1, -1):
+        with torch.no_grad():
+            for p in parameters:
+                p.add_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
+        values.append(made._measure(weighed)[0])
+        with torch.no_grad():
+            for p in parameters:
+                p.sub_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
+    assert (values[0] - values[1]) / 2e-3 == pytest.approx(float(gradient.norm()), rel=0.02)
+
+
+def test_trpo_counts_a_gradient_that_is_not_finite_and_moves_nothing():
+    made = learner(config(name="trpo"))
+    ready = made.credit(made.annotate(collate([four()])))
+    before = [p.clone() for p in made.policy.parameters()]
+    figures = made.update(replace(ready, advantages=ready.advantages * float("inf")))
+    assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust/share" not in figures
+    assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
+
+
 def test_trpo_leaves_the_policy_alone_where_there_is_nothing_to_learn():
     made = learner(config(name="trpo"))
     assert "trust/share" in made.update(made.credit(made.annotate(collate([four()]))))
@@ -149,7 +184,7 @@ def test_a_penalty_keeps_the_policy_nearer_and_adapts_to_its_target():
         made = learner(cfg)
         batch = made.credit(made.annotate(collate([four()])))
         made.update(batch)
-        moved[penalty] = made._moved(batch)[1]
+        moved[penalty] = made._measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     made = learner(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
     assert [made.update(made.credit(made.annotate(collate([four()]))))["penalty"] for _ in range(3)] == [2.0, 4.0, 8.0]
@@ -173,9 +208,31 @@ def test_updates_stop_once_the_policy_is_far_enough():
         made = learner(config(epochs=6, lr=3e-3, stop_kl=stop))
         batch = made.credit(made.annotate(collate([four()])))
         made.update(batch)
-        return made._moved(batch)[1]
+        return made._measure(batch)[1]
 
     assert 0 < norms(1e-4) < norms(0.0)
+
+
+def test_zero_variance_groups_are_dropped_whatever_their_advantages():
+    """Whitening over the batch gives them advantages; their rewards are equal all the same."""
+    flat, other = four((1.0, 1.0, 1.0, 1.0)), random_groups(2)
+    cfg = config(name="dapo", scale="batch")
+    made = learner(cfg)
+    ready = made.credit(made.annotate(collate([*other, flat])))
+    assert (ready.advantages[-4:] != 0).any()
+    tally = Tally(keeps_tokens=True)
+    made.update(ready, tally)
+    assert sorted(tally.tokens) == list(range(8))
+
+
+def test_the_learning_rate_falls_with_the_budget_of_tokens():
+    cfg = config(lr=1e-3)
+    cfg = replace(cfg, steps=100, tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
+    made, batch = learner(cfg), collate([four()])
+    rates = [made.update(made.credit(batch), tokens_before=spent)["lr"] for spent in (0, 500, 750, 950, 1000)]
+    assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 1e-4, 0.0])
+    by_steps = learner(replace(cfg, tokens=0, steps=4))
+    assert [by_steps.update(by_steps.credit(batch))["lr"] for _ in range(4)] == pytest.approx([1e-3] * 3 + [5e-4])
 
 
 def test_a_new_algorithm_is_one_row(monkeypatch):

@@ -9,9 +9,12 @@ from reasoner.checkpoint import load, save
 from reasoner.config import CriticConfig
 from reasoner.models import completion_states, read_prompts
 from reasoner.rl.advantages import gae
+from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
+from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
-from tests.rl.toys import config, group, learner, random_groups
+from reasoner.types import Completion, Group, Prompt
+from tests.rl.toys import PROBLEM, config, group, learner, random_groups, score
 from tests.tiny import tiny_model, tiny_tokenizer
 
 
@@ -31,7 +34,7 @@ def test_gae_is_its_definition_on_rows_of_any_length(gamma, lam):  # trap 41
     rewards = torch.randn(4, 6, generator=generator) * mask
     values = torch.randn(4, 7, generator=generator)
     truncated = torch.tensor([False, True, True, False])
-    found, returns = gae(rewards, values, mask, truncated, gamma=gamma, lam=lam)
+    found, returns = gae(rewards, values, mask, gamma=gamma, lam=lam, bootstrapped=truncated)
     for row, length in enumerate(lengths.tolist()):
         wanted = brute_force(rewards[row].tolist(), values[row].tolist(), length, bool(truncated[row]), gamma, lam)
         assert found[row, :length].tolist() == pytest.approx(wanted, abs=1e-5)
@@ -41,10 +44,59 @@ def test_gae_is_its_definition_on_rows_of_any_length(gamma, lam):  # trap 41
     assert (found[~mask] == 0).all() and (returns[~mask] == 0).all()
 
 
-def test_what_was_cut_off_is_worth_what_follows_and_what_ended_is_not():
+def test_gae_bootstraps_after_a_graded_end_only_where_it_is_told_to():
     rewards, values, mask = torch.zeros(2, 2), torch.full((2, 3), 0.5), torch.ones(2, 2).bool()
-    found, _ = gae(rewards, values, mask, torch.tensor([True, False]), gamma=1.0, lam=1.0)
-    assert found.tolist() == [[0.0, 0.0], [-0.5, -0.5]]
+    credit, returns = gae(rewards, values, mask, gamma=1.0, lam=1.0)
+    assert credit.tolist() == [[-0.5, -0.5], [-0.5, -0.5]] and (returns == 0).all()
+    credit, returns = gae(rewards, values, mask, gamma=1.0, lam=1.0, bootstrapped=torch.tensor([True, False]))
+    assert credit.tolist() == [[0.0, 0.0], [-0.5, -0.5]] and returns[0].tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(("bootstrap", "advantage", "target"), [(False, -0.5, 0.0), (True, 0.0, 0.5)])
+def test_ppo_credits_a_truncated_completion_as_graded_unless_bootstrap_truncated(bootstrap, advantage, target):
+    made = learner(ppo(bootstrap_truncated=bootstrap))
+    made.algorithm = replace(made.algorithm, scale="none")
+    batch = collate([group([5, 6], [[7, 8], [9, 10], [7, 8], [9, 10]], [0.0] * 4)])
+    batch = replace(batch, truncated=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
+    ready = made.credit(batch)
+    assert ready.advantages.tolist() == [[advantage] * 2, [-0.5] * 2] * 2
+    assert ready.returns[0].tolist() == [target] * 2 and ready.returns[1].tolist() == [0.0] * 2
+
+
+LIMIT, SAMPLES, ENDS = 4, 128, 0  # a policy over four tokens, one of which ends a completion
+
+
+def sampled(policy, generator):
+    """A group of completions drawn from the policy: an ended one pays 1 with probability 0.3, a truncated one never."""
+    ids, logprobs = torch.tensor([[2, 3]]).repeat(SAMPLES, 1), []
+    with torch.no_grad():
+        for _ in range(LIMIT):
+            step = policy(input_ids=ids).logits[:, -1].log_softmax(-1)
+            token = torch.multinomial(step.exp(), 1, generator=generator)
+            logprobs.append(step.gather(1, token))
+            ids = torch.cat([ids, token], dim=1)
+    completions, rewards = [], []
+    for row, own in zip(ids[:, 2:].tolist(), torch.cat(logprobs, dim=1).tolist(), strict=True):
+        has_end = ENDS in row
+        length = row.index(ENDS) + 1 if has_end else LIMIT
+        finish = "stop" if has_end else "length"
+        completions.append(Completion("", tuple(row[:length]), tuple(own[:length]), finish, 0))
+        rewards.append(float(has_end and torch.rand(1, generator=generator).item() < 0.3))
+    return Group(Prompt(PROBLEM, "", "", (2, 3)), tuple(completions), tuple(map(score, rewards)))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_ppo_learns_to_end_where_truncated_completions_earn_nothing(seed):
+    generator = torch.Generator().manual_seed(seed)
+    cfg = config(name="ppo", lr=1e-3, group=SAMPLES, minibatches=1)
+    cfg = replace(cfg, critic=CriticConfig(lr=1e-2), sampling=replace(cfg.sampling, max_tokens=LIMIT))
+    made = learner(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
+    shares = []
+    for _ in range(60):
+        rolled = sampled(made.policy, generator)
+        shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
+        made.update(made.credit(made.annotate(collate([rolled]))))
+    assert shares[0] > 0.2 and sum(shares[-5:]) / 5 < 0.1
 
 
 def test_the_value_loss_takes_the_worse_of_the_value_and_its_clip():
@@ -102,21 +154,85 @@ def test_the_policy_follows_its_critic():
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
-def test_a_missing_end_costs():
-    cfg = ppo()
-    made = learner(replace(cfg, algo=replace(cfg.algo, missing_end=1.0)))
-    batch = collate([group([5, 6], [[7, 8], [9, 10]], [1.0, 0.0])])
-    cut = replace(batch, truncated=torch.tensor([True, False]))
-    rewards = made._token_rewards(cut)
-    assert rewards.tolist() == [[0.0, 0.0], [0.0, 0.0]] and made._token_rewards(batch)[0, 1] == 1.0
-
-
-def test_rewards_may_be_whitened_and_keep_their_mean():
-    made = learner(ppo(whiten_rewards=True))
+def test_whitened_rewards_have_deviation_one_and_no_reward_stays_none():
     batch = collate(random_groups())
-    found, plain = made._token_rewards(batch)[batch.mask], learner(ppo())._token_rewards(batch)[batch.mask]
-    assert found.mean().item() == pytest.approx(plain.mean().item(), abs=1e-5)
-    assert found.std(correction=0).item() == pytest.approx(1, abs=1e-4)
+    white, plain = (
+        token_rewards(batch, resolve(cfg.algo), cfg, beta=0.0)[batch.mask] for cfg in (ppo(whiten_rewards=True), ppo())
+    )
+    assert (white[plain == 0] == 0).all() and (white[plain != 0] > plain[plain != 0]).all()
+    assert white.std(correction=0).item() == pytest.approx(1, abs=1e-4)
+
+
+def test_the_critic_computes_in_the_learners_precision():
+    batch = collate(random_groups())
+    whole, half = (learner(replace(ppo(), optim=replace(ppo().optim, dtype=kind))) for kind in ("float32", "bfloat16"))
+    for made in (whole, half):
+        torch.manual_seed(0)
+        torch.nn.init.normal_(made.critic.head.weight, std=0.1)
+    inside = torch.arange(int(batch.lengths.max()) + 1) <= batch.lengths[:, None]
+    gap = (whole.critic.values(batch) - half.critic.values(batch))[inside].abs()
+    assert 0 < gap.max() < 0.1
+    assert half.critic.values(batch).dtype == torch.float32
+
+
+def critic_after(cfg, **state):
+    """The critic's own weights after one update, less those before it."""
+    made = learner(cfg)
+    made.restore(made.state() | state)
+    before = torch.cat([p.detach().flatten().clone() for p in made.critic.own.parameters()])
+    made.update(made.credit(made.annotate(collate(random_groups()))))
+    return torch.cat([p.detach().flatten() for p in made.critic.own.parameters()]) - before
+
+
+@pytest.mark.parametrize("trunk", ["own", "shared"])
+def test_the_critics_learning_rate_follows_schedule_and_rollback(trunk):
+    cfg = ppo() if trunk == "own" else shared()
+    plain = critic_after(cfg)
+    warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
+    rolled = critic_after(cfg, lr_scale=0.5)
+    atol = 1e-3 * float(plain.abs().max())
+    assert torch.allclose(warm, plain / 4, atol=atol) and torch.allclose(rolled, plain / 2, atol=atol)
+
+
+@pytest.mark.parametrize("algo", [{}, {"trunk": "shared"}, {"entropy": 0.1}, {"kl_in": "loss", "kl": "k3"}])
+def test_in_critic_warmup_the_policy_stays_as_it_is(algo):
+    cfg = config(name="ppo", beta=0.05, lr=1e-2, **algo)
+    cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))
+    made = learner(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
+    batch = collate(random_groups())
+    before = [p.clone() for p in made.policy.parameters()]
+    losses = [made.update(made.credit(made.annotate(batch)))["critic/loss"] for _ in range(2)]
+    assert losses[1] < losses[0]
+    assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
+    made.update(made.credit(made.annotate(batch)))
+    assert any((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
+
+
+def test_an_adaptive_beta_stays_where_no_kl_was_measured():
+    """In critic warm-up nothing is computed, and a step of equal rewards with the KL in the reward computes nothing."""
+    cfg = config(name="ppo", beta=0.05, kl_target=0.1)
+    other = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
+    made = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
+    batch = collate(random_groups())
+    assert [made.update(made.credit(made.annotate(batch)))["beta"] for _ in range(6)] == [0.05] * 6
+    assert made.update(made.credit(made.annotate(batch)))["beta"] != 0.05
+
+
+def test_an_adaptive_penalty_stays_in_critic_warmup_and_after_a_skipped_update():
+    cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
+    made = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
+    batch = collate(random_groups())
+    figures = [made.update(made.credit(made.annotate(batch)))]
+    ready = made.credit(made.annotate(batch))
+    figures.append(made.update(replace(ready, advantages=ready.advantages * float("inf"))))
+    assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 1
+
+
+def test_a_skipped_update_leaves_no_gradient_behind_on_a_shared_trunk():
+    made = learner(shared())
+    ready = made.credit(made.annotate(collate(random_groups())))
+    assert made.update(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
+    assert all(p.grad is None or not p.grad.any() for p in (*made.critic.own.parameters(), *made.policy.parameters()))
 
 
 def test_a_critic_resumes_with_its_optimiser(tmp_path):

@@ -7,7 +7,14 @@ import pytest
 import torch
 
 from reasoner.config import AlgoConfig
-from reasoner.rl.advantages import advantages, process_advantages, reward_to_go, total_return, whitened
+from reasoner.rl.advantages import (
+    advantages,
+    in_deviations,
+    process_advantages,
+    reward_to_go,
+    total_return,
+    whitened,
+)
 from reasoner.rl.algorithms import ALGORITHMS, resolve
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
@@ -85,13 +92,20 @@ def test_with_a_reward_at_the_end_alone_to_go_is_the_total():
     assert to_go.tolist() == [[0.25] * 4, [-0.25, -0.25, 0, 0]]
 
 
-def test_whitening_looks_at_the_mask_alone_and_rewards_may_keep_their_mean():  # trap 41
+def test_whitening_looks_at_the_mask_alone():  # trap 41
     values = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 900.0, -900.0]])
     found = whitened(values, MASK)
     assert found[MASK].mean().item() == pytest.approx(0, abs=1e-6)
     assert found[MASK].std(correction=0).item() == pytest.approx(1, abs=1e-4)
     assert (found[~MASK] == 0).all()
-    assert whitened(values, MASK, keeps_mean=True)[MASK].mean().item() == pytest.approx(3.5)
+
+
+def test_values_in_deviations_are_not_shifted():
+    values = torch.tensor([[0.0, 2.0, 0.0, 0.0], [5.0, 0.0, 900.0, -900.0]])
+    found = in_deviations(values, MASK)
+    assert (found[values == 0] == 0).all() and (found[~MASK] == 0).all()
+    assert found[0, 1] / found[1, 0] == pytest.approx(0.4) and found[MASK].std(correction=0) == pytest.approx(1)
+    assert torch.equal(in_deviations(torch.ones(2, 4), MASK), MASK.float())  # no deviation to divide by
 
 
 def test_process_advantages_by_hand():  # DeepSeekMath 4.1.3
@@ -102,6 +116,33 @@ def test_process_advantages_by_hand():  # DeepSeekMath 4.1.3
     good, bad = (1 - mean) / spread, -mean / spread
     found = process_advantages(rewards, ends, MASK, group=2)
     assert found[0].tolist() == pytest.approx([good + bad, good + bad, bad, bad], abs=1e-4)
+    assert found[1].tolist() == pytest.approx([good, good, 0, 0], abs=1e-4)
+
+
+def farm(number):
+    """A group of a wrong completion with `number` right steps, three right ones with two, four wrong ones with a wrong
+    step: (step rewards, ends, mask).
+    """
+    rows = [[1.0] * number + [0.0], *[[1.0, 1.0, 1.2]] * 3, *[[0.0, 0.0]] * 4]
+    lengths = torch.tensor([len(row) for row in rows])
+    mask = torch.arange(int(lengths.max())) < lengths[:, None]
+    rewards = torch.zeros(mask.shape).masked_scatter(mask, torch.tensor([reward for row in rows for reward in row]))
+    return rewards, mask.clone(), mask
+
+
+def test_many_right_steps_outweigh_a_wrong_answer_in_the_sum_and_never_in_the_mean():
+    by_sum, by_mean = (process_advantages(*farm(20), group=8, step_credit=how)[:, 0] for how in ("sum", "mean"))
+    assert by_sum[0] > by_sum[1:4].max() > 0 and by_mean[0] < 0 < by_mean[1:4].min()
+    farmed = [process_advantages(*farm(n), group=8, step_credit="mean")[0, 0].item() for n in (1, 2, 5, 20, 90)]
+    assert farmed == sorted(farmed, reverse=True)  # the more steps, the less they are worth
+
+
+def test_mean_step_credit_by_hand():
+    rewards = torch.tensor([[0.0, 1, 0, 0], [0, 1, 0, 0]])
+    ends = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0]]).bool()  # two steps and an outcome; an outcome alone
+    good, bad = 1.0, -1.0  # mean 1/2, deviation 1/2
+    found = process_advantages(rewards, ends, MASK, group=2, step_credit="mean")
+    assert found[0].tolist() == pytest.approx([bad / 2 + good / 2 + bad, good / 2 + bad, bad, bad], abs=1e-4)
     assert found[1].tolist() == pytest.approx([good, good, 0, 0], abs=1e-4)
 
 
@@ -243,8 +284,8 @@ def test_weights_add_up_as_named():  # traps 22, 23
 def test_settings_change_single_parts_of_a_row():
     assert all(resolve(AlgoConfig(name=name)) == row for name, row in ALGORITHMS.items())
     assert resolve(AlgoConfig(name="dapo", clip_high=0.3)).clip_high == 0.3
-    assert resolve(AlgoConfig(name="grpo", weights="token", kl="k1")) == replace(
-        ALGORITHMS["grpo"], weights="token", kl="k1"
+    assert resolve(AlgoConfig(name="grpo", weights="token", kl="k2")) == replace(
+        ALGORITHMS["grpo"], weights="token", kl="k2"
     )
 
 
@@ -260,6 +301,18 @@ def test_unknown_algorithm_is_refused_with_the_nearest():
         ({"name": "grpo_process", "scale": "none"}, "normalised over the steps of a group"),
         ({"name": "grpo_process", "kl_in": "reward"}, "KL must stay in the loss"),  # trap 26
         ({"kl_in": "reward"}, "keep|stays in the loss"),
+        ({"baseline": "none"}, "algo.scale group divides by the deviation of the group's rewards"),
+        ({"baseline": "batch"}, "algo.scale group divides by"),
+        ({"baseline": "moving"}, "algo.scale group divides by"),
+        ({"name": "ppo", "scale": "group", "kl_in": "loss", "kl": "k3"}, "algo.scale group divides by"),
+        ({"name": "grpo_process", "drops_flat": True}, "looks at the rewards of whole completions"),
+        ({"kl": "k1"}, "k1 in the loss has no gradient on average"),
+        ({"beta": 0.0, "kl_target": 0.1}, "algo.kl_target 0.1 has no effect here: .* needs algo.beta above 0"),
+        ({"beta": 0.0, "refresh_reference": 10}, "algo.refresh_reference 10 has no effect here"),
+        ({"penalty_target": 0.1}, "algo.penalty_target 0.1 has no effect here"),
+        ({"delta": 0.1}, "algo.delta 0.1 has no effect here: it bounds the step of algo.trust constrained"),
+        ({"moving_decay": 0.5}, "belongs to algo.baseline moving"),
+        ({"importance_cap": 3.0}, "caps the weights of algo.importance"),
         ({"name": "dapo", "drops_flat": False}, "a refill needs flat groups to be dropped"),
         ({"dual_clip": 0.5}, "must be above 1"),
         ({"name": "cispo", "dual_clip": 3.0}, "bounds the clipped surrogate alone"),

@@ -45,3 +45,28 @@ def test_steps_become_rewards_and_ends_of_the_batch():
     assert [batch.step_ends[row].sum().item() for row in (0, 1)] == [3, 1]
     assert batch.step_rewards[0].sum().item() == 2.0
     assert not (batch.step_ends & ~batch.mask).any()
+
+
+def steps_of(text):
+    """The rewards of the steps before the answer."""
+    members = (completion(f"<think> {text} </think><answer>1</answer>"),)
+    ((*steps, _),) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), members, (score(0.0),))], TOKENIZER)
+    return [reward for _, reward in steps]
+
+
+def test_an_equation_is_a_step_once_whatever_its_spelling_or_order():
+    assert steps_of("1 + 1 = 2. " * 20) == [1.0]
+    assert steps_of("12 + 30 = 42. 30 + 12 = 42. 12+30=42. 12 * 3 = 36.") == [1.0, 1.0]
+    assert steps_of("12 + 30 = 41. Wait, 12 + 30 = 42. 12 + 30 = 41.") == [0.0, 1.0]
+
+
+def test_an_equation_that_changes_nothing_is_no_step():
+    assert steps_of("7 + 0 = 7. 0 + 7 = 7. 7 - 0 = 7. 7 * 1 = 7. 1 * 7 = 7. 7 / 1 = 7. 0 * 7 = 0. 7 * 0 = 0.") == []
+    assert steps_of("7 + 10 = 17. 10 + 7 = 17. 7 * 10 = 70. 71 * 2 = 142. 7 * 0.5 = 3.5. 101 + 1 = 102.") == [1.0] * 5
+
+
+def test_a_control_arm_has_its_outcome_alone():
+    members = (completion(TEXT), completion(TEXT))
+    group = Group(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
+    last = len(members[0].token_ids) - 1
+    assert step_rewards([group], TOKENIZER, outcome_only=True) == [[(last, 1.0)], [(last, 0.0)]]

@@ -1,0 +1,166 @@
+"""Products with the Fisher matrix of a language model: F = mean over tokens of J' (diag p - p p') J, J being the
+derivative of a token's logits with respect to the parameters. It is the second derivative of KL(old || new) at
+new = old (Schulman et al. 2015, appendix C), written as a Gauss-Newton product (Martens 2020, "New insights and
+perspectives on the natural gradient method", section 9).
+
+J v comes by forward mode through the trunk (two backward passes, the "double backward" trick) and in closed form
+through the head, whose logits are made a tile at a time: no tensor is of the size states x vocabulary.
+
+Shapes: K states of width H, V tokens, D parameters in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from reasoner.head import ROWS, split, tile_width
+
+States = Callable[[], Tensor]
+
+
+class FisherProduct:
+    """v [D] -> (F + damping) v, from blocks of tokens that are each small enough to be differentiated twice.
+
+    Each of `blocks` gives the last states [K, H] of its tokens, with their graph. The graph of a single block is kept
+    between products; of several only one stands in memory at a time, and is made again for every product.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[States],
+        head: nn.Module,
+        parameters: Sequence[nn.Parameter],
+        *,
+        temperature: float,
+        damping: float,
+    ) -> None:
+        if type(head) is not nn.Linear:
+            raise ValueError(f"algo.trust constrained needs a linear output layer, not {type(head).__name__}")
+        self._head, self._parameters, self._blocks = head, parameters, blocks
+        self._temperature, self._damping = temperature, damping
+        self._only = _Linearised.of(blocks[0], parameters) if len(blocks) == 1 else None
+
+    def __call__(self, v: Tensor) -> Tensor:
+        tangents = _shaped_like(self._parameters, v)
+        tangent_of = {id(parameter): tangent for parameter, tangent in zip(self._parameters, tangents, strict=True)}
+        zero = torch.zeros_like(self._head.weight)
+        head_tangent = tangent_of.get(id(self._head.weight), zero)
+        bias_tangent = None if self._head.bias is None else tangent_of.get(id(self._head.bias))
+        total, count = torch.zeros_like(v), 0
+        for block in self._blocks:
+            trunk = self._only or _Linearised.of(block, self._parameters)
+            curvature = head_curvature(
+                self._head,
+                trunk.states.detach(),
+                trunk.push_forward(tangents),
+                head_tangent,
+                bias_tangent,
+                temperature=self._temperature,
+            )
+            parts = dict(zip(map(id, self._parameters), trunk.pull_back(curvature.states), strict=True))
+            for tensor, gradient in ((self._head.weight, curvature.weight), (self._head.bias, curvature.bias)):
+                if tensor is not None and gradient is not None and id(tensor) in parts:
+                    parts[id(tensor)] = parts[id(tensor)] + gradient
+            total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
+            count += len(trunk.states)
+        return total / max(1, count) + self._damping * v
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Linearised:
+    """The states of a block as a linear function of the parameters, around where these stand."""
+
+    states: Tensor  # [K, H] with their graph
+    parameters: Sequence[nn.Parameter]
+    cotangent: Tensor  # [K, H], a variable whose value does not matter
+    pulled: tuple[Tensor | None, ...]  # J' cotangent, a function of the cotangent
+
+    @classmethod
+    def of(cls, block: States, parameters: Sequence[nn.Parameter]) -> _Linearised:
+        with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
+            states = block()
+            cotangent = torch.zeros_like(states, requires_grad=True)
+            pulled = torch.autograd.grad(states, parameters, cotangent, create_graph=True, allow_unused=True)
+        return cls(states, parameters, cotangent, pulled)
+
+    def push_forward(self, tangents: Sequence[Tensor]) -> Tensor:
+        """[K, H]: J v, as the derivative of v' J' u with respect to u."""
+        pairs = [(own, v) for own, v in zip(self.pulled, tangents, strict=True) if own is not None]
+        (pushed,) = torch.autograd.grad(
+            [own for own, _ in pairs], self.cotangent, [v for _, v in pairs], retain_graph=True
+        )
+        return pushed
+
+    def pull_back(self, gradient: Tensor) -> tuple[Tensor, ...]:
+        """J' of a [K, H] gradient: one tensor a parameter."""
+        found = torch.autograd.grad(self.states, self.parameters, gradient, retain_graph=True, allow_unused=True)
+        return tuple(torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, found, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeadCurvature:
+    """What (diag p - p p') J v gives to the states and to the head's own parameters."""
+
+    states: Tensor  # [K, H]
+    weight: Tensor  # [V, H]
+    bias: Tensor | None  # [V]
+
+
+@torch.no_grad()
+def head_curvature(
+    head: nn.Linear,
+    states: Tensor,
+    tangent: Tensor,
+    weight_tangent: Tensor,
+    bias_tangent: Tensor | None,
+    *,
+    temperature: float,
+) -> HeadCurvature:
+    """Last states [K, H] and their tangent [K, H], and the tangent of the head's weight [V, H] and bias [V].
+
+    With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
+    over tiles of the vocabulary: one for the normaliser and p'u, one for the gradient.
+    """
+    to_states = torch.zeros_like(states)
+    to_weight = torch.zeros_like(head.weight)
+    to_bias = None if head.bias is None else torch.zeros_like(head.bias)
+
+    def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        for tokens in split(len(head.weight), tile_width(states[rows])):
+            weight = head.weight[tokens]
+            logits = states[rows] @ weight.T
+            pushed = tangent[rows] @ weight.T + states[rows] @ weight_tangent[tokens].T
+            if head.bias is not None:
+                logits += head.bias[tokens]
+            if bias_tangent is not None:
+                pushed += bias_tangent[tokens]
+            yield tokens, logits.div_(temperature), pushed.div_(temperature)
+
+    for rows in split(len(states), ROWS):
+        top = torch.full((len(states[rows]), 1), -torch.inf, device=states.device, dtype=states.dtype)
+        total, mean = torch.zeros_like(top), torch.zeros_like(top)
+        for _, logits, pushed in tiles(rows):
+            higher = torch.maximum(top, logits.amax(dim=1, keepdim=True))
+            share, shrink = (logits - higher).exp(), (top - higher).exp()
+            total = total * shrink + share.sum(dim=1, keepdim=True)
+            mean = mean * shrink + (share * pushed).sum(dim=1, keepdim=True)
+            top = higher
+        mean = mean / total
+        for tokens, logits, pushed in tiles(rows):
+            gradient = (logits - top).exp().div_(total).mul_(pushed - mean).div_(temperature)
+            to_states[rows] += gradient @ head.weight[tokens]
+            to_weight[tokens] += gradient.T @ states[rows]
+            if to_bias is not None:
+                to_bias[tokens] += gradient.sum(dim=0)
+    return HeadCurvature(to_states, to_weight, to_bias)
+
+
+def _shaped_like(parameters: Sequence[nn.Parameter], flat: Tensor) -> list[Tensor]:
+    """[D] -> a view of it for each parameter."""
+    parts = flat.split([parameter.numel() for parameter in parameters])
+    return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]

@@ -1,0 +1,59 @@
+"""The loss of every token: the surrogate, the KL term and the entropy bonus of an algorithm's row in one place.
+
+The gradient and TRPO's line search both take it from here, so that they are of one objective. Nothing here reduces.
+
+Shapes: N rows, T completion positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from reasoner.config import AlgoConfig
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.batch import Batch
+from reasoner.rl.kl import KL, kl_k3
+from reasoner.rl.losses import RATIOS, SURROGATES, sampler_weights
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenTerms:
+    """[N, T] each; undefined in the padding, where rows weigh nothing."""
+
+    loss: Tensor  # before the row's weights
+    ratio: Tensor  # policy / old policy
+    old_logprobs: Tensor  # of the policy that sampled; those of the policy as it is where it has not moved since
+    importance: Tensor  # min(old policy / sampler, algo.importance_cap)
+    kl: Tensor | None  # to the reference, where there is one
+
+
+def token_terms(
+    logprobs: Tensor,
+    entropy: Tensor,
+    rows: Batch,
+    algorithm: Algorithm,
+    cfg: AlgoConfig,
+    *,
+    beta: float,
+    penalty: float,
+) -> TokenTerms:
+    """[N, T] log-probabilities and entropies of the policy as it stands -> the loss of each token and its parts.
+
+    loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference) - algo.entropy * entropy
+    (docs/ALGORITHMS.md), `beta` and `penalty` being the coefficients as they are now.
+    """
+    mask = rows.mask
+    old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs
+    ratio = RATIOS[algorithm.ratio](logprobs, old, mask)
+    importance = sampler_weights(old, rows.sampler_logprobs, mask, how=cfg.importance, cap=cfg.importance_cap)
+    clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
+    surrogate = SURROGATES[algorithm.surrogate](ratio, logprobs, rows.advantages, **clip)
+    if algorithm.trust == "penalty":
+        surrogate = surrogate + penalty * kl_k3(old, logprobs)
+    kl = None if rows.ref_logprobs is None else KL[algorithm.kl](logprobs, rows.ref_logprobs)
+    loss = importance * surrogate
+    if kl is not None and algorithm.kl_in == "loss":
+        loss = loss + beta * kl
+    return TokenTerms(loss - cfg.entropy * entropy, ratio, old, importance, kl)
