@@ -1,6 +1,7 @@
 """Rewards that cannot teach mathematics."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -8,8 +9,11 @@ from data import Problem, load
 from reasoner.config import Config
 from reasoner.controls import CONTROLS, Arm, controlled, exchanged
 from reasoner.settings import settings
+from reasoner.train import learn
 from reasoner.types import Completion, Group, Prompt
-from verifiers import VerifierPool
+from tests.rl.toys import config, learner
+from tests.tiny import tiny_model, tiny_tokenizer
+from verifiers import Score, Verdict, VerifierPool
 from verifiers.rules import judge
 
 PROBLEMS = load("generated", limit=400)
@@ -76,3 +80,25 @@ def test_coins_are_fair_differ_by_step_and_are_thrown_the_same_way_again(pool):
 
 def test_the_setting_names_every_arm():
     assert all(name in settings()["control"].help for name in CONTROLS) and Config().control == ""
+
+
+def test_a_control_arm_under_process_supervision_credits_its_own_reward_alone():
+    """Whether an equation holds would teach arithmetic: every token has the advantage of the arm's reward."""
+    tokenizer = tiny_tokenizer()
+    texts = ("12 + 30 = 42. So 42.", "12 + 30 = 41. So 41.", "7 * 8 = 56. So 56.", "7 * 8 = 51. So 51.")
+    ids = [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+    completions = tuple(
+        Completion(text, own, (-1.0,) * len(own), "stop", 0) for text, own in zip(texts, ids, strict=True)
+    )
+    scores = tuple(Score(float(coin), {}, Verdict.WRONG) for coin in (0, 1, 0, 1))
+    groups = [Group(Prompt(PROBLEMS[0], "", "", (5, 6)), completions, scores)]
+    credits = {}
+    for control in ("", "random-reward"):
+        cfg = replace(config(name="grpo_process"), control=control)
+        made = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
+        batch, _, _ = learn(made, groups, tokenizer)
+        credits[control] = [
+            set(own[:length].tolist()) for own, length in zip(batch.advantages, batch.lengths, strict=True)
+        ]
+    assert [round(value, 4) for (value,) in credits["random-reward"]] == [-1, 1, -1, 1]
+    assert any(len(values) > 1 for values in credits[""])
