@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qsl
 
@@ -35,6 +36,7 @@ class Source:
     splits: tuple[str, ...]
     load: Loader
     about: str
+    package: str = ""  # that must be installed for it
 
 
 def _generated(split: str, limit: int | None) -> list[Problem]:
@@ -46,7 +48,7 @@ def _generated(split: str, limit: int | None) -> list[Problem]:
 SOURCES: dict[str, Source] = {
     "generated": Source(("train", "selection", "heldout"), _generated, "made here: five families, three levels"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
-    "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)"),
+    "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"),
 }
 
 
@@ -57,9 +59,34 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
+    if is_file(spec):
+        return load_file(*_file(spec), limit)
+    source, split = _source(spec)
+    return source.load(split, limit)
+
+
+def check(spec: str) -> None:
+    """ValueError for a name, a split, a file, its columns or its first row that `load` refuses. Nothing is downloaded."""
+    if is_file(spec):
+        load_file(*_file(spec), 1)
+        return
+    source, _ = _source(spec)
+    if source.package and find_spec(source.package) is None:
+        raise ValueError(f"{spec!r} is {source.about}, which is not installed")
+
+
+def is_file(spec: str) -> bool:
+    """A local file, not a name."""
+    return bool(Path(spec.partition("?")[0]).suffix)
+
+
+def _file(spec: str) -> tuple[Path, dict[str, str]]:
     path, _, mapping = spec.partition("?")
-    if Path(path).suffix:
-        return load_file(Path(path).expanduser(), _columns(spec, mapping), limit)
+    return Path(path).expanduser(), _columns(spec, mapping)
+
+
+def _source(spec: str) -> tuple[Source, str]:
+    """The named source and one of its splits."""
     name, _, split = spec.partition(":")
     if name not in SOURCES:
         raise ValueError(
@@ -69,7 +96,7 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
     split = split or source.splits[0]
     if split not in source.splits:
         raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(source.splits)}")
-    return source.load(split, limit)
+    return source, split
 
 
 def measured_on(spec: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -29,9 +29,20 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments:"):
             flag = message.split(": ", 1)[1].split()[0].split("=")[0]
             known = {option for parser in _all(self) for action in parser._actions for option in action.option_strings}
-            close = get_close_matches(flag, known - {flag}, 1, cutoff=0.5)
-            message = f"unknown argument {flag!r}" + (f"; did you mean {close[0]!r}?" if close else "")
+            message = f"unknown argument {flag!r}{_nearest(flag, known - {flag})}"
         self.exit(2, f"reasoner: error: {message}\n")
+
+    def _check_value(self, action: argparse.Action, value: str) -> None:
+        """Refuse a command, or the value of an option, that is none of its choices."""
+        if action.choices is None or value in action.choices:
+            return
+        what = f"{action.option_strings[0]} is" if action.option_strings else f"unknown {action.dest}"
+        self.error(f"{what} {value!r}; known are {', '.join(action.choices)}{_nearest(value, action.choices)}")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = get_close_matches(word, list(known), 1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _all(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
@@ -55,10 +66,14 @@ class Command:
 
 
 def parser(arguments: Sequence[str]) -> Parser:
-    """For these arguments: only a command that they name gets its own, the others are there to be listed."""
+    """For these arguments: only a command that they name gets its own, the others are there to be listed.
+
+    The parsed `run` names the action; where it is none of reasoner.cli.COMMANDS, no action was named.
+    """
     made = Parser(prog="reasoner", description="Teach language models to reason about mathematics.", allow_abbrev=False)
     made.add_argument("--version", action="version", version=__version__)
-    commands = made.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
+    made.set_defaults(run="")
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for command in COMMANDS:
         own = _add(commands, command.name, command.summary, epilog=command.epilog, aliases=command.aliases)
         if not {command.name, *command.aliases}.isdisjoint(arguments):
@@ -71,14 +86,14 @@ def _train(command: Parser) -> None:
     command.add_argument(
         "--dry-run", action="store_true", help="print the settings, and where each comes from, and stop"
     )
-    command.add_argument("--json", metavar="FILE", type=Path, help="write the figures of the final table here as well")
+    _json(command, "the figures of the final table")
     _settings(command)
 
 
 def _doctor(command: Parser) -> None:
     command.add_argument("--problems", type=int, default=64, help="the first so many questions are asked [64]")
     command.add_argument("--samples", type=int, default=16, help="responses to each, at most [16]")
-    command.add_argument("--json", metavar="FILE", type=Path, help="write all figures here as well")
+    _json(command, "all figures")
     _settings(command)
 
 
@@ -120,7 +135,7 @@ def _eval(command: Parser) -> None:
     command.add_argument("--runs", default="runs", type=Path, help="folder of the runs [runs]")
     command.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
     command.add_argument("--name", help="of the evaluation [the model's, and a hash of what was asked]")
-    command.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
+    _json(command, "the figures")
     command.set_defaults(pass_at=[], pass_hat=[], cons_at=[])
 
 
@@ -129,7 +144,7 @@ def _compare(command: Parser) -> None:
     command.add_argument("b", help="the one that it is compared with")
     command.add_argument("--out", default="evals", type=Path, help="folder of the evaluations [evals]")
     command.add_argument("--force", action="store_true", help="compare what differs in data, prompt or grader, too")
-    command.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
+    _json(command, "the figures")
 
 
 def _report(command: Parser) -> None:
@@ -137,7 +152,7 @@ def _report(command: Parser) -> None:
 
 
 def _rollouts(command: Parser) -> None:
-    actions = command.add_subparsers(dest="action", required=True, metavar="list|show|grep|export", parser_class=Parser)
+    actions = command.add_subparsers(dest="action", metavar="list|show|grep|export", parser_class=Parser)
     _of_run(_add(actions, "list", "a line a rollout", of="rollouts"), limit=20)
     shown = _of_run(_add(actions, "show", "one rollout in full", of="rollouts"), filters=False)
     shown.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="its name, as in 12.3.7")
@@ -160,7 +175,7 @@ def _app(command: Parser) -> None:
 def _aha(command: Parser) -> None:
     _of_run(command, filters=False)
     command.add_argument("--limit", type=int, default=5, help="of the ranked list [5]")
-    command.add_argument("--json", metavar="FILE", type=Path, help="write the figures here as well")
+    _json(command, "the figures")
 
 
 def _import(command: Parser) -> None:
@@ -175,11 +190,11 @@ def _grade(command: Parser) -> None:
     command.add_argument("--gold")
     command.add_argument("--answer")
     command.add_argument("--rule", default="maths", help="maths or countdown [maths]")
-    command.add_argument("--json", metavar="FILE", type=Path, help="write the verdicts here as well")
+    _json(command, "the verdicts")
 
 
 def _data(command: Parser) -> None:
-    actions = command.add_subparsers(dest="action", required=True, metavar="list|show", parser_class=Parser)
+    actions = command.add_subparsers(dest="action", metavar="list|show", parser_class=Parser)
     _add(actions, "list", "the problem sets by name", of="data")
     show = _add(actions, "show", "problems of a set", of="data")
     show.add_argument("spec", help="a name of `reasoner data list`, or a .jsonl or .parquet file")
@@ -187,7 +202,7 @@ def _data(command: Parser) -> None:
 
 
 def _base(command: Parser) -> None:
-    actions = command.add_subparsers(dest="action", required=True, metavar="build", parser_class=Parser)
+    actions = command.add_subparsers(dest="action", metavar="build", parser_class=Parser)
     build = _add(actions, "build", "make the embedded base again, from nothing", of="base")
     build.add_argument("--out", type=Path, default=Path("runs/base"), help="a new folder [runs/base]")
     build.add_argument("--seed", type=int, default=0, help="another corpus and another start [0]")
@@ -253,6 +268,10 @@ def _add(
     )
     made.set_defaults(run=f"{of} {name}".strip())
     return made
+
+
+def _json(command: Parser, what: str) -> None:
+    command.add_argument("--json", metavar="FILE", type=Path, help=f"write {what} here as well; - = standard output")
 
 
 def _settings(command: Parser) -> None:

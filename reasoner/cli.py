@@ -6,8 +6,10 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from reasoner.arguments import parser
 from reasoner.collector import asleep
@@ -37,12 +39,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
         rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
-        args = parser(rest).parse_args(rest)
+        own = parser(rest)
+        args = own.parse_args(rest)
+        if args.run not in COMMANDS:  # no command, or one that has several actions: show what there is
+            own.parse_args([*rest, "--help"])
         if args.command == "eval":
             vars(args).update(at)
         elif any(at.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
-        return COMMANDS[args.run](args) or 0
+        with _json_output(args):
+            return COMMANDS[args.run](args) or 0
     except ValueError as error:
         return _fail(error, 2)
     except (OSError, MemoryError, RuntimeError) as error:
@@ -50,6 +56,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("reasoner: interrupted", file=sys.stderr)
         return 130
+
+
+@contextmanager
+def _json_output(args: argparse.Namespace) -> Iterator[None]:
+    """Refuse a --json file that cannot be written before the command starts. With `--json -` the figures are what
+    stands on standard output, and what is printed for people goes to standard error.
+    """
+    path: Path | None = getattr(args, "json", None)
+    if path is None:
+        yield
+        return
+    if path != Path("-"):
+        if path.is_dir():
+            raise ValueError(f"--json {path} is a folder; name a file in it, or - for standard output")
+        if not path.absolute().parent.is_dir():
+            raise ValueError(f"--json {path} cannot be written: there is no folder {path.parent}")
+        yield
+        return
+    with TemporaryDirectory() as folder:
+        args.json = Path(folder) / "figures.json"
+        with redirect_stdout(sys.stderr):
+            yield
+        if args.json.is_file():
+            print(args.json.read_text("utf-8"), end="")
 
 
 def _fail(error: Exception, status: int) -> int:

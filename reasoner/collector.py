@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,9 @@ from contextlib import contextmanager
 def asleep() -> Iterator[None]:
     """No cycles are looked for inside, nor afterwards among what was there at the end: modules are never freed, and
     those of torch and vLLM are many.
+
+    At the end of the process they are collected after all: what is still frozen then, nanobind (under Triton) reports
+    as leaked on standard error.
     """
     was_awake = gc.isenabled()
     gc.disable()
@@ -18,5 +22,7 @@ def asleep() -> Iterator[None]:
         yield
     finally:
         gc.freeze()
+        atexit.unregister(gc.unfreeze)
+        atexit.register(gc.unfreeze)
         if was_awake:
             gc.enable()

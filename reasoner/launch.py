@@ -6,9 +6,15 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
+from data import load
+from data.registry import is_file
 from reasoner.collector import asleep
+from reasoner.doctor.extent import plan
+from reasoner.plan import gradable
+from reasoner.preflight import preflight, problem_sets
 from reasoner.presets import preset_for, preset_values
 from reasoner.runs import check_free, find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
@@ -18,13 +24,12 @@ def start_training(args: argparse.Namespace) -> None:
     """`reasoner train`."""
     resuming = args.resume is not None
     resolved, run_dir = _resumed(args) if resuming else _fresh(args)
+    if args.json and not resolved.config.eval.heldout_problems:
+        raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     if args.dry_run:
-        for key, value in to_dict(resolved.config).items():
-            print(f"{key:<28} {value!s:<24} {resolved.origin[key]}")
-        from reasoner.doctor.extent import plan
-
-        print("\n".join([f"run folder: {run_dir}", *plan(resolved.config)]))
+        _dry_run(resolved, run_dir)
         return
+    preflight(resolved.config, run_dir)
     from reasoner.stopping import Stopped
 
     with asleep():
@@ -45,12 +50,33 @@ def start_training(args: argparse.Namespace) -> None:
         args.json.write_text((run_dir / "report.json").read_text())
 
 
+def _dry_run(resolved: Resolved, run_dir: Path) -> None:
+    """Print every setting as the run would have it, where it comes from, and what the run will do.
+
+    ValueError or OSError for what the run would be refused for, as far as that shows without torch and downloads.
+    """
+    cfg = resolved.config
+    parts = preflight(cfg, run_dir, download=False)
+    for spec in problem_sets(cfg):
+        if is_file(spec):
+            gradable(load(spec))
+    of_row = {f"algo.{name}": value for name, value in asdict(parts.algorithm).items()}
+    for key, value in to_dict(cfg).items():
+        is_open = value is None and key in of_row  # the algorithm's own
+        shown, origin = (of_row[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
+        print(f"{key:<28} {shown!s:<24} {origin}")
+    print("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+    if parts.model_folder is None:
+        print(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
+
+
 def start_doctor(args: argparse.Namespace) -> int:
     """`reasoner doctor`: its exit status."""
     for name in ("problems", "samples"):
         if getattr(args, name) < 1:
             raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
     resolved, run_dir = _fresh(args)
+    preflight(resolved.config, run_dir)
     with asleep():
         from reasoner.doctor.examine import examine
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import math
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem, load
+from data.registry import check as check_problems
 from data.registry import measured_on
 from reasoner.config import Config, SamplingConfig
 from reasoner.evals import PROBLEMS, files
@@ -22,8 +24,8 @@ from reasoner.evals.evaluation import Evaluation, Ks, judged
 from reasoner.evals.foreign import read_responses
 from reasoner.evals.sampling import num_missing, respond
 from reasoner.evals.table import Sets, details, table
-from reasoner.models import load_tokenizer
 from reasoner.plan import askable
+from reasoner.settings import DTYPES
 from reasoner.store import versions, write_json
 from reasoner.subject import LazyEngine, Subject, model_fingerprint
 from reasoner.types import Prompt, Sampling
@@ -36,6 +38,7 @@ _OWN = ("model_fingerprint", "engine", "prompt", "sampling", "seed", "data", "re
 def run_eval(args: argparse.Namespace) -> None:
     """Print a table; write the files of reasoner.evals.files. ValueError, before sampling, for what users can mend."""
     began = time.monotonic()
+    _check_arguments(args)
     ks = Ks(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at))
     with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
         about, sets = _of_responses(args, ks, pool) if args.responses else _of_model(args, ks, pool)
@@ -94,13 +97,14 @@ def _policy_of(path: Path) -> str:
 
 
 def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
-    subject = Subject.of(args)
-    ways = _ways(args, ks, subject)
     specs = [measured_on(spec) for spec in args.data or ["generated"]]
     _check_names(specs)
+    for spec in specs:
+        check_problems(spec)
+    subject = Subject.of(args)
+    ways = _ways(args, ks, subject)
     problems = {spec: load(spec, limit=_limit(args, spec)) for spec in specs}
-    prompts = _prompts(subject, problems)
-    about = {
+    about: dict[str, Any] = {
         "model": subject.name,
         "model_fingerprint": model_fingerprint(subject.folder),
         "engine": subject.engine_identity(args),
@@ -108,14 +112,17 @@ def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dic
         "sampling": {way: _identity(sampling) for way, sampling in ways.items()},
         "samples": max(sampling.num for sampling in ways.values()),
         "seed": args.seed,
-        "data": {
-            spec: files.about_data([prompt.problem for prompt in found], left_out=len(problems[spec]) - len(found))
-            for spec, found in prompts.items()
-        },
+        "data": {},
         "grader": grader_version(),
         "metrics": asdict(ks),
     }
-    _folder(args, about)  # refuses a name in use before anything is sampled
+    _folder(args, about, [name for name in _OWN if name != "data"])  # refuses a name in use before the model is loaded
+    prompts = _prompts(subject, problems)
+    about["data"] = {
+        spec: files.about_data([prompt.problem for prompt in found], left_out=len(problems[spec]) - len(found))
+        for spec, found in prompts.items()
+    }
+    _folder(args, about)  # and before anything is sampled
     _say(f"{_provenance(about)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     longest = max(len(prompt.token_ids) for found in prompts.values() for prompt in found)
     engine = LazyEngine(subject, args, longest_prompt=longest)
@@ -138,6 +145,8 @@ def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dic
 
 def _prompts(subject: Subject, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
     """What can be asked of each set: a question must leave room for a response of half the context, or of its limit."""
+    from reasoner.models import load_tokenizer  # with torch some seconds, after everything that can be refused
+
     tokenizer = load_tokenizer(subject.folder)
     room = min(subject.max_tokens, max(1, subject.context // 2))
     cfg = Config(sampling=SamplingConfig(max_tokens=room))
@@ -188,6 +197,23 @@ def _identity(sampling: Sampling) -> dict[str, Any]:
     return {name: value for name, value in asdict(sampling).items() if name != "num"}
 
 
+_LEAST = {"n": 1, "problems": 0, "max_tokens": 1}
+
+
+def _check_arguments(args: argparse.Namespace) -> None:
+    """ValueError for a value that nothing can be sampled with."""
+    for name, least in _LEAST.items():
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name.replace('_', '-')} is {value}; it must be at least {least}")
+    if args.top_p is not None and not 0 < args.top_p <= 1:
+        raise ValueError(f"--top-p is {args.top_p:g}; it must be above 0 and at most 1")
+    if args.temperature is not None and not 0 <= args.temperature < math.inf:
+        raise ValueError(f"--temperature is {args.temperature:g}; it must be at least 0")
+    if args.dtype not in (None, *DTYPES):
+        raise ValueError(f"--dtype is {args.dtype!r}; known are {', '.join(DTYPES)}")
+
+
 def _limit(args: argparse.Namespace, spec: str) -> int | None:
     if args.problems is None:
         return PROBLEMS if spec.startswith(("generated", "reasoning-gym")) else None
@@ -197,13 +223,13 @@ def _limit(args: argparse.Namespace, spec: str) -> int | None:
 # ------------------------------------------------------------------------------------------------ both
 
 
-def _folder(args: argparse.Namespace, about: Mapping[str, Any]) -> Path:
-    """Where the evaluation goes. ValueError for a name that another evaluation has."""
+def _folder(args: argparse.Namespace, about: Mapping[str, Any], compared: Sequence[str] = _OWN) -> Path:
+    """Where the evaluation goes. ValueError for a name that an evaluation has which differs in what is `compared`."""
     own = {name: about.get(name) for name in _OWN}
     folder = Path(args.out) / (args.name or f"{files.model_name(str(about['model']))}-{digest(own, 8)}")
     if (folder / "evaluation.json").is_file():
         known = files.read_about(folder)
-        differing = [name for name in _OWN if json.dumps(known.get(name)) != json.dumps(about.get(name))]
+        differing = [name for name in compared if json.dumps(known.get(name)) != json.dumps(about.get(name))]
         if differing:
             raise ValueError(
                 f"{folder} holds another evaluation ({', '.join(differing)} differ); choose another --name"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from data import Problem
 from reasoner.config import Config
@@ -14,6 +13,9 @@ from reasoner.prompts import Template, render
 from reasoner.rl.algorithms import Algorithm
 from reasoner.types import Prompt
 from verifiers import grade
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 def askable(
@@ -23,13 +25,7 @@ def askable(
 
     ValueError when none is left.
     """
-    room = context - cfg.sampling.max_tokens
-    limit = min(room, cfg.data.max_prompt_tokens) if cfg.data.max_prompt_tokens else room
-    if limit < 1:
-        raise ValueError(
-            f"sampling.max_tokens is {cfg.sampling.max_tokens}; "
-            f"the model's context of {context} tokens leaves no room for a question"
-        )
+    limit = most_question_tokens(cfg, context)
     prompts = [render(problem, asked, tokenizer) for problem in gradable(problems)]
     kept = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
     if not kept:
@@ -42,6 +38,18 @@ def askable(
     if len(kept) < len(prompts):
         say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
     return kept
+
+
+def most_question_tokens(cfg: Config, context: int) -> int:
+    """Most tokens of a question in a model's context. ValueError where sampling.max_tokens leaves no room for one."""
+    room = context - cfg.sampling.max_tokens
+    limit = min(room, cfg.data.max_prompt_tokens) if cfg.data.max_prompt_tokens else room
+    if limit < 1:
+        raise ValueError(
+            f"sampling.max_tokens is {cfg.sampling.max_tokens}; "
+            f"the model's context of {context} tokens leaves no room for a question"
+        )
+    return limit
 
 
 def gradable(problems: Sequence[Problem]) -> list[Problem]:

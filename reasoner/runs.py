@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 
@@ -28,3 +29,12 @@ def check_free(run_dir: Path) -> None:
     """ValueError where the folder of a new run holds something."""
     if run_dir.exists() and any(path.name != "lock" for path in run_dir.iterdir()):
         raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
+
+
+def check_writable(folder: Path) -> None:
+    """OSError where the folder cannot be made, or nothing can be written into it."""
+    place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not place.is_dir():
+        raise NotADirectoryError(f"{folder} cannot be written: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(f"{folder} cannot be written: no permission in {place}")

@@ -164,6 +164,8 @@ def to_dict(config: Config) -> dict[str, object]:
     return found
 
 
+DTYPES = ("float32", "bfloat16")
+
 _LEAST: dict[str, float] = {
     "steps": 1, "tokens": 0, "threads": 0, "ahead": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
@@ -186,8 +188,8 @@ _ABOVE_ZERO = (
     "engine.gpu_memory",
 )  # fmt: skip
 _CHOICES = {
-    "optim.dtype": ("float32", "bfloat16"),
-    "engine.dtype": ("float32", "bfloat16"),
+    "optim.dtype": DTYPES,
+    "engine.dtype": DTYPES,
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.config import EngineConfig
-from reasoner.engines import Engine, make_engine
+from reasoner.engines import Engine, check_engine, make_engine
 from reasoner.locate import locate
+from reasoner.preflight import check_tokenizer, context_length
 from reasoner.presets import PRESETS
 from reasoner.prompts import Template, template
 
@@ -39,12 +40,12 @@ class Subject:
     def of(cls, args: argparse.Namespace) -> Subject:
         """A run is asked as it was trained, the embedded base as its preset has it, any other model at DeepSeek-R1's
         settings: temperature 0.6, top-p 0.95, up to 32,768 tokens.
-        """
-        from transformers import AutoConfig
 
+        ValueError for a model, a prompt or an engine that is not there.
+        """
+        check_engine(args.engine)
         model = args.model or "base"
         folder = locate(model, runs=args.runs, step=args.step)
-        context = int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
         trained = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
         if trained is None:
             trained = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
@@ -54,6 +55,8 @@ class Subject:
             chosen = replace(chosen, extract=args.extract)
         if args.stop:
             chosen = replace(chosen, stop=tuple(args.stop))
+        check_tokenizer(folder, chosen)
+        context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
@@ -110,6 +113,13 @@ def _trained_with(folder: Path) -> Mapping[str, Any] | None:
     if folder.parent.name != "checkpoints" or not path.is_file():
         return None
     return json.loads(path.read_text("utf-8"))["config"]  # type: ignore[no-any-return]
+
+
+def _default_context(folder: Path) -> int:
+    """The context of a model whose config.json leaves it to the architecture."""
+    from transformers import AutoConfig
+
+    return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
 
 
 def model_fingerprint(folder: Path) -> str:

@@ -22,14 +22,13 @@ from reasoner.controls import Arm, controlled, exchanged
 from reasoner.engines import make_engine
 from reasoner.health import alarms, repetition
 from reasoner.journal import Journal
-from reasoner.locate import locate
 from reasoner.looks import Looks, report
 from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.parity import probe
 from reasoner.plan import announce, askable, say
-from reasoner.prompts import template
+from reasoner.preflight import preflight
 from reasoner.report import next_commands
-from reasoner.rl.algorithms import Algorithm, resolve
+from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.learner import Learner
 from reasoner.rl.steps import step_rewards
@@ -38,7 +37,7 @@ from reasoner.rollback import heed
 from reasoner.rollout import gathered, penalise_truncated, rollout
 from reasoner.settings import Resolved, to_dict
 from reasoner.stopping import Stopping
-from reasoner.track import TrackedRun, Tracking, check_trackers
+from reasoner.track import TrackedRun, Tracking
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 from verifiers.score import UNJUDGED
@@ -58,11 +57,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     """
     cfg = resolved.config
     device = device_of(cfg)
-    algorithm = resolve(cfg.algo)
-    asked = template(cfg.prompt.style)
-    trackers = [name for name in cfg.run.track.split(",") if name]
-    check_trackers(trackers)
-    base = locate(cfg.model, runs=Path(cfg.run.dir))
+    parts = preflight(cfg, run_dir)
+    algorithm, asked, base = parts.algorithm, parts.template, parts.model_folder
+    assert base is not None  # it has been downloaded
     whole = checkpoint.newest_whole(run_dir, say) if resuming else None
     start_from = whole or base
     tokenizer = load_tokenizer(start_from)
@@ -92,7 +89,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool,
             Journal(run_dir, steps=cfg.steps, start=start) as journal,
             Tracking(
-                trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
+                parts.trackers, TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start), say=journal.say
             ) as tracking,
             Stopping(journal.say) as stopping,
             Ahead() as ahead,

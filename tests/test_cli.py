@@ -12,6 +12,7 @@ from reasoner.arguments import COMMANDS, Command
 from reasoner.cli import main
 from reasoner.locate import BASE
 
+FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
@@ -30,8 +31,10 @@ def refused(capsys, *arguments: object) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trian"], "trian"),
-        ([], "COMMAND"),
+        (["trian"], "unknown command 'trian'; known are train, doctor,"),
+        (["trian"], "did you mean 'train'?"),
+        (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
+        (["train", "--preset", "bse"], "--preset is 'bse'; known are base, cpu, 0.5b, 1.5b; did you mean 'base'?"),
         (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
         (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
         (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
@@ -77,6 +80,88 @@ def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arg
     assert not runs.exists()
 
 
+# Refused by train, by doctor and by --dry-run alike.
+REFUSED = [
+    (["--algo", "grop"], "unknown algorithm 'grop'"),
+    (["--algo.baseline", "groop"], "algo.baseline is 'groop'"),
+    (["--algo", "grpo_process", "--algo.kl_in", "reward"], "KL must stay in the loss"),
+    (["--algo.group", "1"], "algo.group is 1"),
+    (["--control", "coin"], "control is 'coin'"),
+    (["--ahead", "1"], "ahead is 1"),
+    (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
+    (["--engine", "sglang"], "engine.name is 'sglang'"),
+    (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
+    (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
+    (["--data", "{tmp}/none.jsonl"], "there is no such file"),
+    (["--data", "{tmp}/mine.jsonl"], "no column 'answer'"),
+    (["--eval.selection", "genrated"], "unknown problems 'genrated'"),
+    (["--eval.heldout", "genrated"], "unknown problems 'genrated'"),
+    (["--prompt", "r2"], "unknown prompt style 'r2'"),
+    (["--prompt", "{tmp}/none.txt"], "No such file"),
+    (["--prompt", "chat"], "no chat template"),
+    (["--model", "{tmp}/nothing"], "no model"),
+    (["--model", "{tmp}/bare"], "it has no weights"),
+    (["--sampling.max_tokens", "512"], "leaves no room for a question"),
+    (["--preset", "bse"], "--preset is 'bse'"),
+    (["--run.name", "used", "--run.dir", "{tmp}"], "is in use"),
+    (["--json", "{tmp}/none/figures.json"], "there is no folder"),
+]
+REFUSED_ELSEWHERE = [
+    (["train", "--resume", "nowhere"], "no run 'nowhere'"),
+    (["eval", "--data", "gsm9k"], "unknown problems 'gsm9k'"),
+    (["eval", "--model", "{tmp}/nothing"], "no model"),
+    (["eval", "--model", "base", "--step", "3"], "'base' is no run"),
+    (["eval", "--prompt", "r2"], "unknown prompt style 'r2'"),
+    (["eval", "--extract", "guess"], "unknown extraction policy 'guess'"),
+    (["eval", "--engine", "sglang"], "unknown engine 'sglang'"),
+    (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
+    (["eval", "--pass@8", "--n", "4"], "--n is 4"),
+    (["eval", "--n", "0"], "--n is 0; it must be at least 1"),
+    (["eval", "--max-tokens", "0"], "--max-tokens is 0; it must be at least 1"),
+    (["eval", "--top-p", "3"], "--top-p is 3; it must be above 0 and at most 1"),
+    (["eval", "--out", "{tmp}", "--name", "used"], "is in use by something else"),
+    (["eval", "--responses", "{tmp}/none.jsonl"], "there is no such file"),
+    (["report", "nowhere"], "no run 'nowhere'"),
+    (["aha", "nowhere"], "no run 'nowhere'"),
+    (["rollouts", "list", "nowhere"], "no run 'nowhere'"),
+    (["compare", "one", "two"], "no evaluation 'one'"),
+    (["app", "{tmp}/nothing"], "there is no folder"),
+]
+
+
+@needs_base
+def test_what_is_refused_is_one_line_before_torch_is_imported_and_nothing_after_it(tmp_path):
+    """All of them in one process, which would import torch at most once, and print notes at its end."""
+    (tmp_path / "mine.jsonl").write_text('{"question": "1+1?"}\n')
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "something").write_text("")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "config.json").write_text((BASE / "config.json").read_text())
+    (tmp_path / "bare" / "tokenizer.json").write_text("{}")
+    cases = [([command, *arguments], message) for command in ("train", "doctor") for arguments, message in REFUSED]
+    cases += [(["train", "--dry-run", *arguments], message) for arguments, message in REFUSED]
+    cases += REFUSED_ELSEWHERE
+    filled = [[argument.format(tmp=tmp_path) for argument in arguments] for arguments, _ in cases]
+    script = (
+        "import contextlib, io, json, sys; from reasoner.cli import main\n"
+        "for arguments in json.load(sys.stdin):\n"
+        "    with contextlib.redirect_stderr(io.StringIO()) as err:\n"
+        "        try: status = main(arguments)\n"
+        "        except SystemExit as stopped: status = stopped.code\n"
+        "    print(json.dumps([status, err.getvalue(), 'torch' in sys.modules]))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, input=json.dumps(filled), capture_output=True, text=True, check=False, cwd=tmp_path, env=FROM_HERE
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for (arguments, message), (status, err, has_torch) in zip(cases, answers, strict=True):
+        assert (status, has_torch) == (2, False), (arguments, err)
+        assert err.startswith("reasoner: error: ") and err.count("\n") == 1 and message in err, (arguments, err)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", "used", "bare"}
+
+
 @needs_base
 @pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no folder that cannot be written")
 def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_path):
@@ -94,6 +179,52 @@ def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys,
     assert found["algo.beta"] == ["0.001", "default"]
     assert found["optim.lr"] == ["0.0005", "preset", "base"]
     assert not (tmp_path / "runs").exists()
+
+
+@needs_base
+def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys):
+    assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", "--algo.clip_low", "0.1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    values = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("algo.")}
+    assert values["algo.clip_high"] == ["0.28", "algorithm", "dapo"]
+    assert values["algo.clip_low"] == ["0.1", "command", "line"]
+    assert values["algo.drops_flat"] == ["True", "algorithm", "dapo"]
+    assert not [name for name, value in values.items() if value[0] == "None"]
+
+
+@needs_base
+def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"question": "1+1?", "answer": "2"}\n{"question": "1+2?"}\n')
+    assert "line 2: no column 'answer'" in refused(capsys, "train", "--dry-run", "--data", file)
+    file.write_text(json.dumps({"question": "1+1?", "answer": "9" * 600}) + "\n")
+    assert "1 of 1 problems have a gold answer that cannot be graded" in refused(
+        capsys, "train", "--dry-run", "--data", file
+    )
+
+
+def test_json_of_a_dash_is_standard_output_alone_and_no_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["grade", "--gold", "1/2", "--answer", "0.5", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["verdict"] for row in json.loads(out)] == ["correct"]
+    assert err.startswith("verdict")
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_of_a_training_without_a_final_table_is_refused(capsys, tmp_path):
+    arguments = ["--eval.heldout_problems", "0", "--json", tmp_path / "figures.json"]
+    assert "this run makes none" in refused(capsys, "train", *arguments)
+
+
+@pytest.mark.parametrize("arguments", [[], ["rollouts"], ["data"], ["base"]])
+def test_a_command_without_its_action_shows_the_help(capsys, arguments):
+    with pytest.raises(SystemExit) as bare:
+        main(arguments)
+    shown = capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*arguments, "--help"])
+    assert (bare.value.code, shown.err) == (0, "") and shown.out == capsys.readouterr().out
 
 
 def test_a_file_is_below_the_command_line_and_above_the_preset(capsys, tmp_path):
@@ -174,5 +305,5 @@ def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
 
     assert parts()["algo.weights"] == "token"
     assert parts("--algo", "grpo")["algo.weights"] == "token"
-    assert parts("--algo", "dr_grpo")["algo.weights"] == "None"
+    assert parts("--algo", "dr_grpo")["algo.weights"] == "constant"
     assert parts("--algo", "dr_grpo", "--algo.weights", "sequence")["algo.weights"] == "sequence"

@@ -1,4 +1,6 @@
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -30,3 +32,12 @@ def test_it_wakes_after_an_error_and_stays_asleep_where_it_was():
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_process_that_imported_the_engine_ends_without_notes_of_leaks():
+    """Modules that are still frozen at the end are never freed, and vLLM's bindings report them on standard error."""
+    pytest.importorskip("vllm")
+    script = "from reasoner.collector import asleep\nwith asleep():\n    from vllm import LLM\nprint('imported')"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "imported"
+    assert "leaked" not in done.stderr

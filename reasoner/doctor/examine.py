@@ -27,15 +27,14 @@ from reasoner.doctor.tokens import token_lines
 from reasoner.doctor.trial import Bench, Trial, attempt, upcoming
 from reasoner.engines import make_engine
 from reasoner.engines.text import end_token_ids
-from reasoner.locate import locate
 from reasoner.models import context_length, load_policy, load_tokenizer
 from reasoner.plan import askable, say
-from reasoner.prompts import Template, template
-from reasoner.rl.algorithms import Algorithm, resolve
+from reasoner.preflight import preflight
+from reasoner.prompts import Template
+from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.learner import Learner
 from reasoner.settings import Resolved, to_dict
 from reasoner.store import versions, write_json
-from reasoner.track import check_trackers
 from reasoner.train import device_of
 from reasoner.types import Prompt, Sampling
 from verifiers import VerifierPool
@@ -94,9 +93,9 @@ class _Run:
 def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
     """What needs no engine, then the rest. Fills `figures`, by subject."""
     began = time.monotonic()
-    device, algorithm, asked = device_of(cfg), resolve(cfg.algo), template(cfg.prompt.style)
-    check_trackers([name for name in cfg.run.track.split(",") if name])
-    folder = locate(cfg.model, runs=Path(cfg.run.dir))
+    ready = preflight(cfg, run_dir)
+    device, algorithm, asked, folder = device_of(cfg), ready.algorithm, ready.template, ready.model_folder
+    assert folder is not None  # it has been downloaded
     line, good = gold_line(load(cfg.data.train), cfg)
     yield line
     tokenizer = load_tokenizer(folder)

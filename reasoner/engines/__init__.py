@@ -87,13 +87,18 @@ ENGINES: dict[str, Callable[[Path, EngineConfig, int, int], Engine]] = {
 }
 
 
+def check_engine(name: str) -> None:
+    """ValueError for an unknown name, and for vllm where it is not installed."""
+    if name not in ENGINES:
+        raise ValueError(f"unknown engine {name!r}; known are {', '.join(ENGINES)}")
+    if name == "vllm" and importlib.util.find_spec("vllm") is None:
+        raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
+
+
 def make_engine(cfg: EngineConfig, folder: Path, *, max_model_len: int, seed: int) -> Engine:
     """The engine of that name over the model in the folder. "auto" is vLLM where it imports, else transformers.
 
-    ValueError for an unknown name, and for vllm where it is not installed.
+    ValueError as check_engine has it.
     """
-    if cfg.name not in ENGINES:
-        raise ValueError(f"unknown engine {cfg.name!r}; known are {', '.join(ENGINES)}")
-    if cfg.name == "vllm" and importlib.util.find_spec("vllm") is None:
-        raise ValueError("engine 'vllm' is not installed here; use --engine.name transformers")
+    check_engine(cfg.name)
     return ENGINES[cfg.name](folder, cfg, max_model_len, seed)

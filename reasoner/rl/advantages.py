@@ -14,6 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from reasoner.rl.algorithms import GROUPED
 from reasoner.types import REWARD_TOLERANCE
 
 EPS = 1e-6  # added to a deviation before it divides
@@ -75,7 +76,6 @@ BASELINES: dict[str, Callable[..., Tensor]] = {
     "group": group_mean,
     "leave_one_out": leave_one_out,
 }
-GROUPED = ("group", "leave_one_out")  # a group whose rewards are all equal has exactly no advantage
 
 # ------------------------------------------------------------------------------------------------ scales
 

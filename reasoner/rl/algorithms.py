@@ -1,20 +1,22 @@
 """The algorithms: each a row that names its parts. To add one, add a row; `--algo.PART value` replaces one part of any.
 
 The parts are tables of pure functions: returns, baselines and scales (advantages.py), ratios, surrogates and weights
-(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas.
+(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. Their names stand here once more (_CHOICES), so
+that settings are checked without torch; tests/rl/test_maths.py compares them with the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from reasoner.config import AlgoConfig
-from reasoner.rl.advantages import BASELINES, GROUPED, RETURNS, SCALES, STEP_CREDIT
-from reasoner.rl.kl import KL
-from reasoner.rl.losses import RATIOS, SURROGATES, Weighting
+
+if TYPE_CHECKING:
+    from reasoner.rl.losses import Weighting
+
+GROUPED = ("group", "leave_one_out")  # baselines that give a group of equal rewards exactly no advantage
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,15 +80,15 @@ ALGORITHMS: dict[str, Algorithm] = {
     "cispo": Algorithm(scale="group", surrogate="clip_weight", weights="token", clip_high=4.0),
 }
 
-_CHOICES: dict[str, Collection[str]] = {
-    "returns": (*RETURNS, "process", "gae"),
-    "baseline": (*BASELINES, "value"),
-    "scale": SCALES,
-    "ratio": RATIOS,
-    "surrogate": SURROGATES,
-    "weights": get_args(Weighting),
-    "step_credit": STEP_CREDIT,
-    "kl": KL,
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "returns": ("total", "to_go", "process", "gae"),
+    "baseline": ("none", "batch", "moving", "group", "leave_one_out", "value"),
+    "scale": ("none", "group", "batch"),
+    "ratio": ("token", "sequence"),
+    "surrogate": ("plain", "ratio", "clip", "clip_weight"),
+    "weights": ("token", "sequence", "constant"),
+    "step_credit": ("sum", "mean"),
+    "kl": ("k1", "k2", "k3", "k3_reverse"),
     "kl_in": ("loss", "reward"),
     "trunk": ("own", "shared"),
     "trust": ("none", "penalty", "constrained"),

@@ -1,13 +1,20 @@
 """Advantages, KL estimators, losses and weights against numbers worked out by hand."""
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 import torch
 
 from reasoner.config import AlgoConfig
 from reasoner.rl.advantages import (
+    BASELINES,
+    RETURNS,
+    SCALES,
+    STEP_CREDIT,
     advantages,
     in_deviations,
     process_advantages,
@@ -20,6 +27,7 @@ from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
     RATIOS,
     SURROGATES,
+    Weighting,
     is_clipped,
     sampler_weights,
     sequence_ratio,
@@ -322,3 +330,28 @@ def test_unknown_algorithm_is_refused_with_the_nearest():
 def test_parts_that_make_no_sense_together_are_refused_with_a_sentence(given, message):
     with pytest.raises(ValueError, match=message):
         resolve(AlgoConfig(**given))
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        ("returns", {*RETURNS, "process", "gae"}),
+        ("baseline", {*BASELINES, "value"}),
+        ("scale", {*SCALES}),
+        ("ratio", {*RATIOS}),
+        ("surrogate", {*SURROGATES}),
+        ("weights", {*get_args(Weighting)}),
+        ("step_credit", {*STEP_CREDIT}),
+        ("kl", {*KL}),
+    ],
+)
+def test_the_allowed_names_of_a_part_are_those_of_its_table(part, names):
+    with pytest.raises(ValueError, match=rf"algo\.{part} is 'nothing'; known are ") as refusal:
+        resolve(AlgoConfig(**{part: "nothing"}))
+    assert set(str(refusal.value).partition("known are ")[2].split(", ")) == names
+
+
+def test_algorithms_are_resolved_without_torch():
+    script = "import sys; from reasoner.rl.algorithms import resolve; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
