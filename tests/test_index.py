@@ -205,10 +205,10 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
     assert rows(run) == expected
     status, said = reasoner(capsys, "show", run, "2.1.0")
     assert status == 0 and "(correct 1, format 0)" in said.out
-    assert reasoner(capsys, "export", run, path := tmp_path / "new.parquet")[0] == 0
-    assert store.rows_of(pq.read_table(path)) == expected and pq.read_schema(path) == store.SCHEMA
-    assert reasoner(capsys, "export", run, path := tmp_path / "new.jsonl")[0] == 0
-    found = [json.loads(line)["rewards"] for line in path.read_text().splitlines()]
+    parquet, jsonl = tmp_path / "new.parquet", tmp_path / "new.jsonl"
+    assert [reasoner(capsys, "export", run, path)[0] for path in (parquet, jsonl)] == [0, 0]
+    assert store.rows_of(pq.read_table(parquet)) == expected and pq.read_schema(parquet) == store.SCHEMA
+    found = [json.loads(line)["rewards"] for line in jsonl.read_text().splitlines()]
     assert found == [dict(row["rewards"]) for row in expected]
 
 
