@@ -28,6 +28,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -65,7 +66,8 @@ SCHEMA = pa.schema(
         ("extracted", pa.string()),
         ("well_formed", pa.bool_()),
         ("reward", pa.float32()),
-        ("rewards", pa.map_(pa.string(), pa.float32())),
+        # not a map, which `datasets` cannot read
+        ("rewards", pa.list_(pa.struct([("name", pa.string()), ("value", pa.float32())]))),
         ("advantage", pa.float32()),
     ]
 )
@@ -218,9 +220,21 @@ def readable(path: Path) -> bool:
     return True
 
 
-def read(run_dir: Path, step: int) -> list[dict[str, object]]:
+def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
     """The rows of a step. ValueError when it has none."""
     path = shard(run_dir, step)
     if not path.is_file():
         raise ValueError(f"{run_dir} has no rollouts of step {step}")
-    return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
+    return rows_of(pq.read_table(path))
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a shard's table as `write_shard` takes them: `rewards` as (name, value) pairs.
+
+    Older shards hold them as a map, newer ones as a list of {name, value}.
+    """
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        if row.get("rewards"):
+            row["rewards"] = [tuple(part.values()) if isinstance(part, dict) else part for part in row["rewards"]]
+    return rows

@@ -1,14 +1,18 @@
 """The run folder: what goes in comes out, and nothing is written over."""
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import pandas
 import pytest
+from datasets import load_dataset
 
 from data import Problem
 from reasoner import store
+from reasoner.cli import main
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import Graded, rewarded
@@ -54,6 +58,47 @@ def test_a_folder_in_use_is_not_opened_again_unless_the_run_goes_on(tmp_path):
     assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 2}
     store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=True)
     assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 3}
+
+
+PARTS = [{"name": "correct", "value": 1.0}, {"name": "format", "value": 1.0}]
+
+
+def with_datasets(files):
+    return load_dataset("parquet", data_files=files, split="train", cache_dir=str(Path(files[0]).parent / "cache"))
+
+
+def with_pandas(files):
+    return pandas.concat([pandas.read_parquet(file) for file in files]).to_dict("records")
+
+
+def with_polars(files):
+    import polars
+
+    return polars.read_parquet(files).to_dicts()
+
+
+def with_duckdb(files):
+    import duckdb
+
+    return duckdb.read_parquet(files).order("step, sample").to_arrow_table().to_pylist()
+
+
+@pytest.mark.parametrize("reader", [with_datasets, with_pandas, with_polars, with_duckdb])
+def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
+    library = reader.__name__.removeprefix("with_")
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    run, exported = tmp_path / "a", tmp_path / "all.parquet"
+    store.open_run(run, {}, {}, resuming=False)
+    for step in range(2):
+        store.append(run, step, [group()], [0.75, -0.75])
+    assert main(["rollouts", "export", str(run), str(exported)]) == 0
+    for files in ([str(store.shard(run, step)) for step in range(2)], [str(exported)]):
+        rows = list(reader(files))
+        assert [(row["step"], row["sample"], row["verdict"]) for row in rows] == [
+            (step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))
+        ]
+        assert [list(row["rewards"]) for row in rows[::2]] == [PARTS] * 2 and list(rows[0]["token_ids"]) == [5, 6]
 
 
 def test_versions_name_what_ran(tmp_path):

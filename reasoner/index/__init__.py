@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 from reasoner.filters import ALL, FIELDS, ORDERS, ROWS, Filter, Found, match, read_filter, sql
 from reasoner.index.tables import COLUMNS, TABLES, Rows, read
-from reasoner.store import shard
+from reasoner.store import rows_of, shard
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "Found", "RolloutIndex", "match", "place", "read_filter"]
 
@@ -127,7 +127,7 @@ class RolloutIndex:
         """(id, the columns) of each rollout of a step, null where the shard has not got the column."""
         with pq.ParquetFile(shard(self.run_dir, step)) as file:
             table = file.read([name for name in columns if name in file.schema_arrow.names])
-        for number, row in enumerate(table.to_pylist()):
+        for number, row in enumerate(rows_of(table)):
             yield step * ROWS + number, dict.fromkeys(columns) | row
 
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
@@ -168,7 +168,7 @@ class RolloutIndex:
         """Everything that the shard has of the rollout with this id."""
         step, row = divmod(number, ROWS)
         path = shard(self.run_dir, step)
-        return _table(path, path.stat().st_mtime_ns).slice(row, 1).to_pylist()[0]  # type: ignore[no-any-return]
+        return rows_of(_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
 
     def faults(self) -> dict[int, str]:
         """Why the shard of a step could not be read."""

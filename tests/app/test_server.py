@@ -194,7 +194,7 @@ def test_an_export_as_json_lines_is_the_rows_of_the_filter(client, chosen):
 def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path):
     path = tmp_path / "got.parquet"
     path.write_bytes(export(client, "parquet", **WHERE).content)
-    assert pq.read_table(path).to_pylist() == chosen
+    assert store.rows_of(pq.read_table(path)) == chosen
 
 
 def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
