@@ -8,13 +8,19 @@ _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
 def boxed(text: str) -> list[str]:
-    """The contents of the complete `\\boxed{}` (and `\\fbox{}`), in the order in which they open."""
-    return [content for _, _, content in boxed_spans(text)]
+    """The contents of the complete, innermost `\\boxed{}` (and `\\fbox{}`), in order."""
+    return [text[start:end] for start, end in boxed_spans(text)]
 
 
-def boxed_spans(text: str) -> list[tuple[int, int, str]]:
-    """(start, end, content) of each box's content. One pass over the text, whatever is in it."""
-    found: list[tuple[int, int, str]] = []
+def boxed_spans(text: str) -> list[tuple[int, int]]:
+    """(start, end) of the content of each complete box that holds no other complete box, in order.
+
+    One pass over the text. The spans do not overlap, so that copying all of them is linear in the text, however deep
+    the boxes are nested.
+    """
+    if "box" not in text:
+        return []
+    spans: list[tuple[int, int]] = []
     open_braces: list[int | None] = []  # where the content starts for a brace that opens a box, None for any other
     for token in _BRACE_OR_ESCAPE.finditer(text):
         match token[0][-1], len(token[0]):
@@ -24,15 +30,15 @@ def boxed_spans(text: str) -> list[tuple[int, int, str]]:
                 open_braces.append(token.end())
             case "}", 1 if open_braces:
                 start = open_braces.pop()
-                if start is not None:
-                    found.append((start, token.start(), text[start : token.start()]))
-    return sorted(found)
+                if start is not None and not (spans and spans[-1][0] > start):
+                    spans.append((start, token.start()))
+    return spans
 
 
 def last_boxed(text: str) -> str | None:
     """The content of the box that opens last, or None: in `\\boxed{a \\boxed{b}}` that is b."""
-    contents = boxed(text)
-    return contents[-1] if contents else None
+    spans = boxed_spans(text)
+    return text[slice(*spans[-1])] if spans else None
 
 
 def final_answer(solution: str) -> str:

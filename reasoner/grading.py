@@ -15,6 +15,7 @@ from data import Problem
 from reasoner.metrics import estimate
 from reasoner.terminal import shortened, visible
 from verifiers import Score, VerifierPool, grade
+from verifiers.rules import known
 
 _AT_ONCE = 256  # rows between two signs of progress
 _WIDTH = 28  # of an answer in the table
@@ -77,14 +78,18 @@ def summary(scores: Sequence[Score]) -> str:
 
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     try:
-        row = json.loads(line)
+        row = json.loads(line, parse_int=str, parse_float=str)  # the digits as written, however many
         gold, response, answer = row["gold"], row.get("response"), row.get("answer")
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}, line {number}: not a JSON object with gold and answer or response") from error
     if response is None and answer is None:
         raise ValueError(f"{path}, line {number}: neither answer nor response")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
-    return str(text), Problem(str(number), "", str(gold), str(path), "file", verifier=str(row.get("verifier", rule)))
+    try:
+        verifier = known(str(row.get("verifier", rule)))
+    except ValueError as error:
+        raise ValueError(f"{path}, line {number}: {error}") from error
+    return str(text), Problem(str(number), "", str(gold), str(path), "file", verifier=verifier)
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:
@@ -100,4 +105,5 @@ def _row(problem: Problem, score: Score) -> dict[str, object]:
 
 def _write(out: Path | None, rows: list[dict[str, object]]) -> None:
     if out is not None:
-        out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        # A lone surrogate, which UTF-8 has no bytes for, becomes JSON's own escape: \\udcff.
+        out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8", errors="backslashreplace")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from data.gold import boxed, last_boxed
+from verifiers.limits import too_long
 from verifiers.tags import blocks
 
 
@@ -20,9 +21,14 @@ class Extraction:
 
 
 def extract(response: str, policy: str = "strict") -> Extraction:
-    """The answer of a response under a policy of EXTRACTORS. ValueError for an unknown policy."""
+    """The answer of a response under a policy of EXTRACTORS; none of a response that is too long.
+
+    Linear in time and memory. ValueError for an unknown policy.
+    """
     if policy not in EXTRACTORS:
         raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+    if reason := too_long(response):
+        return Extraction(None, False, reason)
     fault = blocks(response).fault
     if policy == "strict" and fault:
         return Extraction(None, False, fault)
@@ -62,7 +68,12 @@ def after_hashes(response: str) -> str | None:
 
 
 def answers_given(response: str) -> int:
-    """How many different answers a response gives: in boxes, or in `<answer>` blocks where there is no box."""
+    """How many different answers a response gives: in boxes, or in `<answer>` blocks where there is no box.
+
+    0 for a response that is too long to be read.
+    """
+    if too_long(response):
+        return 0
     given = boxed(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
     return len({"".join(answer.split()) for answer in given})
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from math import log10
 
-MAX_CHARACTERS = 2_000
+MAX_RESPONSE_CHARACTERS = 1_000_000  # of a whole response
+MAX_CHARACTERS = 2_000  # of an answer
 MAX_DIGITS = 500  # of one number
 MAX_DEPTH = 40  # of brackets in brackets
 MAX_EXPONENT_DIGITS = 4  # of a literal exponent, of the number under a factorial and of an entry of a binomial
@@ -16,6 +17,11 @@ _BIG_FACTORIAL = re.compile(rf"\d{{{MAX_EXPONENT_DIGITS}}}[)}}]*!|![)}}\s]*!")
 _BIG_BINOMIAL = re.compile(rf"binom[^a-z]{{0,20}}\d{{{MAX_EXPONENT_DIGITS + 1}}}")
 _TOWER = re.compile(r"\^[{(]*(\d+)[)}]*\^[{(]*(\d+)(?![)}]*\^)")
 _LONG_TOWER = re.compile(r"\^[{(]*[^{}()^]{1,20}[)}]*\^[{(]*[^{}()^]{1,20}[)}]*\^")
+
+
+def too_long(response: str) -> str:
+    """The limit that a whole response breaks, in words; empty for none. Asked before anything scans the response."""
+    return f"over {MAX_RESPONSE_CHARACTERS} characters" if len(response) > MAX_RESPONSE_CHARACTERS else ""
 
 
 def too_big(text: str) -> str:

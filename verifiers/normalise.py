@@ -102,7 +102,7 @@ _WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?:all |the |set of )*real(?: number)?s?(?: line)?|\\mathbb\{r\}"), r"(-\infty, \infty)"),
 )
 _ONE_IN_BRACKETS = re.compile(r"^\(([A-Za-z])\)$|^\{(.)\}$")
-_TEXT = re.compile(r"\\text\s*\{\s*([^{}]*?)\s*\}")
+_TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 
 
 @lru_cache(maxsize=4096)
@@ -122,7 +122,7 @@ def canonical(text: str) -> str:
         text = pattern.sub(replacement, text)
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
-    text = _TEXT.sub(lambda match: rf"\text{{{match[1]}}}" if match[1] else "", text)
+    text = _TEXT.sub(lambda match: rf"\text{{{inner}}}" if (inner := match[1].strip()) else "", text)
     text = _tidy(text)
     plain = _tidy(_TEXT.sub(r" \1 ", text)).casefold()
     return next((name for pattern, name in _WHOLE if pattern.fullmatch(plain)), text)

@@ -1,8 +1,9 @@
 """Grading in processes of their own, under a clock and a memory limit: what a model writes is hostile input.
 
-The parent owns the clock. A worker that is late is killed and its item TIMED_OUT. When one dies, its item is tried once
-more in a fresh worker, and then it is CRASHED. Either way the other items of its batch go to another worker, so that
-verdicts do not depend on how many workers there are, nor on what else was in the batch.
+The parent owns the clocks, of processor time and of the wall. A worker that is late is killed and its item TIMED_OUT.
+When one dies, its item is tried once more in a fresh worker, and then it is CRASHED. Either way the other items of its
+batch go to another worker, so that verdicts do not depend on how many workers there are, nor on what else was in the
+batch. The parent extracts nothing itself: the worker sends what it has extracted before it judges.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from types import TracebackType
 from typing import Any
 
 from data.problem import Problem
-from verifiers.extract import EXTRACTORS, extract
+from verifiers.extract import EXTRACTORS
+from verifiers.limits import too_long
 from verifiers.process import WorkerProcess
 from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, rewarded
 from verifiers.rules import known
@@ -24,6 +26,7 @@ from verifiers.score import Judgement, Score, Verdict
 
 MEMORY_MIB = 512  # of address space
 MAX_BATCH = 32  # items sent to a worker at once
+MAX_BATCH_CHARACTERS = 1_000_000  # in them, where they are more than one
 MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
 MAX_FAILED_STARTS = 3  # in a row, after which the fault is not an item's
 
@@ -76,7 +79,7 @@ class VerifierPool:
         jobs = [(response, problem.answer, known(problem.verifier), policy) for response, problem in items]
         results = self._run("score", jobs)
         scores = [
-            rewarded(Graded(response, problem, _score(response, result, policy), size, max_tokens), weights)
+            rewarded(Graded(response, problem, _score(result), size, max_tokens), weights)
             for (response, problem), result, size in zip(items, results, tokens or [0] * len(items), strict=True)
         ]
         self.counts.update(score.verdict for score in scores)
@@ -146,13 +149,16 @@ class VerifierPool:
         ready = {key.data for key, _ in self._selector.select(max(0.001, pause))}
         for place, worker in busy:
             if place in ready:
-                results = worker.events()
-                if results is None:
+                events = worker.events()
+                if events is None:
                     self._lose(place, worker)
                     work.died(list(worker.owed))
-                for number, result in results or ():
+                for number, event in events or ():
                     self._failed_starts = 0
-                    work.finish(number, result)
+                    if "result" in event:
+                        work.finish(number, event["result"])
+                    else:
+                        work.readings[number] = event["reading"]
             elif worker.seconds_left() <= 0:
                 self._lose(place, worker)
                 work.timed_out(list(worker.owed), self._limits[0])
@@ -182,22 +188,44 @@ class VerifierPool:
 
 
 class _Work:
-    """The items of one call: which wait, what came of them, and how many workers each has cost."""
+    """The items of one call: which wait, what came of them, and how many workers each has cost.
+
+    An item with a text that is too long is REFUSED here, and no worker sees it.
+    """
 
     def __init__(self, task: str, jobs: Sequence[Item], *, num_workers: int) -> None:
         self.task = task
         self.jobs = jobs
         self.results: list[Any] = [None] * len(jobs)
+        self.readings: dict[int, dict[str, Any]] = {}  # what was extracted from the items that are not finished
         self.num_open = len(jobs)
-        self.waiting = deque(range(len(jobs)))
+        self.waiting: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
         self._batch = max(1, min(MAX_BATCH, ceil(len(jobs) / (4 * num_workers))))
+        for number, job in enumerate(jobs):
+            if reason := next(filter(None, map(too_long, job)), ""):
+                self.finish(number, {"verdict": Verdict.REFUSED, "layer": reason, "seconds": 0.0})
+            else:
+                self.waiting.append(number)
 
     def next_batch(self) -> list[int]:
-        return [self.waiting.popleft() for _ in range(min(self._batch, len(self.waiting)))]
+        """Numbers of items for one worker: one at least, and no more than fit into MAX_BATCH_CHARACTERS."""
+        batch = [self.waiting.popleft()]
+        characters = self._characters(batch[0])
+        while self.waiting and len(batch) < self._batch:
+            characters += self._characters(self.waiting[0])
+            if characters > MAX_BATCH_CHARACTERS:
+                break
+            batch.append(self.waiting.popleft())
+        return batch
+
+    def _characters(self, number: int) -> int:
+        return sum(map(len, self.jobs[number]))
 
     def finish(self, number: int, result: Any) -> None:
-        self.results[number] = result
+        """Note the result of an item; with what was extracted from it, if its worker got no further than that."""
+        reading = self.readings.pop(number, None)
+        self.results[number] = {**reading, **result} if reading else result
         self.num_open -= 1
 
     def timed_out(self, numbers: Sequence[int], seconds: float) -> None:
@@ -216,10 +244,6 @@ class _Work:
         self.waiting.extendleft(reversed(numbers))
 
 
-def _score(response: str, result: dict[str, Any], policy: str) -> Score:
-    """What a worker found, or the score of a response that it could not judge: then only the form is known."""
-    verdict = Verdict(result["verdict"])
-    if "reward" in result:
-        return Score(**{**result, "verdict": verdict})
-    found = extract(response, policy)
-    return Score(0.0, {}, verdict, found.answer, result["layer"], found.well_formed, seconds=result["seconds"])
+def _score(result: dict[str, Any]) -> Score:
+    """The score that a worker gave, or that of a response that it could not judge: then the form at most is known."""
+    return Score(**{"reward": 0.0, "parts": {}, **result, "verdict": Verdict(result["verdict"])})

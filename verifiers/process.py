@@ -1,9 +1,14 @@
-"""The parent's handle on one grading worker: its process, its pipes, its clock."""
+"""The parent's handle on one grading worker: its process, its pipes, its clocks.
+
+An item has two clocks: its seconds of processor time, and MAX_STRETCH times as many by the wall clock. Sending the item
+counts: a worker that does not read is late too.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -30,7 +35,7 @@ class WorkerProcess:
         self._cpu = 0.0  # that the child had used at its last event
         self._since = monotonic()  # the last event, or the giving of the batch
         self._deadline = self._since + LOADING_SECONDS
-        self._rest = b""  # of a line that has not arrived in full
+        self._pieces: list[bytes] = []  # of a line that has not arrived in full
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  what it writes before it is ready
         # A new program, never a fork of this process: it may have threads. Found wherever we were started from.
         self._child = subprocess.Popen(
@@ -44,6 +49,7 @@ class WorkerProcess:
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._input, self._output = self._child.stdin, self._child.stdout
+        os.set_blocking(self._input.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -64,24 +70,30 @@ class WorkerProcess:
         self._start_clock()
         line = json.dumps({"task": task, "items": items}) + "\n"
         with suppress(BrokenPipeError):
-            self._input.write(line.encode("ascii"))
-            self._input.flush()
+            self._write(memoryview(line.encode("ascii")))
 
-    def events(self) -> list[tuple[int, Any]] | None:
-        """The (number, result) of every item answered by now; None where the worker is dead."""
+    def events(self) -> list[tuple[int, dict[str, Any]]] | None:
+        """(number of the item, event) of every "reading" and "result" by now; None where the worker is dead."""
         data = os.read(self.output, 1 << 20)
         if not data:
             return None
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        results = []
+        self._pieces.append(data)
+        if b"\n" not in data:
+            return []
+        *lines, rest = b"".join(self._pieces).split(b"\n")
+        self._pieces = [rest]
+        events = []
         for event in map(json.loads, lines):
-            self._cpu = event["cpu"]
+            if "reading" in event:
+                events.append((self.owed[0], event))
+                continue  # the same item is still in hand: its clocks go on
             self.is_ready = True
             self._is_loading = event.get("loading", False)
             if "result" in event:
-                results.append((self.owed.popleft(), event["result"]))
-        self._start_clock()
-        return results
+                events.append((self.owed.popleft(), event))
+            self._cpu = event["cpu"]
+            self._start_clock()
+        return events
 
     def seconds_left(self) -> float:
         """Until the item in hand, or the start, is late. Time in which a busy machine let it wait is added again."""
@@ -119,6 +131,19 @@ class WorkerProcess:
             self._input.close()
         self._output.close()
         self._complaints.close()
+
+    def _write(self, data: memoryview) -> None:
+        """Write while the child reads, until the wall clock of the item in hand runs out."""
+        ready = select.poll()
+        ready.register(self._input.fileno(), select.POLLOUT)
+        while len(data):
+            try:
+                data = data[os.write(self._input.fileno(), data) :]
+            except BlockingIOError:
+                left = self._since + MAX_STRETCH * self._seconds - monotonic()
+                if left <= 0:
+                    return
+                ready.poll(1000 * left)
 
     def _start_clock(self) -> None:
         self._since = monotonic()

@@ -11,7 +11,8 @@ from time import perf_counter
 
 from data.problem import Problem
 from verifiers import shaping
-from verifiers.extract import extract
+from verifiers.extract import Extraction, extract
+from verifiers.limits import too_long
 from verifiers.rules import judge
 from verifiers.score import Judgement, Score, Verdict
 
@@ -126,28 +127,50 @@ def check_weights(weights: RewardWeights) -> None:
     custom_rewards(weights.custom)
 
 
-def assess(response: str, gold: str, rule: str, policy: str = "strict") -> Score:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a response says and in which form, before anything is judged."""
+
+    asked: Extraction  # under the policy asked for
+    lenient: str | None  # the answer under the lenient policy
+    format_ok: bool  # in the form asked for: the strict one, or an answer that the policy finds
+
+
+def read(response: str, policy: str = "strict") -> Reading:
+    """Extract a response's answer under a policy of EXTRACTORS and under the lenient one."""
+    asked, lenient = extract(response, policy), extract(response, "lenient")
+    return Reading(asked, lenient.answer, asked.well_formed if policy == "strict" else asked.answer is not None)
+
+
+def assess(
+    response: str, gold: str, rule: str, policy: str = "strict", *, on_read: Callable[[Reading], None] | None = None
+) -> Score:
     """The verdict on a response with its evidence, not rewarded yet. `policy` (of EXTRACTORS) is the form asked for.
 
     Only a response in that form can be CORRECT. The answer that any other one may hold is judged too, for `lenient`.
+    `on_read` is called with what was extracted before the judging begins, which can take long or end the process.
     """
     start = perf_counter()
-    asked, lenient = extract(response, policy), extract(response, "lenient")
-    format_ok = asked.well_formed if policy == "strict" else asked.answer is not None
-    if asked.answer is not None:
-        judgement = judge(asked.answer, gold, rule)
+    if reason := too_long(response):
+        return Score(0.0, {}, Verdict.REFUSED, layer=reason)
+    reading = read(response, policy)
+    if on_read is not None:
+        on_read(reading)
+    answer = reading.asked.answer
+    if answer is not None:
+        judgement = judge(answer, gold, rule)
         is_right = bool(judgement)
     else:
-        verdict = Verdict.NO_ANSWER if format_ok or lenient.answer is None else Verdict.MALFORMED
-        judgement = Judgement(verdict, asked.reason)
-        is_right = lenient.answer is not None and bool(judge(lenient.answer, gold, rule))
+        verdict = Verdict.NO_ANSWER if reading.format_ok or reading.lenient is None else Verdict.MALFORMED
+        judgement = Judgement(verdict, reading.asked.reason)
+        is_right = reading.lenient is not None and bool(judge(reading.lenient, gold, rule))
     return Score(
         reward=0.0,
         parts={},
         verdict=judgement.verdict,
-        extracted=asked.answer,
+        extracted=answer,
         layer=judgement.layer,
-        format_ok=format_ok,
+        format_ok=reading.format_ok,
         lenient=is_right,
         seconds=perf_counter() - start,
     )

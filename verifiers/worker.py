@@ -1,9 +1,10 @@
 """The child's side of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` answers batches item by item.
 
 In, one JSON line a batch: {"task": name, "items": [[argument, ...], ...]}. Out, one JSON line an event: {"ready": true}
-once, {"loading": true or false} around the import of the algebra libraries, {"result": ...} for each item in order; all
-with "cpu", the seconds of processor time this process has used. The parent's clock is the first line of defence; the
-limits set here (memory, an alarm that kills) are the second.
+once, {"loading": true or false} around the import of the algebra libraries, {"reading": ...} with what was extracted
+from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds of processor
+time this process has used. The parent's clock is the first line of defence; the limits set here (memory, an alarm that
+kills) are the second.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from math import ceil
 from time import process_time
 from typing import Any
 
 from verifiers import symbolic
-from verifiers.rewards import assess
+from verifiers.rewards import Reading, assess
 from verifiers.rules import judge, same
 from verifiers.score import Verdict
 
@@ -29,15 +31,22 @@ MAX_STRETCH = 5  # an item that gets no processor time may take so many times it
 RECURSION_LIMIT = 3_000
 
 
-def _score(response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
-    return asdict(assess(response, gold, rule, policy))
+def _score(send: Callable[..., None], response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
+    def on_read(reading: Reading) -> None:
+        send(reading={"extracted": reading.asked.answer, "format_ok": reading.format_ok})
+
+    return asdict(assess(response, gold, rule, policy, on_read=on_read))
 
 
-def _judge(prediction: str, gold: str, rule: str) -> dict[str, Any]:
+def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str) -> dict[str, Any]:
     return asdict(judge(prediction, gold, rule))
 
 
-TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": same}
+def _same(_send: Callable[..., None], left: str, right: str, rule: str) -> bool:
+    return same(left, right, rule)
+
+
+TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": _same}
 
 
 def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
@@ -57,7 +66,7 @@ def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
         batch = json.loads(line)
         for item in batch["items"]:
             _alarm(MAX_STRETCH * seconds)
-            send(result=_guarded(TASKS[batch["task"]], item))
+            send(result=_guarded(partial(TASKS[batch["task"]], send), item))
         signal.alarm(0)
 
 

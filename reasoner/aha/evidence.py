@@ -149,7 +149,7 @@ def _claim_pairs(cue: Cue, end: int, text: str, claims: Sequence[Stated]) -> lis
 
 def _candidates(completion: str) -> list[Candidate]:
     """(start, end, text) of the candidate answers, in order: boxes, answer blocks, and "the answer is ..."."""
-    found = [(start, end, text) for start, end, text in boxed_spans(completion)]
+    found = [(start, end, completion[start:end]) for start, end in boxed_spans(completion)]
     for match in _STATED.finditer(completion):
         group = "stated" if match["stated"] is not None else "block"
         if "\\boxed" not in match[group]:
