@@ -40,11 +40,11 @@ class Subject:
         """A run is asked as it was trained, the embedded base as its preset has it, any other model at DeepSeek-R1's
         settings: temperature 0.6, top-p 0.95, up to 32,768 tokens.
         """
-        from transformers import AutoConfig
+        from reasoner.models import load_config
 
         model = args.model or "base"
         folder = locate(model, runs=args.runs, step=args.step)
-        context = int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
+        context = int(load_config(folder).max_position_embeddings)
         trained = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
         if trained is None:
             trained = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
