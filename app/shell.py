@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import json
 import sqlite3
 import tempfile
@@ -20,6 +18,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
+from app.access import Access
 from app.library import Library
 from app.play import Players
 from app.queries import answer, finite
@@ -47,6 +46,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     be pointed at it by its owner's name server).
     """
     players = Players(library)
+    access = Access(pages=PAGES, hosts=hosts, auth=auth)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -58,12 +58,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        host = request.headers.get("host", "").rsplit(":", 1)[0] or "none"
-        if hosts and host not in hosts:
-            return JSONResponse({"error": f"this dashboard does not answer to the name {host!r}"}, 403)
-        if auth is not None and not _is_allowed(request.headers.get("authorization", ""), auth):
-            return Response("reasoner: name and password", 401, {"WWW-Authenticate": 'Basic realm="reasoner"'})
-        response = await call_next(request)
+        response = access.refusal(request) or await call_next(request)
         response.headers.update(_HEADERS)
         return response
 
@@ -124,7 +119,7 @@ def _mount() -> None:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The request's JSON object. Asking for that very type keeps pages of other origins from sending one unasked."""
+    """The request's JSON object. Browsers let a page of another origin send this type only after asking the server."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise ValueError("a question must be application/json")
     try:
@@ -155,11 +150,3 @@ def _export(library: Library, given: dict[str, str]) -> Response:
     return FileResponse(
         path, filename=f"{run}-rollouts.{kind}", background=BackgroundTask(path.unlink, missing_ok=True)
     )
-
-
-def _is_allowed(header: str, auth: tuple[str, str]) -> bool:
-    try:
-        given = base64.b64decode(header.removeprefix("Basic "), validate=True)
-    except ValueError:
-        return False
-    return hmac.compare_digest(given, ":".join(auth).encode())

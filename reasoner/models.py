@@ -11,7 +11,15 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    DynamicCache,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging
 
 from reasoner.head import drawn_logprobs
@@ -21,10 +29,26 @@ logging.disable_progress_bar()  # a bar for every file loaded and saved would st
 MOST_LOGITS = 2**22  # made and kept for the gradient, at most: 16 MiB in float32
 
 
+# Configs, tokenizers and models are loaded from folders here and nowhere else. A folder may name Python files of its
+# own (auto_map): transformers runs them with trust_remote_code=True, and without the argument asks on standard input.
+_SAFE = {"trust_remote_code": False}
+
+
+def load_config(folder: Path) -> PretrainedConfig:
+    """Load the configuration of the folder's language model: of a model of several parts, the text model's.
+
+    ValueError when there is none, or when reading it takes code from the folder, which is never run.
+    """
+    try:
+        return AutoConfig.from_pretrained(folder, **_SAFE).get_text_config()
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"no model configuration can be loaded from {folder}: {_first_line(error)}") from error
+
+
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """The folder's tokenizer. ValueError when there is none, or it has no end token."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(folder, **_SAFE)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no tokenizer can be loaded from {folder}: {_first_line(error)}") from error
     if tokenizer.eos_token_id is None:
@@ -37,9 +61,8 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
 
     Weights are read from safetensors alone, and no code that a model brings is run.
     """
-    safe = {"use_safetensors": True, "trust_remote_code": False}
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **safe)
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **_SAFE)
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
     for module in model.modules():

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tokenizers.decoders import DecodeStream
-from transformers import AutoConfig
 
 from data import Problem
 from reasoner.config import EngineConfig
 from reasoner.engines.transformers import TransformersEngine
 from reasoner.locate import locate
-from reasoner.models import load_tokenizer
+from reasoner.models import load_config, load_tokenizer
 from reasoner.prompts import render, template
 from reasoner.seeds import sample_seed
 from reasoner.types import Sampling
@@ -31,8 +30,8 @@ class _Model:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tokenizer = load_tokenizer(folder)
-        config = AutoConfig.from_pretrained(folder).get_text_config()
-        self.engine = TransformersEngine(folder, EngineConfig(), max_model_len=int(config.max_position_embeddings))
+        context = int(load_config(folder).max_position_embeddings)
+        self.engine = TransformersEngine(folder, EngineConfig(), max_model_len=context)
 
 
 def main() -> None:

@@ -1,6 +1,10 @@
 """Runs and models come from elsewhere too: nothing in them is unpickled or run, and no path in them leads outside."""
 
 import ast
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +75,97 @@ def test_nothing_of_ours_unpickles_evaluates_or_trusts_code(path):
         if isinstance(node, ast.Dict):
             keys = {ast.unparse(k): ast.unparse(v) for k, v in zip(node.keys, node.values, strict=True) if k}
             assert keys.get("'trust_remote_code'", "False") == "False"
+
+
+# ------------------------------------------------------------------------------- code that a model folder brings
+
+
+CODE = """
+from pathlib import Path
+Path({mark!r}).touch()
+from transformers import PretrainedConfig, PreTrainedTokenizerFast
+class OwnConfig(PretrainedConfig):
+    model_type = "own"
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.max_position_embeddings, self.vocab_size, self.hidden_size = 512, 320, 32
+class OwnTokenizer(PreTrainedTokenizerFast):
+    pass
+"""
+
+
+def own_code(folder: Path, mark: Path, parts: tuple[str, ...]) -> Path:
+    """A model's folder whose config or tokenizer has a class of its own, in a file that touches `mark` when run."""
+    tiny_model(vocabulary=len(tiny_tokenizer()), width=32, layers=1).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    (folder / "generation_config.json").unlink()  # so that the end token is looked up in config.json
+    changes = {
+        "config": {"model_type": "own", "auto_map": {"AutoConfig": "own_config.OwnConfig"}},
+        "tokenizer_config": {
+            "tokenizer_class": "Own",
+            "auto_map": {"AutoTokenizer": [None, "own_tokenizer_config.OwnTokenizer"]},
+        },
+    }
+    for part in parts:
+        path = folder / f"{part}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes[part]))
+        (folder / f"own_{part}.py").write_text(CODE.format(mark=str(mark)))
+    return folder
+
+
+def _play(folder: Path) -> str:
+    asked = {"model": str(folder), "step": "", "prompt": "none", "question": "1?", "gold": "", "begin": ""}
+    return json.dumps(asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}) + "\n"
+
+
+EVAL = ["-m", "reasoner", "eval", "--data", "generated:heldout", "--engine", "transformers", "--model", "FOLDER"]
+EVAL += ["--max-tokens", "1", "--n", "1"]
+TRAIN = ["-m", "reasoner", "train", "--steps", "1", "--model", "FOLDER"]
+PLAY = ["-m", "reasoner.play", "--runs", "runs"]
+ENDS = "import sys; from pathlib import Path; from reasoner.engines.text import end_token_ids\n" + (
+    "class Tokenizer: eos_token_id = 0\nprint(end_token_ids(Path(sys.argv[1]), Tokenizer()))"
+)
+
+
+BOTH = ("config", "tokenizer_config")
+NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no tokenizer can be loaded from"
+
+
+@pytest.mark.parametrize(
+    ("command", "parts", "outcome"),
+    [
+        (EVAL, ("config",), NO_CONFIG),
+        (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
+        (EVAL, BOTH, NO_CONFIG),
+        (TRAIN, BOTH, NO_TOKENIZER),
+        (PLAY, ("config",), NO_CONFIG),
+        (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),
+    ],
+    ids=["eval config", "eval tokenizer", "eval both", "train both", "play config", "end tokens config"],
+)
+def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, command, parts, outcome):
+    folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
+    done = subprocess.run(
+        [sys.executable, *(str(folder) if part == "FOLDER" else part for part in command)],
+        input=(_play(folder) if command is PLAY else "") + "yes\n" * 20,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
+        timeout=250,
+    )
+    said = done.stdout + done.stderr
+    assert not (tmp_path / "code_was_run").exists(), said
+    assert outcome in said and "Do you wish to run the custom code" not in said
+
+
+def test_every_loader_of_transformers_is_called_in_one_file():
+    calls = {
+        path.relative_to(ROOT).as_posix()
+        for path in OURS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "from_pretrained"
+        and ast.unparse(node.value) != "GenerationConfig"  # which is numbers alone
+    }
+    assert calls == {"reasoner/models.py"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from transformers import AutoConfig, GenerationConfig, PreTrainedTokenizerBase
+from transformers import GenerationConfig, PreTrainedTokenizerBase
 
+from reasoner.models import load_config
 from reasoner.types import Prompt, Sampling
 
 
@@ -15,7 +16,7 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
     if (folder / "generation_config.json").is_file():
         configured = GenerationConfig.from_pretrained(folder).eos_token_id
     else:
-        configured = AutoConfig.from_pretrained(folder).get_text_config().eos_token_id
+        configured = load_config(folder).eos_token_id
     ids = {tokenizer.eos_token_id} | (set(configured) if isinstance(configured, list) else {configured})
     return frozenset(i for i in ids if i is not None)
 

@@ -36,9 +36,9 @@ NASTY = (
 
 
 @contextmanager
-def served(runs: Path, evals: Path) -> Iterator[str]:
+def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
     """The address of `reasoner app` over the folders."""
-    command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0"]
+    command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0", *flags]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     )

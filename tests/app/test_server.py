@@ -94,7 +94,7 @@ def test_what_another_page_could_send_unasked_is_refused(client, folder, kind, p
 
 
 def test_a_question_cannot_be_asked_by_an_address(client):
-    assert client.get("/ask/runs").status_code in (404, 405)
+    assert client.get("/ask/runs").status_code == 404
 
 
 def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
@@ -141,6 +141,83 @@ def test_every_reply_forbids_foreign_scripts_and_frames(client, path):
     policy = headers["content-security-policy"]
     assert "default-src 'self'" in policy and "frame-ancestors 'none'" in policy and "http" not in policy
     assert (headers["x-content-type-options"], headers["referrer-policy"]) == ("nosniff", "no-referrer")
+
+
+FOREIGN = [
+    {"origin": "http://localhost:8888"},
+    {"origin": "http://127.0.0.1:7860"},
+    {"origin": "https://evil.example"},
+    {"origin": "http://localhost:7860.evil.example"},
+    {"origin": "null"},
+    {"origin": ""},
+    {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+    {"origin": "http://localhost:7860", "sec-fetch-site": "cross-site"},
+]
+OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:7860", "sec-fetch-site": "same-origin"}]
+CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/play"), ("GET", "/export?run=a")]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+@pytest.mark.parametrize(("method", "path"), CHANGING)
+def test_a_request_of_another_origin_is_refused(client, folder, method, path, headers):
+    given = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
+    headers = {"host": "localhost:7860"} | headers
+    reply = client.request(method, path, json=given if method == "POST" else None, headers=headers)
+    assert reply.status_code == 403 and "another origin" in reply.json()["error"]
+    assert not (folder / "runs" / "a" / "notes.jsonl").exists()
+
+
+@pytest.mark.parametrize("headers", OWN, ids=str)
+@pytest.mark.parametrize(("method", "path"), CHANGING)
+def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method, path, headers):
+    reply = client.request(
+        method, path, json={} if method == "POST" else None, headers={"host": "localhost:7860"} | headers
+    )
+    needs = "annotate" in path or path == "/play"  # a name, a question
+    assert reply.status_code == (400 if needs else 200)
+
+
+@pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
+@pytest.mark.parametrize("path", ["/", "/ask/annotate", "/play", "/export", "/gradio_api/upload", "/theme.css"])
+def test_no_reply_allows_another_origin_anything(client, origin, path):
+    asked = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
+    replies = [client.options(path, headers=asked), client.get(path, headers=asked), client.post(path, headers=asked)]
+    for reply in replies:
+        allows = {name for name in reply.headers if name.startswith("access-control-")}
+        assert not allows or origin == "http://localhost:7860"
+
+
+@pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "play"])
+def test_a_link_on_another_page_opens_a_page(client, page):
+    headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert client.get(f"/{page}", headers=headers).status_code == 200
+
+
+CLOSED = [
+    ("POST", "/gradio_api/upload"),
+    ("GET", "/gradio_api/upload_progress"),
+    ("POST", "/gradio_api/queue/join"),
+    ("POST", "/gradio_api/run/predict"),
+    ("POST", "/gradio_api/component_server"),
+    ("POST", "/gradio_api/vibe-edit"),
+    ("POST", "/gradio_api/reset"),
+    ("POST", "/login"),
+    ("GET", "/logout"),
+    ("GET", "/gradio_api/file=/etc/passwd"),
+    ("GET", "/gradio_api/proxy=https://evil.example/"),
+    ("GET", "/monitoring"),
+    ("PUT", "/ask/annotate"),
+    ("DELETE", "/"),
+    ("POST", "/"),
+]
+
+
+@pytest.mark.parametrize(("method", "path"), CLOSED)
+def test_a_route_that_the_pages_do_not_use_is_closed(client, method, path):
+    files = {"files": ("planted.txt", b"planted")} if "upload" in path and method == "POST" else None
+    reply = client.request(method, path, files=files)
+    assert reply.status_code == 404 and reply.json() == {"error": f"there is nothing to {method} at {path}"}
 
 
 # ------------------------------------------------------------------------------------------------- files
