@@ -19,7 +19,7 @@ TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</thi
         ('"waiter waits"', ["waiter\u202e waits"]),
         ("cafe", ["CAFÉ"]),
         ("<b>", ["b", "b"]),
-        ("waits -wait", ["waits"]),  # a rollout of the same group may have what is not wanted: only the wanted is marked
+        ("waits -wait", ["waits"]),
         ("cafe unicorn", ["CAFÉ"]),
         ("unicorn", []),
         ("-wait", []),
