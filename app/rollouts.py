@@ -20,8 +20,9 @@ from app.library import Library, read_json
 from app.notes import notes_of
 from reasoner.aha.evidence import Span
 from reasoner.aha.study import spans_of
-from reasoner.filters import FIELDS, read_filter
+from reasoner.filters import FIELDS, Found, read_filter
 from reasoner.index import RolloutIndex
+from reasoner.index.hits import excerpt, hits
 
 _MOST_ROWS = 500
 _MOST_WORDS = 6_000  # of a text that is compared word by word
@@ -36,7 +37,10 @@ def rollouts(
     limit: int = 100,
     near: str = "",
 ) -> dict[str, Any]:
-    """A page of the rollouts that match, and how many do. With `near`, a rollout's name, also its place among them."""
+    """A page of the rollouts that match, and how many do. With `near`, a rollout's name, also its place among them.
+
+    Where words are searched for, a row has an excerpt around the first hit (reasoner.index.hits.excerpt).
+    """
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
     with library.index(run) as index:
@@ -47,7 +51,10 @@ def rollouts(
             "total": index.count(chosen),
             "offset": offset,
             "place": index.rank(index.find(near).id, chosen) if near else None,
-            "rows": [asdict(one) | {"name": one.name} for one in found],
+            "rows": [
+                asdict(one) | {"name": one.name, "excerpt": around}
+                for one, around in zip(found, _excerpts(index, found, chosen.text), strict=True)
+            ],
             "indexed": indexed,
             "shards": there,
             "faults": index.faults(),
@@ -55,8 +62,18 @@ def rollouts(
         }
 
 
-def rollout(library: Library, run: str, name: str, rendered: bool = False) -> dict[str, Any]:
-    """One rollout in full: texts, tokens with their figures, second thoughts, and where to go from here."""
+def _excerpts(index: RolloutIndex, rows: Sequence[Found], query: str | None) -> list[list[str]]:
+    if query is None:
+        return [[] for _ in rows]
+    texts = index.completions([row.id for row in rows])
+    return [excerpt(text, spans) for text, spans in zip(texts, hits(texts, query), strict=True)]
+
+
+def rollout(library: Library, run: str, name: str, rendered: bool = False, text: str = "") -> dict[str, Any]:
+    """One rollout in full: texts, tokens with their figures, second thoughts, and where to go from here.
+
+    `hits`: [start, end) of the words of the search `text` in the completion, in characters.
+    """
     run_dir = library.run(run)
     with library.index(run) as index:
         one = index.find(name)
@@ -78,6 +95,7 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False) -> di
             "seen": seen,
             "note": notes_of(run_dir).get(name),
             "think": _think(row["completion"]),
+            "hits": hits([row["completion"]], text)[0],
         }
         if rendered:
             found["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}

@@ -12,7 +12,8 @@ from typing import Any
 
 from reasoner.atomic import replacing
 from reasoner.evals.table import aligned
-from reasoner.index import FIELDS, Filter, Found, RolloutIndex, match, read_filter
+from reasoner.index import FIELDS, Filter, Found, RolloutIndex, read_filter
+from reasoner.index.hits import excerpt, hits
 from reasoner.runs import find_run
 from reasoner.store import write_json
 from reasoner.terminal import shortened, visible
@@ -37,8 +38,12 @@ def grep_rollouts(args: argparse.Namespace) -> None:
     with _Open(args) as index:
         where = _filter(args, text=args.pattern)
         found = index.page(where, limit=args.limit)
-        words = [word.strip('"*').lower() for word in match(args.pattern).split(" NOT ")[0].split(" AND ")]
-        rows = [_row(one, _around(index.rollout(one.id)["completion"], words)) for one in found]
+        texts = index.completions([one.id for one in found])
+        excerpts = (
+            excerpt(text, spans, before=_SNIPPET // 3, length=_SNIPPET)
+            for text, spans in zip(texts, hits(texts, args.pattern), strict=True)
+        )
+        rows = [_row(one, shortened("".join(pieces), _SNIPPET)) for one, pieces in zip(found, excerpts, strict=True)]
         _print_rows(rows)
         print(f"{len(found):,} of {index.count(where):,} rollouts")
     if not found:
@@ -108,14 +113,6 @@ def _print_rows(rows: list[list[str]]) -> None:
                 f"{cell}  {text}" for cell, text in zip(cells, ["completion", *(r[-1] for r in rows)], strict=True)
             )
         )
-
-
-def _around(text: str, words: list[str]) -> str:
-    """The place of the first word that is found as it was typed."""
-    line = " ".join(text.split())
-    places = [at for word in words if (at := line.lower().find(word)) >= 0]
-    start = max(0, min(places, default=0) - _SNIPPET // 3)
-    return ("…" if start else "") + shortened(line[start:], _SNIPPET)
 
 
 def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:

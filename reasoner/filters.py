@@ -173,11 +173,8 @@ def sql(where: Filter) -> tuple[str, list[Any]]:
 _TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
 
 
-def match(text: str) -> str:
-    """What a user types as an FTS5 query: words, "phrases", begin*, -without. Nothing in it is syntax but that.
-
-    ValueError when nothing is left to look for.
-    """
+def terms(text: str) -> tuple[list[str], list[str]]:
+    """(wanted, unwanted): what a user types as terms of FTS5. Words, "phrases", begin*, -without; no other syntax."""
     wanted: list[str] = []
     unwanted: list[str] = []
     for minus, phrase, word in _TERM.findall(text):
@@ -186,6 +183,12 @@ def match(text: str) -> str:
         if words:
             term = f'"{" ".join(words)}"' + ("*" if is_prefix else "")
             (unwanted if minus else wanted).append(term)
+    return wanted, unwanted
+
+
+def match(text: str) -> str:
+    """What a user types as an FTS5 query. ValueError when nothing is left to look for."""
+    wanted, unwanted = terms(text)
     if not wanted:
         raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
     return " ".join([" AND ".join(wanted), *(f"NOT {term}" for term in unwanted)])

@@ -183,6 +183,22 @@ def test_list_and_grep_and_show(run, capsys):
     assert ended.value.code == 1
 
 
+def test_grep_shows_the_place_of_the_word_and_not_of_another_that_begins_so(tmp_path, capsys):
+    run = tmp_path / "a"
+    store.open_run(run, {}, {}, resuming=False)
+    write(run, 0, ["Ask the waiter. " + "So it goes on and on. " * 20 + "Voil\u00e0, wait!", "", "", ""])
+    for pattern in ("wait", "voila"):
+        _, said = reasoner(capsys, "grep", run, pattern)
+        assert "Voil\u00e0, wait!" in said.out and "waiter" not in said.out
+
+
+def test_completions_are_those_of_the_ids_and_none_where_the_shard_is_gone(run, index):
+    ids = [one.id for one in index.page()]
+    store.shard(run, 1).write_bytes(b"torn")
+    store.shard(run, 2).unlink()
+    assert index.completions([ids[2], ids[4], ids[0], ids[8], ids[3]]) == [TEXTS[2], None, TEXTS[0], None, TEXTS[3]]
+
+
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".md"])
 def test_exports_hold_what_matches(run, tmp_path, capsys, suffix):
     path = tmp_path / f"out{suffix}"

@@ -14,12 +14,57 @@ function formula([tag, attributes, ...children]) {
   return made;
 }
 
-export function rendered(segments) {
+// `hits`: [start, end] in the text that the segments are of.
+export function rendered(segments, hits = []) {
+  const text = segments.map((piece) => piece.source ?? piece).join("");
+  let at = 0;
   return segments.map((piece) => {
-    if (typeof piece === "string") return piece;
-    if (!piece.tree) return el("code", { title: "a formula that cannot be set" }, piece.source);
-    return el("span", { class: piece.block ? "formula block" : "formula", title: piece.source }, formula(piece.tree));
+    const from = at;
+    at += (piece.source ?? piece).length;
+    if (typeof piece === "string") return spotted(text, hits, from, at);
+    const hit = hitClass(hits, from, at);
+    if (!piece.tree) return el("code", { class: hit, title: "a formula that cannot be set" }, piece.source);
+    return el("span", { class: `formula${piece.block ? " block" : ""}${hit}`, title: piece.source }, formula(piece.tree));
   });
+}
+
+// ------------------------------------------------------------------------------------------------ places
+
+// The server counts characters; a string of this language counts an emoji as two. From the one to the other.
+export function unitsOf(text) {
+  if (!/[\ud800-\udfff]/.test(text)) return (place) => place;
+  const units = [0];
+  for (const character of text) units.push(units[units.length - 1] + character.length);
+  return (place) => units[place];
+}
+
+// The number of the first hit that ends after this place; hits are in order and do not overlap.
+function firstHit(hits, place) {
+  let low = 0, high = hits.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (hits[middle][1] > place) high = middle; else low = middle + 1;
+  }
+  return low;
+}
+
+// The class of what stands in [from, to): " hit" where a hit begins, " hit rest" where one goes on.
+function hitClass(hits, from, to) {
+  const hit = hits[firstHit(hits, from)];
+  return !hit || hit[0] >= to ? "" : hit[0] < from ? " hit rest" : " hit";
+}
+
+// text[from:to] as text nodes, with the hits of a search in marks.
+export function spotted(text, hits, from = 0, to = text.length) {
+  const box = document.createDocumentFragment();
+  let at = from;
+  for (let i = firstHit(hits, from); i < hits.length && hits[i][0] < to; i += 1) {
+    const start = Math.max(from, hits[i][0]), end = Math.min(to, hits[i][1]);
+    box.append(text.slice(at, start), el("mark", { class: hits[i][0] < from ? "hit rest" : "hit" }, text.slice(start, end)));
+    at = end;
+  }
+  box.append(text.slice(at, to));
+  return box;
 }
 
 // ------------------------------------------------------------------------------------------------ tokens
@@ -48,20 +93,20 @@ export function legend(how, rollout) {
   return el("p", { class: "muted", data: { legend: how } }, meaning);
 }
 
-// Tokens of a rollout; figures on hover. `marks`: [start, end, class] in characters of the completion.
-export function tokens(rollout, how, marks = []) {
+// Tokens of a rollout; figures on hover. `marks`: [start, end, class], `hits`: [start, end], both in the completion.
+export function tokens(rollout, how, marks = [], hits = []) {
   const view = rollout.tokens;
-  if (!view) return marked(rollout.completion, marks);
+  if (!view) return marked(rollout.completion, marks, hits);
   const figures = (i) => ["logprobs", "entropy", "kl", "loss"].filter((name) => view[name]).map((name) => [name, view[name][i]]);
   const column = how === "advantage" ? view.advantages : view[how];
   const scale = how === "advantage" && !column ? Math.max(1, Math.abs(rollout.advantage)) : column ? Math.max(...column.map((v) => Math.abs(v ?? 0)), 1e-12) : 0;
   const box = document.createDocumentFragment();
   let at = view.prefill.length;
-  if (view.prefill) box.append(el("span", { class: "prefill", title: "given, not sampled" }, view.prefill));
+  if (view.prefill) box.append(el("span", { class: "prefill", title: "given, not sampled" }, spotted(view.prefill, hits)));
   view.pieces.forEach((piece, i) => {
     const value = column ? column[i] : how === "advantage" ? rollout.advantage : undefined;
     const mark = marks.find(([start, end]) => at < end && at + piece.length > start && piece.length);
-    const span = el("span", { class: mark ? `t ${mark[2]}` : "t", data: { i: String(i) } }, piece);
+    const span = el("span", { class: `t${mark ? ` ${mark[2]}` : ""}${hitClass(hits, at, at + piece.length)}`, data: { i: String(i) } }, piece);
     if (how !== "none") span.style.background = paint(how, value, scale);
     span.figures = () => `token ${i + 1}: ${JSON.stringify(piece)}\n${figures(i).map(([name, v]) => `${COLOURINGS[name]} ${number(v, 4)}${name === "logprobs" ? ` (p ${(100 * Math.exp(v)).toFixed(1)} %)` : ""}`).join("\n")}\nadvantage ${number(view.advantages?.[i] ?? rollout.advantage)}`;
     box.append(span);
@@ -75,19 +120,23 @@ export function tokens(rollout, how, marks = []) {
   return holder;
 }
 
-// Text as it is written, with spans of characters marked.
-export function marked(text, marks = []) {
-  const pieces = [];
-  let at = 0;
+// text[from:to] as it is written, with the marks that lie in it, and the hits of a search.
+export function marked(text, marks = [], hits = [], from = 0, to = text.length) {
+  const box = el("div", { class: "text", dir: "ltr" });
+  let at = from;
   for (const [start, end, name, title] of [...marks].sort((a, b) => a[0] - b[0])) {
-    if (start < at) continue;
-    pieces.push(text.slice(at, start), el("mark", { class: name, title: title ?? "" }, text.slice(start, end)));
+    if (start < at || end > to) continue;
+    box.append(spotted(text, hits, at, start), el("mark", { class: name, title: title ?? "" }, spotted(text, hits, start, end)));
     at = end;
   }
-  return el("div", { class: "text", dir: "ltr" }, ...pieces, text.slice(at));
+  box.append(spotted(text, hits, at, to));
+  return box;
 }
 
-export const marksOf = (spans) => spans.map((span) => [span.start, span.end, `cue ${span.label}`, about(span)]);
+export function marksOf(text, spans) {
+  const unit = unitsOf(text);
+  return spans.map((span) => [unit(span.start), unit(span.end), `cue ${span.label}`, about(span)]);
+}
 
 export function about(span) {
   const change = span.before || span.after ? `: ${span.before || "?"} → ${span.after || "?"}` : "";

@@ -170,6 +170,19 @@ class RolloutIndex:
         path = shard(self.run_dir, step)
         return rows_of(_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
 
+    def completions(self, numbers: Sequence[int]) -> list[str | None]:
+        """The completions of the rollouts with these ids; None where the shard cannot be read any more."""
+        texts: list[str | None] = []
+        for step, row in (divmod(number, ROWS) for number in numbers):
+            path = shard(self.run_dir, step)
+            try:
+                column = _completions(path, path.stat().st_mtime_ns)
+            except (OSError, pa.ArrowException):
+                texts.append(None)
+            else:
+                texts.append(column[row].as_py() if row < len(column) else None)
+        return texts
+
     def faults(self) -> dict[int, str]:
         """Why the shard of a step could not be read."""
         return dict(self._db.execute("SELECT step, fault FROM shards WHERE fault IS NOT NULL"))
@@ -279,3 +292,10 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 @lru_cache(maxsize=8)
 def _table(path: Path, _changed: int) -> pa.Table:
     return pq.read_table(path)
+
+
+@lru_cache(maxsize=32)
+def _completions(path: Path, _changed: int) -> pa.ChunkedArray:
+    """That column alone: most of a shard's bytes are tokens and their figures."""
+    with pq.ParquetFile(path) as file:
+        return file.read(["completion"])["completion"]

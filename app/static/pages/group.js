@@ -49,7 +49,7 @@ export async function open(root, page) {
           thoughts(m.spans)].map((cell) => el("td", {}, cell)))))))),
       el("div", { class: "columns", data: { columns: "" } }, members.map((m, i) => el("article", { class: `card ${i === index ? "now" : ""}`, data: { column: m.name } },
         el("div", { class: "bar-row" }, el("b", {}, m.name), verdict(m.verdict), el("span", { class: m.advantage > 0 ? "up" : "down" }, signed(m.advantage))),
-        marked(m.completion, marksOf(m.spans))))),
+        marked(m.completion, marksOf(m.completion, m.spans))))),
       card("Word by word", el("div", { class: "bar-row" },
         select("A", members.map((m) => m.name), pair[0] ?? members[0].name, (v) => { pair[0] = v; page.set({ a: v }); compare(); }),
         select("B", members.map((m) => m.name), pair[1] ?? members[members.length - 1].name, (v) => { pair[1] = v; page.set({ b: v }); compare(); })), el("div", { class: "grid two", data: { diff: "" } })));

@@ -1,0 +1,160 @@
+"""A search in a real browser: rows show the place of the hit, the pane marks every one, and text stays text."""
+
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.decoders import ByteLevel
+from tokenizers.models import BPE
+from tokenizers.pre_tokenizers import ByteLevel as Bytes
+
+from reasoner import store
+from tests.app.browsing import NASTY, made_up
+
+FAR = "So it goes on and on. " * 200  # more than a pane of text
+TEXTS = [
+    f"<think>The waiter is here 🎉🎉. {FAR}Then\n\twait at the café.</think> <answer>4</answer>",
+    f"<think>{FAR}{NASTY} wait</think> <answer>$x + 1$ \\(x + wait\\)</answer>",
+    "<think>no such word</think> wait",
+]
+INSIDE = """e => {
+    const mark = e.getBoundingClientRect(), pane = e.closest('.pane').getBoundingClientRect();
+    return mark.top >= pane.top && mark.bottom <= pane.bottom;
+}"""
+PANE = '.pane[data-state="ready"][data-rollout="{}"]'
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("search") / "runs"
+    made_up(runs, "words", steps=30, texts=TEXTS)
+    made_up(runs, "many", steps=1, texts=["word " * 50_000, "5"])
+    with_tokens(made_up(runs, "tokens", steps=1, texts=TEXTS))
+    return runs
+
+
+def with_tokens(run):
+    """Give the rollouts of step 0 their tokens: a byte each."""
+    tokenizer = Tokenizer(BPE({sign: number for number, sign in enumerate(sorted(Bytes.alphabet()))}, []))
+    tokenizer.pre_tokenizer, tokenizer.decoder = Bytes(add_prefix_space=False), ByteLevel()
+    tokenizer.save(str(run / "tokenizer.json"))
+    rows = store.read(run, 0)
+    for row in rows:
+        ids = tokenizer.encode(row["completion"].removeprefix("<think>")).ids
+        row |= {"token_ids": ids, "logprobs": [-0.25] * len(ids), "tokens": len(ids)}
+    store.write_shard(store.shard(run, 0), rows)
+
+
+def search(site, path):
+    page = site.open(path)
+    page.wait_for_selector('.list[data-state="ready"]')
+    return page
+
+
+def marks(page, where):
+    return page.locator(f"{where} mark.hit").all_text_contents()
+
+
+@pytest.mark.parametrize(
+    ("typed", "row", "excerpt", "hits"),
+    [
+        ("wait", "0.0.0", "on and on. Then wait at the café.", ["wait"]),
+        ("wait*", "0.0.0", "<think>The waiter is here", ["waiter"]),
+        ('"wait at"', "0.0.0", "Then wait at the", ["wait at"]),
+        ("cafe -such", "0.0.0", "wait at the café.", ["café"]),
+        ("pwned", "0.0.1", 'onerror="window.PWNED=1"> ${6*7}', ["PWNED"] * 4),
+    ],
+)
+def test_a_row_of_a_search_shows_the_first_hit_and_marks_it(site, typed, row, excerpt, hits):
+    page = search(site, "/rollouts?run=words")
+    page.get_by_label("text").fill(typed)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f'.row[data-rollout="{row}"] mark.hit')
+    assert excerpt in page.locator(f'.row[data-rollout="{row}"] .head').text_content()
+    assert marks(page, f'.row[data-rollout="{row}"]') == hits
+    mark = page.locator(f'.row[data-rollout="{row}"] mark.hit').first.bounding_box()
+    line = page.locator(f'.row[data-rollout="{row}"] .head').bounding_box()
+    assert line["x"] <= mark["x"] and mark["x"] + mark["width"] <= line["x"] + line["width"]  # not cut off
+
+
+def test_rows_without_a_search_show_how_the_text_begins(site):
+    page = search(site, "/rollouts?run=words")
+    assert page.locator('.row[data-rollout="0.0.0"] .head').text_content().startswith("The waiter is here")
+    assert page.locator(".rz mark").count() == 0
+
+
+def test_every_row_of_a_long_search_has_its_own_excerpt(site):
+    page = search(site, "/rollouts?run=words&text=wait")
+    page.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight; }")
+    page.wait_for_selector('.row[data-rollout="29.1.2"] mark.hit')
+    tops = page.locator(".row").evaluate_all("rows => rows.map(r => [r.offsetTop, r.offsetHeight])")
+    assert all(top + height <= following for (top, height), (following, _) in zip(tops, tops[1:], strict=False))
+
+
+def test_the_pane_marks_every_hit_where_it_stands_and_scrolls_to_the_first(site):
+    page = search(site, "/rollouts?run=words&text=wait*&rollout=0.0.0")
+    page.wait_for_selector(PANE.format("0.0.0"))
+    assert marks(page, ".pane") == ["waiter", "wait"]  # two emojis stand between them: characters, not half of them
+    assert page.locator('[data-hits="2"]').count() == 1
+    page.keyboard.press(".")
+    assert page.locator(".pane .now").text_content() == "wait"
+    assert page.locator(".pane .now").evaluate(INSIDE)
+    page.get_by_label("text").fill("cafe")
+    page.keyboard.press("Enter")
+    page.wait_for_selector('.list[data-state="ready"]')
+    page.locator('.row[data-rollout="0.0.0"]').click()
+    page.wait_for_selector(".pane .now:has-text('café')")
+    assert marks(page, ".pane") == ["café"] and page.locator(".pane mark.hit").evaluate(INSIDE)
+
+
+def test_tokens_of_a_hit_are_marked(site):
+    page = search(site, "/rollouts?run=tokens&text=wait*%20think&rollout=0.0.0&colour=logprobs")
+    page.wait_for_selector(f"{PANE.format('0.0.0')} .t")
+    assert "".join(page.locator(".pane .t.hit").all_text_contents()) == "waiterwaitthink"
+    assert marks(page, ".pane .prefill") == ["think"]
+    assert page.locator('[data-hits="4"]').count() == 1
+    for expected in ("w", "w", "t", "think", "w"):  # the first letter of each hit, and round again
+        page.keyboard.press(".")
+        assert page.locator(".pane .now").text_content() == expected
+
+
+def test_a_rollout_without_the_words_says_so_and_a_search_for_nothing_hides_no_rollout(site):
+    page = search(site, "/rollouts?run=words&text=cafe&rollout=0.0.2")
+    page.wait_for_selector(PANE.format("0.0.2"))
+    assert "no hit" in page.locator('[data-hits="0"]').text_content() and marks(page, ".pane") == []
+    page = site.open("/rollouts?run=words&text=-cafe&rollout=0.0.2")
+    page.wait_for_selector('[role="alert"]:has-text("nothing to look for")')
+    site.refused()
+
+
+def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
+    page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
+    page.wait_for_selector(PANE.format("0.0.0"))
+    assert marks(page, ".pane") == ["think", "think"]
+    assert page.locator('[data-part="think"] .text').text_content().startswith("<think>The waiter")
+
+
+def test_hits_are_marked_where_formulas_are_set(site):
+    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&set=1")
+    page.wait_for_selector(PANE.format("0.0.1"))
+    assert marks(page, ".pane .set") == ["wait"]
+    assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
+
+
+@pytest.mark.parametrize("view", ["", "&set=1", "&colour=logprobs"])
+def test_hostile_text_with_marks_in_it_stays_text(site, view):
+    page = search(site, f"/rollouts?run=tokens&text=onerror%20img%20script%20window&rollout=0.0.1{view}")
+    page.wait_for_selector(f"{PANE.format('0.0.1')} .hit")
+    shown = page.locator(".pane").text_content()
+    for piece in (
+        '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back`',
+        "</script><script>window.PWNED=2</script>",
+    ):
+        assert piece in shown
+    assert page.evaluate("window.PWNED") is None
+    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
+    assert "\u202e" not in page.locator(".list").text_content()
+
+
+def test_fifty_thousand_hits_are_marked(site):
+    page = search(site, "/rollouts?run=many&text=word&rollout=0.0.0")
+    page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='50000']")
+    assert page.locator(".pane mark.hit").count() == 50_000
