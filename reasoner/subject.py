@@ -117,9 +117,9 @@ def _trained_with(folder: Path) -> Mapping[str, Any] | None:
 
 def _default_context(folder: Path) -> int:
     """The context of a model whose config.json leaves it to the architecture."""
-    from transformers import AutoConfig
+    from reasoner.models import load_config
 
-    return int(AutoConfig.from_pretrained(folder).get_text_config().max_position_embeddings)
+    return int(load_config(folder).max_position_embeddings)
 
 
 def model_fingerprint(folder: Path) -> str:
