@@ -16,11 +16,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
@@ -43,15 +43,50 @@ def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedT
         path.mkdir(parents=True)
         learner.policy.save_pretrained(path)
         tokenizer.save_pretrained(path)
-        (path / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
+        _write_score(path, step, score)
 
     _put(run_dir / "checkpoints" / "best", write)
 
 
-def best_score(run_dir: Path) -> float:
-    """The selection score of the best policy that was kept; -1 where there is none."""
-    path = run_dir / "checkpoints" / "best" / "best.json"
-    return float(json.loads(path.read_text())["eval/selection/pass@1"]) if path.is_file() else -1.0
+def best_score(run_dir: Path) -> float | None:
+    """The selection score of the best policy that was kept; None where there is none, or best.json is damaged."""
+    try:
+        return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["eval/selection/pass@1"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def best_damage(run_dir: Path) -> str:
+    """What is wrong with the best policy that was kept, as far as its files tell without checksums; empty where
+    nothing is.
+    """
+    path = run_dir / "checkpoints" / "best"
+    if not path.is_dir():
+        return "it is missing"
+    if best_score(run_dir) is None:
+        return "its best.json cannot be read"
+    weights = sorted(path.glob("*.safetensors"))
+    for file in weights:
+        try:
+            with safe_open(file, "pt"):
+                pass
+        except (OSError, SafetensorError) as error:
+            return f"{file.name} cannot be read ({error})"
+    return "" if weights else "it has no weights"
+
+
+def restore_best(run_dir: Path, step: int, *, score: float) -> None:
+    """Make the best policy again from the checkpoint after `step` steps, with the bytes that `save_best` wrote."""
+
+    def write(path: Path) -> None:
+        shutil.copytree(folder(run_dir, step), path, ignore=shutil.ignore_patterns("trainer"))
+        _write_score(path, step, score)
+
+    _put(run_dir / "checkpoints" / "best", write)
+
+
+def _write_score(path: Path, step: int, score: float) -> None:
+    (path / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
 
 
 def save(
@@ -132,6 +167,8 @@ def damage(path: Path) -> str:
         now = _checksums(path)
     except (OSError, ValueError) as error:
         return f"its checksums cannot be read ({error})"
+    if not isinstance(written, dict):
+        return f"its checksums cannot be read ({_SUMS} holds no object)"
     wrong = sorted(name for name in written.keys() | now.keys() if written.get(name) != now.get(name))
     return f"{', '.join(wrong)} not as written" if wrong else ""
 
@@ -141,15 +178,34 @@ def newest_whole(run_dir: Path, say: Callable[[str], None]) -> Path | None:
 
     ValueError where there are some and none of them is whole.
     """
-    found = saved(run_dir)
-    for path in reversed(found):
+    return next(whole(run_dir, say), None)
+
+
+def whole(run_dir: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """The checkpoints that are as they were written, the newest first, telling of those that are not.
+
+    After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
+    ValueError at the end where there are some and none of them is whole.
+    """
+    checkpoints = sorted(saved(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
+    num_whole = 0
+    for path in checkpoints:
         fault = damage(path)
-        if not fault:
-            return path
-        say(f"checkpoint {path.name} is damaged: {fault}")
-    if found:
+        num_whole += not fault
+        if fault:
+            say(f"checkpoint {path.name} is damaged: {fault}")
+        else:
+            yield path
+    if checkpoints and not num_whole:
         raise ValueError(f"{run_dir} has no checkpoint left that is whole; its rollouts and metrics are as they were")
-    return None
+
+
+def attempt_of(path: Path) -> int:
+    """How often the run had been rolled back when the checkpoint was written; 0 where its state cannot be read."""
+    try:
+        return int(json.loads((path / "trainer" / "state.json").read_text())["attempt"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0
 
 
 def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
@@ -177,7 +233,7 @@ def nearest(folder: Path) -> Path:
 
 def saved(run_dir: Path) -> list[Path]:
     """The run's checkpoints, oldest first."""
-    return sorted((run_dir / "checkpoints").glob("step-??????"))
+    return sorted(path for path in (run_dir / "checkpoints").glob("step-??????") if path.name[-6:].isdecimal())
 
 
 def step_of(path: Path) -> int:

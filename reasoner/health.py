@@ -75,6 +75,18 @@ def alarms(history: Lines) -> list[Alarm]:
     return [alarm for check in CHECKS if (alarm := check.of(history)) and not was_ringing(check)]
 
 
+def replay(history: Lines) -> list[Alarm]:
+    """All alarms of a run with these steps, in order: `alarms` after each of them; every check is made once a step."""
+    found: list[Alarm] = []
+    rang: dict[str, int] = {}  # the number of steps after which a check rang last
+    for end in range(1, len(history) + 1):
+        for alarm in ringing(history[:end]):
+            if alarm.name not in rang or end - rang[alarm.name] > _QUIET:
+                found.append(alarm)
+            rang[alarm.name] = end
+    return found
+
+
 # ---------------------------------------------------------------------------------------------------- finding
 # A value that a line lacks is not known, nor is one that is not finite (the file leaves it out). What is made of
 # nothing known is nan, which passes no limit; in max and min the known argument comes first, and so it stays.
@@ -340,15 +352,16 @@ def read_alarms(run_dir: Path) -> list[Alarm]:
 def record(run_dir: Path, found: Sequence[Alarm]) -> None:
     """Add alarms to the run's; the file is whole or as it was."""
     if found:
-        _write(run_dir, [*read_alarms(run_dir), *found])
+        rewrite(run_dir, [*read_alarms(run_dir), *found])
 
 
 def forget(run_dir: Path, start: int) -> None:
     """Leave the alarms of the first `start` steps, where a run goes on after them."""
     if found := read_alarms(run_dir):
-        _write(run_dir, [alarm for alarm in found if alarm.step < start])
+        rewrite(run_dir, [alarm for alarm in found if alarm.step < start])
 
 
-def _write(run_dir: Path, found: Sequence[Alarm]) -> None:
+def rewrite(run_dir: Path, found: Sequence[Alarm]) -> None:
+    """Put these alarms in the place of the run's; the file is whole or as it was."""
     text = "".join(json.dumps(asdict(alarm)) + "\n" for alarm in found)
     write_text(run_dir / "alarms.jsonl", text)

@@ -25,6 +25,7 @@ from reasoner.atomic import write_text
 from reasoner.health import Alarm, forget, record
 from reasoner.terminal import clock, sparkline, visible
 
+FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
 METRICS: dict[str, str] = {
     "step": "steps done before this one",
@@ -90,25 +91,60 @@ def read_evals(run_dir: Path) -> list[dict[str, Any]]:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """The lines of a file of JSON; a last line that was torn in writing is left out. ValueError for a damaged one."""
+    lines = scan(path)
+    for number, (_, line) in enumerate(lines[:-1], 1):
+        if line is None:
+            raise ValueError(f"{path}, line {number} is damaged")
+    return [line for _, line in lines if line is not None]
+
+
+def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
+    """(text, object) of each line of a file of JSON with a `step` in every line; the object is None where the line is
+    damaged or torn. A whole last line counts without its newline as well. [] where there is no file.
+    """
     if not path.is_file():
         return []
-    lines = path.read_text().split("\n")
-    found = []
-    for number, line in enumerate(lines[:-1]):  # the last one is empty, or torn
-        try:
-            found.append(json.loads(line))
-        except json.JSONDecodeError as error:
-            if number < len(lines) - 2:
-                raise ValueError(f"{path}, line {number + 1} is damaged: {error.msg}") from error
+    lines = path.read_bytes().split(b"\n")
+    return [_parse(line) for line in (lines if lines[-1] else lines[:-1])]
+
+
+def lacks_newline(path: Path) -> bool:
+    """The file's last line is whole but for its newline."""
+    lines = scan(path)
+    return bool(lines) and lines[-1][1] is not None and not path.read_bytes().endswith(b"\n")
+
+
+def _parse(line: bytes) -> tuple[str, dict[str, Any] | None]:
+    try:
+        text = line.decode()
+        found = json.loads(text)
+    except ValueError:
+        return "", None
+    return text, found if isinstance(found, dict) and isinstance(found.get("step"), int) else None
+
+
+def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(text, object) of the lines of metrics.jsonl for steps 0, 1, 2, ... up to the first that is missing, damaged or
+    out of order.
+    """
+    found: list[tuple[str, dict[str, Any]]] = []
+    for text, line in scan(run_dir / "metrics.jsonl"):
+        if line is None or line["step"] != len(found):
+            break
+        found.append((text, line))
     return found
 
 
-def cut(run_dir: Path, start: int) -> None:
-    """Leave the first `start` steps; each file is whole or as it was."""
-    for name, last in (("metrics", start - 1), ("times", start - 1), ("evals", start if start else -1)):
-        path = run_dir / f"{name}.jsonl"
-        kept = [line for line in _lines(path) if line["step"] <= last]
-        write_text(path, "".join(json.dumps(line) + "\n" for line in kept))
+def cut(run_dir: Path, start: int, *, last_look: int) -> None:
+    """Leave the first `start` steps, and the looks at the selection problems after at most `last_look` of them; each
+    file is whole or as it was. Damaged lines of times.jsonl and evals.jsonl are left out.
+    """
+    kept = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
+    for name, last in (("times", start - 1), ("evals", last_look)):
+        lines = scan(run_dir / f"{name}.jsonl")
+        kept[name] = [text for text, line in lines if line is not None and line["step"] <= last]
+    for name, texts in kept.items():
+        write_text(run_dir / f"{name}.jsonl", "".join(f"{text}\n" for text in texts))
 
 
 class Journal:
@@ -118,8 +154,8 @@ class Journal:
         self.run_dir = run_dir
         self.steps = steps
         self.start = start
-        self.rewind(start)
-        self._before = self.history[-1].get("time/run", 0.0) if self.history else 0.0
+        self._rewind(start, last_look=start or -1)  # a run that begins looks before its first step
+        self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
         self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
         self.began = time.monotonic()
@@ -137,9 +173,13 @@ class Journal:
 
     def rewind(self, start: int) -> None:
         """Go on as if only so many steps had been done."""
-        cut(self.run_dir, start)
+        self._rewind(start, last_look=start)
+
+    def _rewind(self, start: int, *, last_look: int) -> None:
+        cut(self.run_dir, start, last_look=last_look)
         forget(self.run_dir, start)
         self.history = read_metrics(self.run_dir)
+        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
 
     def alarm(self, alarms: Sequence[Alarm]) -> None:
         """Record what has begun to ring, and say it."""

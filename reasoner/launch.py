@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 from dataclasses import asdict
@@ -16,8 +15,8 @@ from reasoner.doctor.extent import plan
 from reasoner.plan import gradable
 from reasoner.preflight import preflight, problem_sets
 from reasoner.presets import preset_for, preset_values
-from reasoner.runs import check_free, find_run
-from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
+from reasoner.runs import check_free, find_run, read_settings, way_out
+from reasoner.settings import Resolved, check_types, parse, read_file, resolve, settings, to_dict
 
 
 def start_training(args: argparse.Namespace) -> None:
@@ -112,20 +111,24 @@ _MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
 def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The run's own settings; the command line may change the number of steps and what does not touch the learning."""
     run_dir = find_run(args.resume, Path("runs"))
-    before = json.loads((run_dir / "config.json").read_text())
+    try:
+        before = read_settings(run_dir)
+    except ValueError as error:
+        raise ValueError(f"{error}; {way_out(run_dir)}") from error
     stored = before["config"]
     unknown = stored.keys() - settings().keys()
     if unknown:
         raise ValueError(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
+    check_types(stored, run_dir / "config.json")
     given = _given(args)
     fixed = [key for key in given if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
     resolved = resolve([("the run", stored), ("command line", given)])
-    return Resolved(resolved.config, before["origin"] | dict.fromkeys(given, "command line")), run_dir
+    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(given, "command line")), run_dir
 
 
 def _has_gpu() -> bool:

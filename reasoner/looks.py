@@ -18,6 +18,8 @@ from reasoner.rl.learner import Learner
 from reasoner.types import Prompt, Sampling
 from verifiers import VerifierPool
 
+SELECTED = "eval/selection/pass@1"  # the metric that chooses the best policy
+
 
 @dataclass(frozen=True, slots=True)
 class Looks:
@@ -44,9 +46,15 @@ class Looks:
         if not self.prompts:
             return {}
         sampled, greedy = self._look(steps_done)
-        if sampled.pass_at_1.value > checkpoint.best_score(self.run_dir):
+        if sampled.pass_at_1.value > self._best_score():
             checkpoint.save_best(self.run_dir, steps_done, learner, tokenizer, score=sampled.pass_at_1.value)
         return selected(sampled, greedy)
+
+    def _best_score(self) -> float:
+        """Of the best policy that was kept; where that was lost, of the best look so far; -1 before the first."""
+        score = checkpoint.best_score(self.run_dir)
+        looks = [line[SELECTED] for line in self.journal.history if SELECTED in line]
+        return max(looks, default=-1.0) if score is None else score
 
     def _look(self, steps_done: int) -> tuple[Evaluation, Evaluation]:
         num = self.cfg.eval.selection_samples
@@ -61,7 +69,7 @@ def selected(sampled: Evaluation, greedy: Evaluation) -> dict[str, float]:
     """A look at the selection problems as metrics of the journal."""
     cons = next(value for name, value in sampled.metrics.items() if name.startswith("cons@"))
     return {
-        "eval/selection/pass@1": sampled.pass_at_1.value,
+        SELECTED: sampled.pass_at_1.value,
         "eval/selection/cons@k": cons.value,
         "eval/selection/greedy": greedy.pass_at_1.value,
         "eval/selection/format": sampled.well_formed,

@@ -12,6 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from reasoner.evals import files
 from reasoner.evals.paired import difference, shown_p
 from reasoner.figures import draw
 from reasoner.journal import read_metrics
+from reasoner.runs import read_settings
 from reasoner.store import readable
 from reasoner.terminal import visible
 
@@ -65,8 +67,7 @@ Section = tuple[str, list[Block]]
 
 def write_report(run_dir: Path) -> list[Path]:
     """Write report.html, report.md and report.png into the run's folder. ValueError for a run without a step."""
-    config = run_dir / "config.json"
-    if config.is_file() and "imported" in json.loads(config.read_text("utf-8"))["config"]:
+    if (run_dir / "config.json").is_file() and "imported" in read_settings(run_dir)["config"]:
         raise ValueError(f"{run_dir} was imported: there is no training to report on; look at it with `reasoner app`")
     picture = draw(run_dir, run_dir / "report.png")
     title, sections = f"Run {run_dir.name}", contents(run_dir, picture)
@@ -81,7 +82,7 @@ def write_report(run_dir: Path) -> list[Path]:
 
 def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The page as sections of plain values."""
-    stored = json.loads((run_dir / "config.json").read_text("utf-8"))
+    stored = read_settings(run_dir)
     metrics = read_metrics(run_dir)
     sections: list[Section] = [("What was done", [Words(_summary(stored["config"], len(metrics)))])]
     held_out = _held_out(run_dir)
@@ -165,8 +166,10 @@ def _arms(run_dir: Path) -> list[list[str]]:
     def recipe(cfg: Mapping[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in cfg.items() if not key.startswith(_OF_AN_ARM)}
 
-    stored = sorted(run_dir.absolute().parent.glob("*/config.json"))
-    settings = {path.parent: json.loads(path.read_text("utf-8"))["config"] for path in stored}
+    settings = {}
+    for path in sorted(run_dir.absolute().parent.glob("*/config.json")):
+        with suppress(ValueError):  # the damaged settings of another run
+            settings[path.parent] = read_settings(path.parent)["config"]
     own, rows = recipe(settings[run_dir.absolute()]), []
     for folder, cfg in settings.items():
         held_out = _held_out(folder) if recipe(cfg) == own else None

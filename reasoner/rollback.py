@@ -44,7 +44,9 @@ def _roll_back(run_dir: Path, alarm: Alarm, learner: Learner, journal: Journal, 
     """Put learner and folder back to the newest checkpoint from before the alarm's cause, or the oldest that is left;
     its number of steps. The engine still has the weights of before.
 
-    The checkpoint is made anew first, with the rollback in its state: a run that is killed later goes on with it.
+    The checkpoint is made anew first, with the rollback in its state: a run that is killed later goes on with it, and
+    `finish` does what is left to do. The records of an attempt of the same number, which a run that went back to an
+    older checkpoint makes again, are replaced.
     """
     there = checkpoint.saved(run_dir)
     before = [path for path in there if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
@@ -53,16 +55,28 @@ def _roll_back(run_dir: Path, alarm: Alarm, learner: Learner, journal: Journal, 
     learner.policy.load_state_dict(load_policy(path, device=learner.policy.device).state_dict())
     step = checkpoint.load(path, learner)
     learner.attempt, learner.lr_scale = attempt, scale
+    shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)
     keep(step)
-    for later in (later for later in checkpoint.saved(run_dir) if checkpoint.step_of(later) > step):
-        shutil.rmtree(later)
-    aside = run_dir / "rolled-back" / str(attempt)
-    (aside / "rollouts").mkdir(parents=True)
-    for name in _FILES:
-        if (run_dir / name).is_file():
-            shutil.copy(run_dir / name, aside / name)
-    for shard in sorted((run_dir / "rollouts").glob("step-??????.parquet")):
-        if checkpoint.step_of(shard) >= step:
-            shard.rename(aside / "rollouts" / shard.name)
+    finish(run_dir, step, attempt)
     journal.rewind(step)
     return step
+
+
+def finish(run_dir: Path, step: int, attempt: int) -> None:
+    """Put what a rollback to `step` leaves behind into rolled-back/ATTEMPT, unless that was done. A rollback that was
+    killed in between is finished by the same call.
+    """
+    aside = run_dir / "rolled-back" / str(attempt)
+    if aside.is_dir():
+        return
+    for later in (later for later in checkpoint.saved(run_dir) if checkpoint.step_of(later) > step):
+        shutil.rmtree(later)
+    beside = aside.with_name(f"{attempt}.partial")
+    (beside / "rollouts").mkdir(parents=True, exist_ok=True)
+    for name in _FILES:
+        if (run_dir / name).is_file():
+            shutil.copy(run_dir / name, beside / name)
+    for shard in sorted((run_dir / "rollouts").glob("step-??????.parquet")):
+        if checkpoint.step_of(shard) >= step:
+            shard.rename(beside / "rollouts" / shard.name)
+    beside.rename(aside)

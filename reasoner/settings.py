@@ -111,13 +111,18 @@ def read_file(path: Path) -> dict[str, object]:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}") from error
     found = _flat(nested, "")
-    for key, value in found.items():
+    check_types(found, path)
+    return found
+
+
+def check_types(values: Mapping[str, object], source: Path) -> None:
+    """ValueError naming the source where a key is no setting, or its value is not of the setting's type."""
+    for key, value in values.items():
         if key not in settings():
-            raise ValueError(f"{path}: {unknown(key)}")
+            raise ValueError(f"{source}: {unknown(key)}")
         kinds = settings()[key].types
         if not _fits(value, kinds):
-            raise ValueError(f"{path}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
-    return found
+            raise ValueError(f"{source}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:

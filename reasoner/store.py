@@ -1,6 +1,6 @@
 """The run folder: settings, versions, and one parquet shard of rollouts a step.
 
-runs/NAME/config.json             the settings, and where each value came from
+runs/NAME/config.json             the settings, where each value came from, fingerprints of model and problems
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           a line a step (reasoner.journal)
 runs/NAME/times.jsonl             what the clock said of it
@@ -89,13 +89,24 @@ _PACKAGES = (
 _GLANCES = 10  # tries for a lock that a dashboard may be looking at
 
 
-def open_run(run_dir: Path, settings: Mapping[str, object], origin: Mapping[str, str], *, resuming: bool) -> None:
-    """Write into the run folder what was asked for and with what. ValueError when a new run's folder is in use."""
+def open_run(
+    run_dir: Path,
+    settings: Mapping[str, object],
+    origin: Mapping[str, str],
+    *,
+    resuming: bool,
+    fingerprints: Mapping[str, str] | None = None,
+) -> None:
+    """Write into the run folder what was asked for, of what (reasoner.fingerprints) and with what. The settings come
+    first: a folder with anything else in it has them. ValueError when a new run's folder is in use.
+    """
     if not resuming:
         check_free(run_dir)
-    (run_dir / "rollouts").mkdir(parents=True, exist_ok=True)
-    write_json(run_dir / "config.json", {"config": settings, "origin": dict(origin)})
+    run_dir.mkdir(parents=True, exist_ok=True)
+    about = {"config": settings, "origin": dict(origin), "fingerprints": dict(fingerprints or {})}
+    write_json(run_dir / "config.json", about)
     write_json(run_dir / "versions.json", versions())
+    (run_dir / "rollouts").mkdir(exist_ok=True)
 
 
 @contextmanager
@@ -209,6 +220,14 @@ def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Rows of SCHEMA; a column that a row leaves out is null."""
     with replacing(path) as beside:
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), beside, compression="zstd")
+
+
+def cut(run_dir: Path, start: int) -> None:
+    """Remove the shards of step `start` and later, and what a crash left of one that was being written."""
+    for path in (run_dir / "rollouts").glob("step-*.parquet*"):
+        digits, _, rest = path.name.removeprefix("step-").partition(".")
+        if rest == "parquet.partial" or (rest == "parquet" and digits.isdecimal() and int(digits) >= start):
+            path.unlink()
 
 
 def readable(path: Path) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import importlib.util
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,6 +18,7 @@ from reasoner.locate import locate
 from reasoner.preflight import check_tokenizer, context_length
 from reasoner.presets import PRESETS
 from reasoner.prompts import Template, template
+from reasoner.runs import read_settings
 
 MOST_TOKENS = 32_768  # of a response, as DeepSeek-R1's evaluation has it
 
@@ -112,7 +112,7 @@ def _trained_with(folder: Path) -> Mapping[str, Any] | None:
     path = folder.parent.parent / "config.json"
     if folder.parent.name != "checkpoints" or not path.is_file():
         return None
-    return json.loads(path.read_text("utf-8"))["config"]  # type: ignore[no-any-return]
+    return read_settings(path.parent)["config"]  # type: ignore[no-any-return]
 
 
 def _default_context(folder: Path) -> int:

@@ -14,12 +14,13 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import load, pick
-from reasoner import checkpoint, store
+from reasoner import checkpoint, records, store
 from reasoner.aha import rates
 from reasoner.ahead import Ahead
 from reasoner.config import Config
 from reasoner.controls import Arm, controlled, exchanged
 from reasoner.engines import make_engine
+from reasoner.fingerprints import check_unchanged, fingerprints_of
 from reasoner.health import alarms, repetition
 from reasoner.journal import Journal
 from reasoner.looks import Looks, report
@@ -35,6 +36,7 @@ from reasoner.rl.steps import step_rewards
 from reasoner.rl.tally import Tally
 from reasoner.rollback import heed
 from reasoner.rollout import gathered, penalise_truncated, rollout
+from reasoner.runs import read_settings
 from reasoner.settings import Resolved, to_dict
 from reasoner.stopping import Stopping
 from reasoner.track import TrackedRun, Tracking
@@ -60,15 +62,22 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     parts = preflight(cfg, run_dir)
     algorithm, asked, base = parts.algorithm, parts.template, parts.model_folder
     assert base is not None  # it has been downloaded
-    whole = checkpoint.newest_whole(run_dir, say) if resuming else None
+    whole = records.resume_point(run_dir, say) if resuming else None
     start_from = whole or base
     tokenizer = load_tokenizer(start_from)
     policy = load_policy(start_from, device=device)
     reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     context = context_length(policy)
     made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
-    prompts = made(load(cfg.data.train))
-    selection = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
+    training = load(cfg.data.train)
+    selected = load(cfg.eval.selection, limit=cfg.eval.selection_problems) if cfg.eval.every else []
+    fingerprints = fingerprints_of(base, asked, training, selected)
+    if resuming:
+        stored = read_settings(run_dir)
+        check_unchanged(stored, fingerprints, to_dict(cfg), say)
+        fingerprints = stored.get("fingerprints", {}) | fingerprints
+    prompts = made(training)
+    selection = made(selected) if selected else []
     heldout = made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
     wrong = exchanged(prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
     learner = Learner(policy, reference, algorithm, cfg)
@@ -79,8 +88,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     )
 
     with store.held(run_dir):
-        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming)
-        checkpoint.mend(run_dir)
+        if resuming:
+            records.repair(run_dir, start, say)
+        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         announce(cfg, algorithm, policy, prompts, run_dir, start)
         engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
