@@ -182,3 +182,10 @@ def test_rates_add_up_over_responses():
     found = rates([MENDED, "<think> About 900. </think> <answer> 900 </answer>"])
     assert (found.checks, found.waits, found.wrong_claims, found.caught_share) == (0.5, 0.5, 1, 1.0)
     assert rates([]).caught_share is None
+
+
+@pytest.mark.timeout(60)
+def test_reflection_on_a_hundred_thousand_wrong_claims_takes_one_look_at_the_text():
+    """Searching the rest of the text for each claim took minutes."""
+    found = reflect("1+1=2. Check: 2+2=4. " + "".join(f"wait, {i}+1={i}. check " for i in range(100_000)))
+    assert found.wrong_claims > 5_000 and found.caught == 0

@@ -33,6 +33,9 @@ _CHECK = re.compile(
 _VERDICT = re.compile(r"\b(?:I had|good|ok|okay|correct|right|wait|so|therefore|hence)\b", re.IGNORECASE)
 _ACCEPTED = re.compile(r"(?:I had [\d.]+\W+)?(?:good|ok|okay|correct|right)\b", re.IGNORECASE)
 _WAIT = re.compile(r"\bwait\b", re.IGNORECASE)
+# The text after each wrong claim is searched, so that both are bounded: what a model writes must not cost minutes.
+_MOST_CHARACTERS = 200_000  # of a response that are looked at
+_MOST_CLAIMS = 50  # wrong claims that may be taken back or replaced; the others count as neither
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,7 @@ def _check_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 def reflect(response: str) -> Reflection:
     """The rule of this module's docstring, applied to one response."""
+    response = response[:_MOST_CHARACTERS]
     text = plain(think(response))
     found = placed(text)
     waits = _WAIT.search(text) is not None
@@ -88,13 +92,15 @@ def reflect(response: str) -> Reflection:
         return Reflection(False, waits)
     claims = list(_by_expression(found))
     wrong = [values for values in claims if not values[0].is_right]
-    missed = [values[0] for values in wrong if not values[-1].is_right and not _is_taken_back(values[0], text)]
+    not_mended = [values[0] for values in wrong if not values[-1].is_right]
+    searched = not_mended[:_MOST_CLAIMS]
+    missed = [claim for claim in searched if not _is_taken_back(claim, text)]
     whole = plain(response)
     return Reflection(
         checks=True,
         waits=waits,
         wrong_claims=len(wrong),
-        caught=len(wrong) - len(missed),
+        caught=len(wrong) - len(not_mended) + len(searched) - len(missed),
         replaced_unsaid=sum(_is_replaced(claim, whole) for claim in missed),
         false_alarms=sum(values[0].is_right and not values[-1].is_right for values in claims),
         wrong_in_checks=sum(item.in_check and not item.equation.is_right for item in found),
