@@ -66,7 +66,7 @@ def _excerpts(index: RolloutIndex, rows: Sequence[Found], query: str | None) -> 
     if query is None:
         return [[] for _ in rows]
     texts = index.completions([row.id for row in rows])
-    return [excerpt(text, spans) for text, spans in zip(texts, hits(texts, query), strict=True)]
+    return [excerpt(text, hits(text, query)) for text in texts]
 
 
 def rollout(library: Library, run: str, name: str, rendered: bool = False, text: str = "") -> dict[str, Any]:
@@ -95,7 +95,7 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False, text:
             "seen": seen,
             "note": notes_of(run_dir).get(name),
             "think": _think(row["completion"]),
-            "hits": hits([row["completion"]], text)[0],
+            "hits": hits(row["completion"], text),
         }
         if rendered:
             found["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}

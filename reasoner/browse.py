@@ -39,10 +39,7 @@ def grep_rollouts(args: argparse.Namespace) -> None:
         where = _filter(args, text=args.pattern)
         found = index.page(where, limit=args.limit)
         texts = index.completions([one.id for one in found])
-        excerpts = (
-            excerpt(text, spans, before=_SNIPPET // 3, length=_SNIPPET)
-            for text, spans in zip(texts, hits(texts, args.pattern), strict=True)
-        )
+        excerpts = (excerpt(text, hits(text, args.pattern), before=_SNIPPET // 3, length=_SNIPPET) for text in texts)
         rows = [_row(one, shortened("".join(pieces), _SNIPPET)) for one, pieces in zip(found, excerpts, strict=True)]
         _print_rows(rows)
         print(f"{len(found):,} of {index.count(where):,} rollouts")

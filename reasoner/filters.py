@@ -173,16 +173,25 @@ def sql(where: Filter) -> tuple[str, list[Any]]:
 _TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
 
 
-def terms(text: str) -> tuple[list[str], list[str]]:
-    """(wanted, unwanted): what a user types as terms of FTS5. Words, "phrases", begin*, -without; no other syntax."""
-    wanted: list[str] = []
-    unwanted: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that follow each other; the last one is only the beginning of a word where `is_prefix`."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+    def fts5(self) -> str:
+        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
+
+
+def terms(text: str) -> tuple[list[Term], list[Term]]:
+    """(wanted, unwanted): what a user types. Words, "phrases", begin*, -without; nothing in it is syntax but that."""
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
     for minus, phrase, word in _TERM.findall(text):
-        is_prefix = word.endswith("*")
-        words = re.findall(r"\w+", phrase or word)
+        words = tuple(re.findall(r"\w+", phrase or word))
         if words:
-            term = f'"{" ".join(words)}"' + ("*" if is_prefix else "")
-            (unwanted if minus else wanted).append(term)
+            (unwanted if minus else wanted).append(Term(words, is_prefix=word.endswith("*")))
     return wanted, unwanted
 
 
@@ -191,4 +200,4 @@ def match(text: str) -> str:
     wanted, unwanted = terms(text)
     if not wanted:
         raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
-    return " ".join([" AND ".join(wanted), *(f"NOT {term}" for term in unwanted)])
+    return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])

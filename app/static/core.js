@@ -53,6 +53,7 @@ export const link = (page, values, ...children) => el("a", { href: address(page,
 // ------------------------------------------------------------------------------------------------ formats
 
 export const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`);
+export const share = (value) => percent(value, value && Math.abs(value) < 0.001 ? 3 : 1);  // what is not 0 is not shown as 0
 export const number = (value, digits = 2) => {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);

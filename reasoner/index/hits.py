@@ -1,55 +1,62 @@
 """Where a search's words stand in a text.
 
-The index keeps words without texts, so FTS5 cannot mark hits in it. The texts are tokenised once more, by the same
-tokenizer: a hit here is a hit there, with its accents, its prefixes and its phrases.
+The index keeps words without texts, so FTS5 cannot mark hits in it, and its highlight() takes quadratic time on a text
+that repeats a word. The texts are cut into words here as its tokenizer unicode61 does: letters and digits, whatever
+their case and accents.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
-from reasoner.filters import terms
-from reasoner.index.tables import TOKENIZER
+from reasoner.filters import Term, terms
 
 Span = tuple[int, int]  # [start, end) in characters
+Word = tuple[str, int, int]  # in lower case without accents, start, end
+
+_WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*)*")  # accents may stand alone
 
 
-def hits(texts: Sequence[str | None], query: str) -> list[list[Span]]:
-    """Of each text, the places of any of the query's wanted words, prefixes and phrases, in order, not overlapping.
+def hits(text: str | None, query: str) -> list[Span]:
+    """The places of any of the query's wanted words, prefixes and phrases, in order, not overlapping.
 
     [] for a text that is None, and for a query that names nothing to look for.
     """
     wanted, _ = terms(query)
-    places: list[list[Span]] = [[] for _ in texts]
-    if not wanted:
-        return places
-    boundary = secrets.token_hex(16)  # stands before and after each hit; no text holds it
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f"CREATE VIRTUAL TABLE texts USING fts5 (text, tokenize='{TOKENIZER}')")
-        db.executemany(
-            "INSERT INTO texts (rowid, text) VALUES (?, ?)",
-            # highlight() ends at a NUL; to the tokenizer a blank is the same
-            ((number, text.replace("\0", " ")) for number, text in enumerate(texts) if text is not None),
-        )
-        query = "SELECT rowid, highlight(texts, 0, ?, ?) FROM texts WHERE texts MATCH ?"
-        for number, text in db.execute(query, [boundary, boundary, " OR ".join(wanted)]):
-            places[number] = _spans(text.split(boundary))
-    return places
-
-
-def _spans(pieces: Sequence[str]) -> list[Span]:
-    """Pieces of a text in order, every second one a hit."""
+    words = _words(text) if text and wanted else []
     spans: list[Span] = []
-    at = 0
-    for number, piece in enumerate(pieces):
-        if number % 2:
-            spans.append((at, at + len(piece)))
-        at += len(piece)
+    for start, end in sorted(span for term in wanted for span in _places(words, term)):
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
     return spans
+
+
+def _words(text: str) -> list[Word]:
+    return [(_folded(match[0]), *match.span()) for match in _WORD.finditer(text)]
+
+
+@lru_cache(maxsize=2**16)
+def _folded(word: str) -> str:
+    """The word as it is compared."""
+    letters = unicodedata.normalize("NFD", word.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def _places(words: Sequence[Word], term: Term) -> Iterator[Span]:
+    """Where the term's words follow each other."""
+    *firsts, last = [word for word, _, _ in _words(" ".join(term.words))] or [""]
+    if not last:
+        return
+    for at in range(len(words) - len(firsts)):
+        final, _, end = words[at + len(firsts)]
+        is_last = final.startswith(last) if term.is_prefix else final == last
+        if is_last and all(words[at + n][0] == first for n, first in enumerate(firsts)):
+            yield words[at][1], end
 
 
 def excerpt(text: str | None, spans: Sequence[Span], *, before: int = 40, length: int = 240) -> list[str]:

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from reasoner.filters import ROWS
 
-TOKENIZER = "unicode61"
-TABLES = f"""
+TABLES = """
 CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
 CREATE TABLE rollouts (
     id INTEGER PRIMARY KEY, step INTEGER, grp INTEGER, sample INTEGER, problem TEXT, subject TEXT, level INTEGER,
@@ -35,7 +34,7 @@ CREATE TABLE steps (
     step INTEGER PRIMARY KEY, rollouts INTEGER, correct INTEGER, well_formed INTEGER, clipped INTEGER, groups INTEGER,
     flat INTEGER, reward REAL, tokens REAL, tokens_correct REAL, tokens_wrong REAL, tokens_p95 REAL, verdicts TEXT
 );
-CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='{TOKENIZER}');
+CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
 INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
 -- what reasoner.aha.study finds, step by step
 CREATE TABLE spans (

@@ -1,5 +1,7 @@
 """A search in a real browser: rows show the place of the hit, the pane marks every one, and text stays text."""
 
+from itertools import pairwise
+
 import pytest
 from tokenizers import Tokenizer
 from tokenizers.decoders import ByteLevel
@@ -26,7 +28,7 @@ PANE = '.pane[data-state="ready"][data-rollout="{}"]'
 def real(tmp_path_factory, chromium):
     runs = tmp_path_factory.mktemp("search") / "runs"
     made_up(runs, "words", steps=30, texts=TEXTS)
-    made_up(runs, "many", steps=1, texts=["word " * 50_000, "5"])
+    made_up(runs, "many", steps=1, texts=["word " * 5_000, "5"])
     with_tokens(made_up(runs, "tokens", steps=1, texts=TEXTS))
     return runs
 
@@ -53,32 +55,30 @@ def marks(page, where):
     return page.locator(f"{where} mark.hit").all_text_contents()
 
 
-@pytest.mark.parametrize(
-    ("typed", "row", "excerpt", "hits"),
-    [
-        ("wait", "0.0.0", "on and on. Then wait at the café.", ["wait"]),
-        ("wait*", "0.0.0", "<think>The waiter is here", ["waiter"]),
-        ('"wait at"', "0.0.0", "Then wait at the", ["wait at"]),
-        ("cafe -such", "0.0.0", "wait at the café.", ["café"]),
-        ("pwned", "0.0.1", 'onerror="window.PWNED=1"> ${6*7}', ["PWNED"] * 4),
-    ],
-)
-def test_a_row_of_a_search_shows_the_first_hit_and_marks_it(site, typed, row, excerpt, hits):
-    page = search(site, "/rollouts?run=words")
-    page.get_by_label("text").fill(typed)
-    page.keyboard.press("Enter")
-    page.wait_for_selector(f'.row[data-rollout="{row}"] mark.hit')
-    assert excerpt in page.locator(f'.row[data-rollout="{row}"] .head').text_content()
-    assert marks(page, f'.row[data-rollout="{row}"]') == hits
-    mark = page.locator(f'.row[data-rollout="{row}"] mark.hit').first.bounding_box()
-    line = page.locator(f'.row[data-rollout="{row}"] .head').bounding_box()
-    assert line["x"] <= mark["x"] and mark["x"] + mark["width"] <= line["x"] + line["width"]  # not cut off
+# What is typed, a row, what its excerpt has, its marks.
+SEARCHES = [
+    ("wait", "0.0.0", "on and on. Then wait at the café.", ["wait"]),
+    ("wait*", "0.0.0", "<think>The waiter is here", ["waiter"]),
+    ('"wait at"', "0.0.0", "Then wait at the", ["wait at"]),
+    ("cafe -such", "0.0.0", "wait at the café.", ["café"]),
+    ("pwned", "0.0.1", 'onerror="window.PWNED=1"> ${6*7}', ["PWNED"] * 4),
+]
 
 
-def test_rows_without_a_search_show_how_the_text_begins(site):
+def test_a_row_of_a_search_shows_the_first_hit_and_marks_it(site):
     page = search(site, "/rollouts?run=words")
     assert page.locator('.row[data-rollout="0.0.0"] .head').text_content().startswith("The waiter is here")
     assert page.locator(".rz mark").count() == 0
+    for typed, name, excerpt, hits in SEARCHES:
+        page.get_by_label("text").fill(typed)
+        page.keyboard.press("Enter")
+        row = f'.row[data-rollout="{name}"]'
+        page.wait_for_selector(f"{row} mark.hit:text-is('{hits[0]}')")
+        assert excerpt in page.locator(f"{row} .head").text_content()
+        assert marks(page, row) == hits
+        mark = page.locator(f"{row} mark.hit").first.bounding_box()
+        line = page.locator(f"{row} .head").bounding_box()
+        assert line["x"] <= mark["x"] and mark["x"] + mark["width"] <= line["x"] + line["width"]  # not cut off
 
 
 def test_every_row_of_a_long_search_has_its_own_excerpt(site):
@@ -86,7 +86,7 @@ def test_every_row_of_a_long_search_has_its_own_excerpt(site):
     page.locator(".list").evaluate("list => { list.scrollTop = list.scrollHeight; }")
     page.wait_for_selector('.row[data-rollout="29.1.2"] mark.hit')
     tops = page.locator(".row").evaluate_all("rows => rows.map(r => [r.offsetTop, r.offsetHeight])")
-    assert all(top + height <= following for (top, height), (following, _) in zip(tops, tops[1:], strict=False))
+    assert all(top + height <= following for (top, height), (following, _) in pairwise(tops))
 
 
 def test_the_pane_marks_every_hit_where_it_stands_and_scrolls_to_the_first(site):
@@ -139,22 +139,19 @@ def test_hits_are_marked_where_formulas_are_set(site):
     assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
 
 
-@pytest.mark.parametrize("view", ["", "&set=1", "&colour=logprobs"])
-def test_hostile_text_with_marks_in_it_stays_text(site, view):
-    page = search(site, f"/rollouts?run=tokens&text=onerror%20img%20script%20window&rollout=0.0.1{view}")
-    page.wait_for_selector(f"{PANE.format('0.0.1')} .hit")
-    shown = page.locator(".pane").text_content()
-    for piece in (
-        '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back`',
-        "</script><script>window.PWNED=2</script>",
-    ):
-        assert piece in shown
-    assert page.evaluate("window.PWNED") is None
-    assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
-    assert "\u202e" not in page.locator(".list").text_content()
+def test_hostile_text_with_marks_in_it_stays_text(site):
+    for view in ("", "&set=1", "&colour=logprobs"):
+        page = search(site, f"/rollouts?run=tokens&text=onerror%20img%20script%20window&rollout=0.0.1{view}")
+        page.wait_for_selector(f"{PANE.format('0.0.1')} .hit")
+        shown = page.locator(".pane").text_content()
+        assert '<img src=x onerror="window.PWNED=1"> ${6*7} {{6*7}} `back`' in shown
+        assert "</script><script>window.PWNED=2</script>" in shown
+        assert page.evaluate("window.PWNED") is None
+        assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
+        assert "\u202e" not in page.locator(".list").text_content()
 
 
-def test_fifty_thousand_hits_are_marked(site):
+def test_five_thousand_hits_are_marked(site):
     page = search(site, "/rollouts?run=many&text=word&rollout=0.0.0")
-    page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='50000']")
-    assert page.locator(".pane mark.hit").count() == 50_000
+    page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='5000']")
+    assert page.locator(".pane mark.hit").count() == 5_000

@@ -52,7 +52,7 @@ export async function open(root, page) {
     try {
       const got = await ask("words", { run, text: search });
       wordCount.textContent = `${number(got.total)} completions`;
-      words = chart({ title: `completions with ${got.text}`, lines: [{ name: "share", points: got.points.map((p) => ({ x: p.step, y: p.share })) }], format: (v) => percent(v, 0), least: 0, height: 120, onpick: (p) => page.go("rollouts", { run, step: String(p.x), text: search }) });
+      words = chart({ title: `completions with ${got.text}`, lines: [{ name: "share", points: got.points.map((p) => ({ x: p.step, y: p.share })) }], isShare: true, height: 120, onpick: (p) => page.go("rollouts", { run, step: String(p.x), text: search }) });
       put(wordBox, words);
     } catch (error) { wordCount.textContent = error.message; }
   }

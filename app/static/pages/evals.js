@@ -20,7 +20,7 @@ export async function open(root, page) {
   const go = (values) => page.go("evals", { ...page.params, eval: name, set: found.set, ...values });
   put(shown, el("h2", {}, `${name} · ${found.set}`),
     el("div", { class: "tiles" }, Object.entries(found.metrics).map(([metric, e]) => el("div", { class: "tile", data: { tile: metric, value: String(e.value) } }, el("span", {}, metric), el("b", {}, percent(e.value)), el("small", {}, `[${percent(e.low)}, ${percent(e.high)}], ${e.problems} problems`)))),
-    chart({ title: "pass@k (unbiased) and cons@k (exact, ties split evenly) against k", xname: "k", lines: Object.entries(found.curves).map(([metric, points]) => ({ name: metric, points: points.map((p) => ({ x: p.k, y: p.value, low: p.low, high: p.high })) })), format: (v) => percent(v, 0), least: 0 }),
+    chart({ title: "pass@k (unbiased) and cons@k (exact, ties split evenly) against k", xname: "k", lines: Object.entries(found.curves).map(([metric, points]) => ({ name: metric, points: points.map((p) => ({ x: p.k, y: p.value, low: p.low, high: p.high })) })), isShare: true }),
     card("The vote on each problem", el("div", { class: "bar-row" },
       select("show", Object.entries(found.shows).map(([key, n]) => [key, `${key} (${n})`]), show, (v) => go({ show: v, offset: "" })),
       el("b", { data: { count: "" } }, number(found.total)),

@@ -42,10 +42,10 @@ export async function open(root, page) {
   function lines() {
     const k = found.looks.length ? cons(found.looks[0])?.[0] ?? "cons@k" : "cons@k";
     return {
-      "Accuracy": { lines: [looks("pass@1", (l) => l.metrics["pass@1"]), looks(k, (l) => cons(l)?.[1]), looks("greedy", (l) => l.greedy), line("training, correct", "correct", { thin: true })], format: (v) => percent(v, 0), least: 0 },
-      "Response length": { lines: [line("tokens", "completions/mean_length"), stepLine("of right ones", "tokens_correct", { colour: "--good" }), stepLine("of wrong ones", "tokens_wrong", { colour: "--bad" }), stepLine("95th percentile", "tokens_p95", { dashed: true, thin: true })], least: 0 },
+      "Accuracy": { lines: [looks("pass@1", (l) => l.metrics["pass@1"]), looks(k, (l) => cons(l)?.[1]), looks("greedy", (l) => l.greedy), line("training, correct", "correct", { thin: true })], isShare: true },
+      "Response length": { lines: [line("tokens", "completions/mean_length"), stepLine("of right ones", "tokens_correct", { colour: "--good" }), stepLine("of wrong ones", "tokens_wrong", { colour: "--bad" }), stepLine("95th percentile", "tokens_p95", { dashed: true, thin: true })], least: 0, unit: "tokens" },
       "Reward": { lines: [line("reward", "reward/mean"), line("correct", "correct"), line("well-formed", "format")], least: 0 },
-      "Second thoughts": { lines: [line("check their own working", "self_check"), line("wrong claims caught", "caught"), { name: "untrained model checks", dashed: true, colour: "--muted", points: baseLine() }], format: (v) => percent(v, 0), least: 0 },
+      "Second thoughts": { lines: [line("check their own working", "self_check"), line("wrong claims caught", "caught"), { name: "untrained model checks", dashed: true, colour: "--muted", points: baseLine() }], isShare: true },
     };
   }
   function baseLine() {
@@ -60,7 +60,7 @@ export async function open(root, page) {
     for (const [key, title] of Object.entries(SMALL)) {
       const data = { lines: [line(title, key)], log, xname: axis };
       if (charts.has(key)) charts.get(key).update(data);
-      else { charts.set(key, chart({ title, height: 110, onpick: pick, format: SHARES.has(key) ? (v) => percent(v, 0) : number, ...data })); health.append(charts.get(key)); }
+      else { charts.set(key, chart({ title, height: 110, onpick: pick, isShare: SHARES.has(key), ...data })); health.append(charts.get(key)); }
     }
     const growing = ["live", "starting"].includes(found.row.status);  // elsewhere an empty chart will stay empty
     for (const drawn of charts.values()) drawn.hidden = !growing && !drawn.querySelector(".key");
