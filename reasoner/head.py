@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 _ROWS = 1024  # states of a tile
-_CPU_TILE, _GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
+CPU_TILE, GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
 
 
 def drawn_logprobs(
@@ -90,7 +90,7 @@ class _Tiled(torch.autograd.Function):
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
     """(tokens, logits of the states for them, in float32, over the temperature), a tile at a time."""
     states = states.to(ctx.dtype)
-    tile = _CPU_TILE if states.device.type == "cpu" else _GPU_TILE
+    tile = CPU_TILE if states.device.type == "cpu" else GPU_TILE
     for tokens in _split(len(weight), max(1, tile // len(states))):
         part = None if bias is None else bias[tokens].to(ctx.dtype)
         logits = nn.functional.linear(states, weight[tokens].to(ctx.dtype), part).float()
