@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 ROWS = 1024  # states of a tile
-_CPU_TILE, _GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
+CPU_TILE, GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
 
 
 def drawn_logprobs(
@@ -98,7 +98,7 @@ def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> It
 
 def tile_width(states: Tensor) -> int:
     """Tokens of a tile for these states."""
-    tile = _CPU_TILE if states.device.type == "cpu" else _GPU_TILE
+    tile = CPU_TILE if states.device.type == "cpu" else GPU_TILE
     return max(1, tile // len(states))
 
 

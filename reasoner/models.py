@@ -74,6 +74,16 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
     return model
 
 
+def load_shape(folder: Path) -> PreTrainedModel:
+    """The folder's model without weights, on the meta device: it takes no memory. ValueError when there is none."""
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
+        with torch.device("meta"):
+            return AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
+
+
 @torch.no_grad()
 def _check_supported(model: PreTrainedModel) -> None:
     """ValueError unless token_logprobs finds what the model's own forward does.

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+import torch
+from transformers import PreTrainedTokenizerBase
 
 from data import load
 from reasoner.checkpoint import nearest
@@ -20,14 +21,14 @@ from reasoner.config import Config
 from reasoner.controls import exchanged
 from reasoner.doctor.answers import Answers, answer_lines, answers
 from reasoner.doctor.lines import Line, Mark, shown, summary
-from reasoner.doctor.memory import disk_line, memory_line, parts, peak_memory
+from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
 from reasoner.doctor.pace import expected, pace_lines
 from reasoner.doctor.questions import asked_lines, gold_line, length_line
 from reasoner.doctor.tokens import token_lines
 from reasoner.doctor.trial import Bench, Trial, attempt, upcoming
 from reasoner.engines import make_engine
 from reasoner.engines.text import end_token_ids
-from reasoner.models import context_length, load_policy, load_tokenizer
+from reasoner.models import context_length, load_policy, load_shape, load_tokenizer
 from reasoner.plan import askable, say
 from reasoner.preflight import preflight
 from reasoner.prompts import Template
@@ -81,7 +82,8 @@ class _Run:
     asked: Template
     algorithm: Algorithm
     tokenizer: PreTrainedTokenizerBase
-    policy: PreTrainedModel
+    device: torch.device
+    context: int  # most tokens of prompt and completion
     prompts: list[Prompt]
     began: float
 
@@ -98,29 +100,31 @@ def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     assert folder is not None  # it has been downloaded
     line, good = gold_line(load(cfg.data.train), cfg)
     yield line
-    tokenizer = load_tokenizer(folder)
-    policy = load_policy(folder, device=device)
-    context = context_length(policy)
+    tokenizer, shape = load_tokenizer(folder), load_shape(folder)
+    context = context_length(shape)
     made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
-    run = _Run(cfg, run_dir, folder, asked, algorithm, tokenizer, policy, made(good), began)
+    run = _Run(cfg, run_dir, folder, asked, algorithm, tokenizer, device, context, made(good), began)
     held = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
     held += made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
-    yield from token_lines(tokenizer, policy, asked, run.prompts, end_token_ids(folder, tokenizer))
+    yield from token_lines(tokenizer, shape, asked, run.prompts, end_token_ids(folder, tokenizer))
     line, figures["prompts"] = length_line(run.prompts, len(good), cfg, context)
     yield line
     yield from asked_lines(run.prompts, held, cfg)
-    figures["memory"] = parts(policy, algorithm, cfg, context, run.longest)
-    line = memory_line(figures["memory"], policy, cfg)
-    yield line
+    free, total = memory_of(device)
+    need = Need(shape, algorithm, cfg, run.longest, device.type, total)
+    figures["memory"] = need.parts() | {"peak": need.peak()}
+    line = memory_line(need, free)
+    yield line  # before any weights are loaded
     if line.mark is not Mark.NO:
         yield from _tried(run, problems, samples, figures)
 
 
 def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
     """What the engine and a throwaway learner show."""
-    cfg, device, context = run.cfg, run.policy.device, context_length(run.policy)
+    cfg, device, context = run.cfg, run.device, run.context
+    policy = load_policy(run.folder, device=device)
     reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
-    learner = Learner(run.policy, reference, run.algorithm, cfg)
+    learner = Learner(policy, reference, run.algorithm, cfg)
     sampling = Sampling(
         cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, run.asked.stop
     )

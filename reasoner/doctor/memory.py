@@ -1,6 +1,7 @@
-"""What a run needs of memory and disk, part by part: by formula before anything large is made, and as it was seen.
+"""What a run needs of memory and disk, part by part: by formula before anything large is made, and as it was measured.
 
-Letters of the formulas: H width, K keys and values of a token and layer, I inner width, V vocabulary.
+Letters of the formulas: H width, Q width of all query heads, K keys and values of a token and layer, I inner width,
+V vocabulary, T most tokens of a completion.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import resource
 import shutil
 import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -18,104 +22,231 @@ from reasoner.checkpoint import nearest, room_needed
 from reasoner.config import Config
 from reasoner.doctor.extent import extent
 from reasoner.doctor.lines import Line, Mark
-from reasoner.models import MOST_LOGITS
+from reasoner.head import CPU_TILE, GPU_TILE
+from reasoner.models import MOST_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.learner import Learner
+from reasoner.settings import to_dict
 
 _MIB = 2**20
-_COPIES = 5  # of the logits: as made, divided by the temperature, log-softmax, entropy, gradient
+_COPIES = 5  # of logits made at once: as made, divided by the temperature, log-softmax, entropy, gradient
+_TILE_COPIES = 3  # of a tile of logits
 _SEQUENCES = 256  # that the transformers engine has in flight
-_SMALLEST = 256  # tokens of a micro-batch that is worth proposing
+_SMALLEST = 256  # tokens of a micro-batch, and of a completion, that are worth proposing
+_LEAST_SHARE = 0.2  # of a GPU's memory, for the engine
 
 
-def parts(policy: PreTrainedModel, algorithm: Algorithm, cfg: Config, context: int, prompt: int) -> dict[str, int]:
-    """Bytes by part. `prompt`: tokens of the longest one."""
-    parameters = sum(parameter.numel() for parameter in policy.parameters())
-    critic = parameters if algorithm.critic and algorithm.trunk == "own" else 0
-    width = min(context, prompt + cfg.sampling.max_tokens)
-    return {
-        "weights": 4 * parameters,
-        "gradients": 4 * parameters,
-        "optimiser": 8 * parameters,
-        "reference": 4 * parameters if cfg.algo.beta > 0 else 0,
-        "critic": 16 * critic,
-        "engine_weights": (2 if cfg.engine.dtype == "bfloat16" else 4) * parameters,
-        "engine_cache": _engine_cache(policy, cfg, width),
-        **_micro_batch(policy, cfg, prompt),
-    }
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What decides the memory of a run. `model` may be on the meta device: its shape is read, its weights are not."""
+
+    model: PreTrainedModel
+    algorithm: Algorithm
+    cfg: Config
+    prompt: int  # tokens of the longest one
+    device: str  # "cpu" or "cuda"
+    total: int  # bytes of the device's memory
+
+    def parts(self) -> dict[str, int]:
+        """Bytes by part."""
+        cfg, model = self.cfg, self.model
+        parameters = _numel(model)
+        critic = parameters if self.algorithm.critic and self.algorithm.trunk == "own" else 0
+        return {
+            "weights": 4 * parameters,
+            "gradients": 4 * parameters,
+            "optimiser": 8 * parameters,
+            "reference": 4 * parameters if cfg.algo.beta > 0 else 0,
+            "critic": 16 * critic,
+            **self._engine(),
+            **self._micro_batch(),
+        }
+
+    def peak(self) -> int:
+        """The most bytes at once. Weights, gradients and the optimiser's averages stay for the whole run; the engine's
+        cache is given back while the learner works, on a GPU its weights too. Not so where the run samples ahead.
+        """
+        part = self.parts()
+        resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
+        learning = part["low_precision_weights"] + part["activations"] + part["logits"]
+        engine, cache = part["engine_weights"], part["engine_cache"]
+        if self.device == "cpu" or not self._has_vllm():
+            return resident + engine + (learning + cache if self.cfg.ahead else max(learning, cache))
+        return resident + (learning + engine + cache if self.cfg.ahead else max(learning, engine + cache))
+
+    def fits_share(self) -> bool:
+        """vLLM's share of a GPU holds its weights and a sequence."""
+        part = self.parts()
+        share = self.cfg.engine.gpu_memory * self.total
+        return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
+
+    def _has_vllm(self) -> bool:
+        name = self.cfg.engine.name
+        return name == "vllm" or (name == "auto" and find_spec("vllm") is not None)
+
+    def _engine(self) -> dict[str, int]:
+        """Its weights and the cache of the sequences in flight. vLLM's cache is no larger than it may be; on a GPU
+        weights and cache together are a share of the whole memory.
+        """
+        size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
+        weights, sizes = size * _numel(self.model), _sizes(self.model)
+        width = min(context_length(self.model), self.prompt + self.cfg.sampling.max_tokens)
+        row, rows = width * sizes.keys * sizes.layers * size, extent(self.cfg).per_step
+        if self._has_vllm() and self.device == "cuda":
+            share = int(self.cfg.engine.gpu_memory * self.total)
+            return {"engine_weights": weights, "engine_cache": max(row, share - weights)}
+        cache = 2 * min(_SEQUENCES, rows) * row  # twice: a cache grows by copying
+        if self._has_vllm():
+            cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
+        return {"engine_weights": weights, "engine_cache": cache}
+
+    def _micro_batch(self) -> dict[str, int]:
+        """What autograd keeps of a micro-batch, and of the prompts that its rows read, until the gradient is there."""
+        cfg, sizes = self.cfg, _sizes(self.model)
+        size = 2 if cfg.optim.dtype == "bfloat16" else 4
+        most, limit = cfg.optim.micro_batch_tokens, cfg.sampling.max_tokens
+        asked = max(1, min(most // self.prompt, cfg.data.prompts_per_step))
+        tokens, prompts = max(limit, min(most, asked * cfg.algo.group * limit)), asked * self.prompt
+        rows, context = tokens / limit, self.prompt + limit
+        kept = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.prompt)
+        kept += int(
+            2 * sizes.query * size * (rows * context + prompts)
+        )  # keys and values, repeated for every query head
+        kept += 2 * 4 * sizes.keys * prompts  # those that completions read, and their gradients
+        last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # of the last norm
+        back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients under way in one layer
+        logits = tokens * sizes.vocabulary
+        if logits > MOST_LOGITS:
+            tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
+            head = _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
+        else:
+            head = _COPIES * 4 * logits
+        # Autocast makes bfloat16 weights for the prompts' pass and again for the completions'; both graphs keep them.
+        low = 2 * 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
+        return {
+            "low_precision_weights": low,
+            "activations": kept * sizes.layers + last + back,
+            "logits": head,
+        }
 
 
-def _engine_cache(policy: PreTrainedModel, cfg: Config, width: int) -> int:
-    """Of the sequences in flight. vLLM's is no larger than it may be, and on a GPU a share of the whole memory."""
-    size = 2 if cfg.engine.dtype == "bfloat16" else 4
-    _, keys, _, _ = _sizes(policy)
-    row, rows = width * keys * _layers(policy) * size, extent(cfg).per_step
-    if cfg.engine.name != "transformers" and find_spec("vllm") is not None:
-        return min(cfg.engine.cpu_cache_gib * 2**30, rows * row) if policy.device.type == "cpu" else 0
-    return 2 * min(_SEQUENCES, rows) * row  # twice: a cache grows by copying
+def _token_bytes(sizes: _Sizes, size: int, context: int) -> int:
+    """What autograd keeps of a token in a layer, besides keys and values: of two norms the input and the normalised
+    state in float32 and the result for each linear layer in its precision (float32 shares one result), queries and the
+    attention's output, its row of the mask, four inner states of a gated feed-forward, and where queries and keys have
+    norms of their own what those keep.
+    """
+    norms = 6 * 4 * sizes.hidden if size == 4 else (4 * 4 + 5 * size) * sizes.hidden
+    norms += (4 + size) * (sizes.query + sizes.keys // 2) if sizes.has_query_norm else 0
+    return norms + size * (2 * sizes.query + context + 4 * sizes.inner)
 
 
-def _micro_batch(policy: PreTrainedModel, cfg: Config, prompt: int) -> dict[str, int]:
-    """What stays of a micro-batch, and of the prompts that its rows read, until the gradient has come back."""
-    hidden, keys, inner, vocabulary = _sizes(policy)
-    size = 2 if cfg.optim.dtype == "bfloat16" else 4
-    tokens = min(cfg.optim.micro_batch_tokens, extent(cfg).per_step * cfg.sampling.max_tokens)
-    prompts = min(cfg.optim.micro_batch_tokens, cfg.data.prompts_per_step * prompt)
-    read = 2 * prompt * tokens // cfg.sampling.max_tokens  # each row has its prompt's keys and values beside its own
-    states = (tokens + prompts) * (8 * hidden + 2 * keys + 4 * inner) + (tokens + read) * 2 * keys
-    logits = min(tokens * vocabulary, MOST_LOGITS)
-    return {"activations": states * _layers(policy) * size, "logits": _COPIES * 4 * logits}
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """H, Q, K, I, V, the number of layers, parameters of the input and output embeddings, and a norm of queries."""
+
+    hidden: int
+    query: int
+    keys: int
+    inner: int
+    vocabulary: int
+    layers: int
+    embeddings: int
+    has_query_norm: bool
 
 
-def _sizes(policy: PreTrainedModel) -> tuple[int, int, int, int]:
-    """H, K, I, V."""
-    config = policy.config.get_text_config()
+def _sizes(model: PreTrainedModel) -> _Sizes:
+    config: Any = model.config.get_text_config()
     heads = config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     key_heads = getattr(config, "num_key_value_heads", None) or heads
     inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
-    return config.hidden_size, 2 * key_heads * size, inner, config.vocab_size
+    ends = {id(weight): weight.numel() for weight in _embeddings(model)}
+    return _Sizes(
+        hidden=config.hidden_size,
+        query=heads * size,
+        keys=2 * key_heads * size,
+        inner=inner,
+        vocabulary=config.vocab_size,
+        layers=int(config.num_hidden_layers),
+        embeddings=sum(ends.values()),
+        has_query_norm=any(name.endswith("q_norm") for name, _ in model.named_modules()),
+    )
 
 
-def _layers(policy: PreTrainedModel) -> int:
-    return int(policy.config.get_text_config().num_hidden_layers)
+def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
+    for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+        yield module.weight
 
 
-def memory_line(needed: dict[str, int], policy: PreTrainedModel, cfg: Config) -> Line:
-    """Is there room? The engine's cache is given back while the learner works, on a GPU its weights too; not so where
-    the run samples ahead.
-    """
-    free, whole = _free(policy.device)
-    resident = sum(needed[name] for name in ("weights", "optimiser", "reference", "critic"))
-    learning = needed["gradients"] + needed["activations"] + needed["logits"]
-    cache = needed["engine_cache"]
-    if policy.device.type == "cuda":
-        cache = int(cfg.engine.gpu_memory * whole)
-    else:
-        resident += needed["engine_weights"]
-    peak = resident + (learning + cache if cfg.ahead else max(learning, cache))
-    told = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in needed.items() if size)
-    text = f"{peak / _MIB:,.0f} MiB by formula ({told})"
+def _numel(model: PreTrainedModel) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def memory_line(need: Need, free: int | None) -> Line:
+    """Is there room? `free`: bytes that can still be had; None where nobody says."""
+    peak = need.peak()
+    named = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in need.parts().items() if size)
+    text = f"{peak / _MIB:,.0f} MiB by formula ({named})"
     if free is None:
         return Line(Mark.OK, "memory", text)
-    text += f"; {free / _MIB:,.0f} free"
-    if peak - needed["weights"] <= free:  # the weights are there already
+    where = "GPU" if need.device == "cuda" else "machine"
+    text += f"; {free / _MIB:,.0f} MiB free on this {where}"
+    if not need.fits_share():
+        share = need.cfg.engine.gpu_memory
+        text += f"; the share of {share:g} that vLLM gets does not hold its weights and one response"
+        return Line(Mark.NO, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
+    if peak <= free:
         return Line(Mark.OK, "memory", text)
-    return Line(Mark.NO, "memory", text, _smaller(needed, peak - free, cfg))
+    fitting = _smallest(need, free)
+    settings = _changed(need.cfg, fitting.cfg)
+    if fitting.peak() <= free:
+        return Line(Mark.NO, "memory", f"{text}: it does not fit; lower {settings}", settings)
+    least = f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
+    return Line(Mark.NO, "memory", f"{text}: it does not fit; {least}, take a smaller model")
 
 
-def _smaller(needed: dict[str, int], missing: int, cfg: Config) -> str:
-    """The setting that frees so many bytes, if one does."""
-    moving = needed["activations"] + needed["logits"]
-    if missing < moving:
-        tokens = int(cfg.optim.micro_batch_tokens * (1 - missing / moving))
-        if tokens >= _SMALLEST:
-            return f"--optim.micro_batch_tokens {2 ** (tokens.bit_length() - 1)}"
-    return "--algo.beta 0" if 0 < missing <= needed["reference"] else ""
+def _smallest(need: Need, free: int) -> Need:
+    """Settings lowered one after another until it fits, or as far as it goes."""
+    while need.peak() > free:
+        lower = next((one for one in _lower(need) if one.peak() < need.peak()), None)
+        if lower is None:
+            break
+        need = lower
+    return need
 
 
-def _free(device: torch.device) -> tuple[int | None, int]:
-    """(bytes that can still be had, bytes of the device); None where nobody says."""
+def _lower(need: Need) -> Iterator[Need]:
+    """With one setting lowered a little: first what changes no result."""
+    cfg = need.cfg
+    tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
+    if tokens >= _SMALLEST:
+        yield replace(need, cfg=replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=tokens)))
+    if cfg.engine.gpu_memory > _LEAST_SHARE:
+        share = max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1))
+        smaller = replace(need, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
+        yield from [smaller] if smaller.fits_share() else []
+    if cfg.algo.beta:
+        yield replace(need, cfg=replace(cfg, algo=replace(cfg.algo, beta=0.0)))
+    if cfg.engine.dtype == "float32":
+        yield replace(need, cfg=replace(cfg, engine=replace(cfg.engine, dtype="bfloat16")))
+    if cfg.sampling.max_tokens >= 2 * _SMALLEST:
+        limit = cfg.sampling.max_tokens // 2
+        yield replace(need, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
+
+
+def _changed(cfg: Config, lowered: Config) -> str:
+    """The settings that differ, as arguments."""
+    before, after = to_dict(cfg), to_dict(lowered)
+    return " ".join(
+        f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}"
+        for key, value in after.items()
+        if value != before[key]
+    )
+
+
+def memory_of(device: torch.device) -> tuple[int | None, int]:
+    """(bytes that can still be had, bytes of the device): of the GPU, else of the machine; None where nobody says."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)
     try:
@@ -130,8 +261,10 @@ def _left_to_us() -> int:
     """What a container leaves to its processes; no limit is a very large number."""
     folder = Path("/sys/fs/cgroup")
     try:
-        return int((folder / "memory.max").read_text()) - int((folder / "memory.current").read_text())
-    except (OSError, ValueError):
+        stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+        used = int((folder / "memory.current").read_text()) - int(stat["inactive_file"])  # files read once go first
+        return int((folder / "memory.max").read_text()) - used
+    except (OSError, ValueError, KeyError):
         return sys.maxsize
 
 

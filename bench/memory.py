@@ -1,0 +1,111 @@
+"""Memory of a gradient, by the doctor's formula and measured: `python bench/memory.py`. Each shape and precision in a
+process of its own, whose resident memory is followed by the kernel. Linux. Prints a table in Markdown.
+
+Measured: the most that the pass of one micro-batch and of its prompts, forth and back, adds to weights and gradients.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
+
+from reasoner.config import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.doctor.memory import Need
+from reasoner.rl.algorithms import resolve
+from reasoner.rl.batch import Batch
+from reasoner.rl.learner import Learner
+from reasoner.rl.passes import add_gradient
+from reasoner.rl.tally import Tally
+
+# Widths of real models, fewer layers; the last number is the vocabulary.
+SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
+    "embedded base": (Qwen2Config, (256, 768, 4, 2, 6, 512)),
+    "SmolLM2-135M, 6 layers": (LlamaConfig, (576, 1536, 9, 3, 6, 49152)),
+    "Qwen2.5-0.5B, 2 layers": (Qwen2Config, (896, 4864, 14, 2, 2, 20000)),
+    "Qwen2.5-0.5B, 4 layers": (Qwen2Config, (896, 4864, 14, 2, 4, 20000)),
+    "Qwen2.5-1.5B, 3 layers": (Qwen2Config, (1536, 8960, 12, 2, 3, 20000)),
+    "Qwen3-0.6B, 4 layers": (Qwen3Config, (1024, 3072, 16, 8, 4, 20000)),
+}
+_NAMES = (
+    "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
+)  # fmt: skip
+PROMPTS, GROUP, PROMPT, RESPONSE = 2, 8, 60, 80  # the last two in tokens
+
+
+def measure(shape: str, dtype: str) -> tuple[int, int]:
+    """Bytes (predicted, measured)."""
+    kind, sizes = SHAPES[shape]
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    config = kind(**dict(zip(_NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
+    model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    tokens = PROMPTS * GROUP * RESPONSE
+    cfg = Config(
+        data=DataConfig(prompts_per_step=PROMPTS),
+        sampling=SamplingConfig(max_tokens=RESPONSE),
+        algo=AlgoConfig(group=GROUP, beta=0.0),
+        optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens),
+    )
+    algorithm = resolve(cfg.algo)
+    learner = Learner(model, None, algorithm, cfg)
+    batch = _batch(sizes[-1])
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    read, loss = partial(learner._read, model), partial(learner._loss, Tally())
+    few = torch.arange(GROUP)[:2]
+    add_gradient(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
+    before = _resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    add_gradient(batch, torch.arange(len(batch)), read, loss, tokens=tokens)
+    part = Need(model, algorithm, cfg, PROMPT, "cpu", 0).parts()
+    predicted = part["low_precision_weights"] + part["activations"] + part["logits"]
+    return predicted, _resident("VmHWM") - before
+
+
+def _batch(vocabulary: int) -> Batch:
+    rows = PROMPTS * GROUP
+    return Batch(
+        prompt_ids=torch.randint(2, vocabulary, (PROMPTS, PROMPT)),
+        prompt_lengths=PROMPT - torch.arange(PROMPTS),  # padding: attention has a mask, as in a run
+        prompt_of=torch.arange(PROMPTS).repeat_interleave(GROUP),
+        completion_ids=torch.randint(2, vocabulary, (rows, RESPONSE)),
+        lengths=torch.full((rows,), RESPONSE),
+        truncated=torch.zeros(rows, dtype=torch.bool),
+        place=torch.arange(rows),
+        rewards=torch.zeros(rows),
+        sampler_logprobs=torch.full((rows, RESPONSE), -5.0),
+        advantages=torch.randn(rows, 1).expand(rows, RESPONSE).contiguous(),
+        weights=torch.ones(rows, RESPONSE),
+    )
+
+
+def _resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def main() -> None:
+    if len(sys.argv) == 3:
+        print(json.dumps(measure(sys.argv[1], sys.argv[2])))
+        return
+    print("| model | precision | predicted, MiB | measured, MiB | ratio |\n|---|---|---:|---:|---:|")
+    # Whatever is freed goes back to the system at once: what is resident is what is in use.
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    for shape in SHAPES:
+        for dtype in ("float32", "bfloat16"):
+            command = [sys.executable, __file__, shape, dtype]
+            done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+            predicted, measured = json.loads(done.stdout.splitlines()[-1])
+            sizes = f"{predicted / 2**20:,.0f} | {measured / 2**20:,.0f} | {predicted / measured:.2f}"
+            print(f"| {shape} | {dtype} | {sizes} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
