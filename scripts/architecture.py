@@ -78,7 +78,8 @@ def circles(graph: Graph) -> list[list[str]]:
 def num_layers(graph: Graph) -> int:
     """Names on the longest chain of imports; those of a circle count as one step each way and are left out."""
     depth: dict[str, int] = {}
-    loose = {name: others - {o for knot in circles(graph) if name in knot for o in knot} for name, others in graph.items()}
+    knots = circles(graph)
+    loose = {name: others - {o for knot in knots if name in knot for o in knot} for name, others in graph.items()}
     for name in TopologicalSorter(loose).static_order():
         depth[name] = 1 + max((depth[other] for other in loose.get(name, ())), default=0)
     return max(depth.values())
