@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from reasoner.store import write_json
 from reasoner.terminal import shortened, visible
 
 _SNIPPET = 70  # characters of a completion in a list
+_NAMED = 12  # names that an error lists
 _PAGE = 500  # rollouts read at once for an export
 
 
@@ -77,19 +79,43 @@ def export_rollouts(args: argparse.Namespace) -> None:
 
 
 class _Open:
-    """The index of the run that is asked for, brought up to date; what cannot be read is told."""
+    """The index of the run that is asked for, brought up to date; what cannot be read is told.
+
+    ValueError for a filter on what the run does not have, and for a limit that shows nothing.
+    """
 
     def __init__(self, args: argparse.Namespace) -> None:
+        if getattr(args, "limit", 1) < 1:
+            raise ValueError(f"--limit is {args.limit}; it must be at least 1")
+        self._where = read_filter({name: getattr(args, name, None) for name in FIELDS})
         self._index = RolloutIndex(find_run(args.name, args.runs))
 
     def __enter__(self) -> RolloutIndex:
         self._index.refresh()
         for step, fault in self._index.faults().items():
             print(f"warning: the rollouts of step {step} cannot be read: {fault}", file=sys.stderr)
+        _check_known(self._index, self._where)
         return self._index
 
     def __exit__(self, *_: object) -> None:
         self._index.close()
+
+
+def _check_known(index: RolloutIndex, where: Filter) -> None:
+    """ValueError for a problem, subject, level or steps that the run does not have: not the same as nothing found."""
+    for name, value in (("problem", where.problem), ("subject", where.subject), ("level", where.level)):
+        if value is None:
+            continue
+        rows = index.rows(f"SELECT DISTINCT {name} AS value FROM groups WHERE {name} IS NOT NULL ORDER BY value")
+        known = [str(row["value"]) for row in rows]
+        if str(value) not in known:
+            close = get_close_matches(str(value), known, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; it has {', '.join(known[:_NAMED])}"
+            raise ValueError(f"{index.run_dir} has no {name} {str(value)!r}{hint}")
+    (steps,) = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM shards")
+    first, last = steps["first"], steps["last"]
+    if last is not None and ((where.first_step or 0) > last or (where.last_step or last) < first):
+        raise ValueError(f"{index.run_dir} has rollouts of the steps {first} to {last} alone")
 
 
 def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
@@ -212,4 +238,4 @@ def _print_timeline(lines: list[dict[str, Any]]) -> None:
 
 
 def _studied(done: int, steps: int) -> None:
-    print(f"\rreading second thoughts: step {done} of {steps}", end="\n" if done == steps else "", file=sys.stderr)
+    print(f"\rreading second thoughts: {done} of {steps} steps", end="\n" if done == steps else "", file=sys.stderr)

@@ -58,7 +58,7 @@ def draw(run_dir: Path, out: Path) -> Path:
         for label, name in curves.items():
             _curve(axis, label, name, [line for line in lines if name in line])
         axis.set_title(title, loc="left", fontsize=10)
-        axis.set_xlabel("step", fontsize=9)
+        axis.set_xlabel("steps done", fontsize=9)
         axis.set_ylim(bottom=0, top=1.02 if "share" in title else None)
         axis.grid(alpha=0.25)
         axis.legend(fontsize=8, frameon=False)

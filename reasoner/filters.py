@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from reasoner.types import Finish
+from verifiers import Verdict
 
 ROWS = 2**24  # rollouts of a step, at most
 
@@ -43,13 +47,13 @@ class Filter:
 ALL = Filter()
 LABELS = ("cue", "self-correction", "aha")  # of second thoughts: the rungs of reasoner.aha.evidence
 FIELDS = {
-    "step": "a step, or LOW:HIGH",
+    "step": "a step (the first is 0), or LOW:HIGH",
     "problem": "the id of a problem",
     "subject": "a family",
     "level": "a level",
-    "verdict": "correct, wrong, malformed, no_answer, timed_out, ...",
+    "verdict": ", ".join(Verdict),
     "correct": "yes, no",
-    "finish": "stop, length",
+    "finish": ", ".join(get_args(Finish)),
     "reward": "a reward, or LOW:HIGH",
     "tokens": "a number of tokens, or LOW:HIGH",
     "label": "with a second thought: cue, self-correction, aha (found by `reasoner aha RUN`)",
@@ -79,9 +83,9 @@ def read_filter(given: Mapping[str, str | None]) -> Filter:
         most_tokens=most_tokens,
         problem=wanted.get("problem"),
         subject=wanted.get("subject"),
-        verdict=wanted.get("verdict"),
-        finish=wanted.get("finish"),
-        label=_label(wanted.get("label")),
+        verdict=_one_of("verdict", wanted, [str(verdict) for verdict in Verdict]),
+        finish=_one_of("finish", wanted, get_args(Finish)),
+        label=_one_of("label", wanted, LABELS),
         text=wanted.get("text"),
     )
 
@@ -95,6 +99,8 @@ def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> 
         found = (kind(low) if low else None, kind(high) if high else None)
     except ValueError as error:
         raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
+    if None not in found and found[0] > found[1]:
+        raise ValueError(f"{name} is {given[name]!r}; the lower bound stands first")
     return found if colon else (found[0], found[0])
 
 
@@ -105,10 +111,12 @@ def _whole(name: str, given: Mapping[str, str]) -> int | None:
         raise ValueError(f"{name} is {given[name]!r}; it must be a whole number") from error
 
 
-def _label(given: str | None) -> str | None:
-    if given is not None and given not in LABELS:
-        raise ValueError(f"label is {given!r}; it must be one of {', '.join(LABELS)}")
-    return given
+def _one_of(name: str, given: Mapping[str, str], known: Sequence[str]) -> str | None:
+    value = given.get(name)
+    if value is not None and value not in known:
+        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(value, known, 1))
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}{hint}")
+    return value
 
 
 def _yes(name: str, given: Mapping[str, str]) -> bool | None:

@@ -27,7 +27,7 @@ _PAST = 10  # steps back that the newest ones are compared with
 @dataclass(frozen=True, slots=True)
 class Alarm:
     name: str
-    step: int  # steps done before the one after which it began to ring, as in metrics.jsonl
+    step: int  # the step, as in metrics.jsonl, after which it began to ring
     since: int  # the first step that it was found in: its cause lies there, or before
     value: float
     limit: float
@@ -38,7 +38,7 @@ class Alarm:
     @property
     def text(self) -> str:
         """One paragraph for the console."""
-        found = f"{self.name} at step {self.step + 1}: {self.when} ({self.value:.3g}, limit {self.limit:.3g})"
+        found = f"{self.name} at step {self.step}: {self.when} ({self.value:.3g}, limit {self.limit:.3g})"
         return f"ALARM  {found}. {self.meaning} What helps: {self.help}"
 
 

@@ -28,7 +28,7 @@ from reasoner.terminal import clock, sparkline, visible
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
 METRICS: dict[str, str] = {
-    "step": "steps done before this one",
+    "step": "number of the step; the first is 0",
     "num_tokens": "tokens sampled so far, this step's included",
     "reward/mean": "mean reward of the step's completions",
     "correct": "share of completions with the right answer in the strict form",
@@ -239,7 +239,7 @@ class Journal:
     def _line(self) -> str:
         m = self.history[-1]
         line = (
-            f"step {m['step'] + 1:.0f}/{self.steps}  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
+            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
             f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
             f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {m['tokens_per_second']:,.0f} tok/s  "
             f"{clock(self._seconds_left())} left"
@@ -247,14 +247,15 @@ class Journal:
         if "eval/selection/pass@1" in m:
             shown = {"pass@1": "pass@1", "vote": "cons@k", "greedy": "greedy"}
             looks = ", ".join(f"{word} {m[f'eval/selection/{name}']:.1%}" for word, name in shown.items())
-            line += f"  | selection: {looks}"
+            line += f"  | selection, {self.steps_done} steps done: {looks}"
         return line
 
     def _panel(self, example: str) -> Group:
         m = self.history[-1]
         table = Table(box=None, padding=(0, 2), show_header=True, header_style="bold")
         cells = {
-            "step": f"{m['step'] + 1:.0f}/{self.steps}",
+            "step": f"{m['step']:.0f}",
+            "done": f"{self.steps_done}/{self.steps}",
             "reward": f"{m['reward/mean']:.3f}",
             "correct": f"{m['correct']:.1%}",
             "well-formed": f"{m['format']:.1%}",
@@ -273,6 +274,6 @@ class Journal:
             ProgressBar(total=self.steps, completed=m["step"] + 1, width=60),
             table,
             Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
-            Text(f"pass@1 on selection problems after step  {selection}" if selection else ""),
+            Text(f"pass@1 on selection problems by steps done  {selection}" if selection else ""),
             Text(f"a completion: {' '.join(visible(example).split())}", "dim", overflow="ellipsis", no_wrap=True),
         )

@@ -60,7 +60,7 @@ def _checkpoint(run_dir: Path, step: str | None) -> Path:
     if (folder / "best").is_dir():
         found["best"] = folder / "best"
     if step not in found:
-        raise ValueError(f"run {run_dir} has no checkpoint of step {step}; there are {', '.join(found)}")
+        raise ValueError(f"run {run_dir} has no checkpoint {step!r} (steps done); there are {', '.join(found)}")
     return found[step]
 
 

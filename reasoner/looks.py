@@ -39,7 +39,7 @@ class Looks:
         """Before any step."""
         if self.prompts:
             sampled, greedy = self._look(0)
-            self.journal.say(f"step 0  {_line(sampled, greedy)}")
+            self.journal.say(f"0 steps done  {_line(sampled, greedy)}")
 
     def after(self, steps_done: int, learner: Learner, tokenizer: object) -> dict[str, float]:
         """As metrics of the step; the policy is kept where it is the best so far."""

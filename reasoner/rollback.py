@@ -33,11 +33,11 @@ def heed(
     if how == "rollback" and learner.attempt < MOST:
         step = _roll_back(run_dir, alarm, learner, journal, keep)
         engine.load_weights(learner.weights(), version=step)
-        journal.say(f"back after step {step} with half the learning rate and other samples; rollback {learner.attempt}")
+        journal.say(f"back to {step} steps done, half the learning rate, other samples; rollback {learner.attempt}")
     elif how != "warn":
         keep(journal.steps_done)
         rolled = f", after {learner.attempt} rollbacks" if how == "rollback" else ""
-        raise RuntimeError(f"stopped after step {journal.steps_done} by the alarm {alarm.name!r}{rolled}")
+        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {journal.steps_done} steps done{rolled}")
 
 
 def _roll_back(run_dir: Path, alarm: Alarm, learner: Learner, journal: Journal, keep: Callable[[int], Path]) -> int:

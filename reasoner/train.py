@@ -216,7 +216,7 @@ def _saved(step: int, keep: Callable[[int], object], journal: Journal) -> Iterat
         except OSError as fault:
             journal.say(str(fault))
         if isinstance(error, Exception):
-            raise RuntimeError(f"sampling of step {step + 1} failed: {type(error).__name__}: {error}") from error
+            raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
         raise
 
 

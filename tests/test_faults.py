@@ -97,7 +97,7 @@ def test_a_folder_that_cannot_be_written_is_told_of_before_anything_is_sampled(t
     (tmp_path / "file").write_text("")
     assert train(tmp_path / "file") == 1
     told = capsys.readouterr().err
-    assert "Not a directory" in told and str(tmp_path / "file") in told and "step 1/4" not in told
+    assert "Not a directory" in told and str(tmp_path / "file") in told and "step 0 " not in told
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -148,7 +148,7 @@ def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path
     monkeypatch.setattr(TransformersEngine, "sample", failing)
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
-    assert "sampling of step 4 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
+    assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
     assert complete(tmp_path / "a", 3) and saved(tmp_path / "a")[-1].name == "step-000003"
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy

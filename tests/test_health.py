@@ -203,7 +203,7 @@ def test_an_alarm_goes_on_ringing_and_knows_where_it_was_found():
 
 def test_one_paragraph_says_what_where_why_and_what_helps():
     (alarm,) = ringing(line_up(*[CUT] * 3))
-    assert alarm.text.startswith("ALARM  cut off at step 3: over 30 %") and "(1, limit 0.3)" in alarm.text
+    assert alarm.text.startswith("ALARM  cut off at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
     assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
 
 

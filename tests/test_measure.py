@@ -80,7 +80,7 @@ def test_regrading_what_is_not_stored_is_refused(first, capsys):
 def test_a_name_belongs_to_one_evaluation(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@1", "--out", str(tmp_path / "evals"), "--name", "one")
-    assert "holds another evaluation (sampling, data differ); choose another --name" in error
+    assert "holds another evaluation (sampling differ); choose another --name" in error
 
 
 def test_our_own_samples_grade_the_same_as_responses(first):

@@ -48,7 +48,7 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
             left = seconds / done * (recipe.steps - done)
             recent = losses[-_REPORT_EVERY:]
             _say(
-                f"step {done:5d}/{recipe.steps}  loss {sum(recent) / len(recent):.4f}  "
+                f"{done:5d}/{recipe.steps} steps done  loss {sum(recent) / len(recent):.4f}  "
                 f"{done * recipe.rows * recipe.row_tokens / seconds:,.0f} tokens/s  {left / 60:.1f} min left"
             )
 

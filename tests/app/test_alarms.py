@@ -36,7 +36,7 @@ def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
     assert "limit 0.300" in first.inner_text() and "over" in first.inner_text()
     assert page.evaluate("window.PWNED") is None
     assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
-    first.get_by_role("link", name="step 2").click()
+    first.get_by_role("link", name="step 1").click()
     page.wait_for_url("**/rollouts?run=nasty&step=1")
 
 

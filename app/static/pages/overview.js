@@ -97,7 +97,7 @@ export async function open(root, page) {
 function shown(alarm, run) {
   return el("section", { class: `card${alarm.rings ? " error" : ""}`, data: { alarm: alarm.name } },
     el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.rings ? "bad" : "odd"}` }, alarm.rings ? "still so" : "over")),
-    el("p", {}, "From ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step + 1}`), ` on: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
+    el("p", {}, "From ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step}`), ` on: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
     el("p", {}, alarm.meaning, " ", el("b", {}, "What helps: "), alarm.help));
 }
 
