@@ -291,10 +291,10 @@ def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red():
 
 def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
     """There are no weights to load: whoever tried would fail at that."""
-    config = tiny_model(vocabulary=300).config
-    config.hidden_size, config.intermediate_size, config.num_hidden_layers = 2**16, 2**18, 8
-    config.num_attention_heads = config.num_key_value_heads = 512
-    config.save_pretrained(tmp_path / "vast")
+    vast = {"hidden_size": 2**16, "intermediate_size": 2**18, "num_attention_heads": 512, "num_key_value_heads": 512}
+    Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"]).save_pretrained(
+        tmp_path / "vast"
+    )
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
     status, lines, found, _ = doctor(model=tmp_path / "vast")
     mark, text = lines["memory"]
