@@ -47,9 +47,9 @@ def start_training(args: argparse.Namespace) -> None:
 
 def start_doctor(args: argparse.Namespace) -> int:
     """`reasoner doctor`: its exit status."""
-    for name in ("problems", "samples"):
-        if getattr(args, name) < 1:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
+    for name, least in (("problems", 1), ("samples", 2)):  # there is nothing to learn from a group of one
+        if getattr(args, name) < least:
+            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
     resolved, run_dir = _fresh(args)
     with asleep():
         from reasoner.doctor.examine import examine
