@@ -92,7 +92,7 @@ def _train(command: Parser) -> None:
 
 def _doctor(command: Parser) -> None:
     command.add_argument("--problems", type=int, default=64, help="the first so many questions are asked [64]")
-    command.add_argument("--samples", type=int, default=16, help="responses to each, at most [16]")
+    command.add_argument("--samples", type=int, default=16, help="responses to each, at most; at least 2 [16]")
     _json(command, "all figures")
     _settings(command)
 

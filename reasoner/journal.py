@@ -15,15 +15,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console, Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from reasoner.atomic import write_text
 from reasoner.health import Alarm, forget, record
-from reasoner.terminal import clock, sparkline, visible
+from reasoner.progress import Progress, live
+from reasoner.terminal import clock, sparkline, speed, visible
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 # Every metric of a step, with its meaning. A step's line holds some of them, never others.
@@ -157,7 +157,9 @@ class Journal:
         self._rewind(start, last_look=start or -1)  # a run that begins looks before its first step
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
-        self.live = Live(console=self.console, refresh_per_second=4) if self.console.is_terminal else None
+        self.live = live(self.console, self._shown) if self.console.is_terminal else None
+        self.progress = Progress(None if self.live else self.say)  # inside a step or an evaluation
+        self._example = ""
         self.began = time.monotonic()
 
     def __enter__(self) -> Journal:
@@ -193,6 +195,7 @@ class Journal:
             self.live.console.print(line, highlight=False, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)
+            self.progress.line_printed()
 
     def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
         """Record a look at the selection problems after so many steps."""
@@ -210,9 +213,10 @@ class Journal:
         self._append("metrics", {name: value for name, value in metrics.items() if math.isfinite(value)})
         self.history.append({**metrics, **timed})
         if self.live is not None:
-            self.live.update(self._panel(example))
+            self._example = example
+            self.live.refresh()
         else:
-            print(self._line(), file=sys.stderr, flush=True)
+            self.say(self._line())
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
         with (self.run_dir / f"{name}.jsonl").open("a") as file:
@@ -239,9 +243,10 @@ class Journal:
     def _line(self) -> str:
         m = self.history[-1]
         line = (
-            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
+            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  "
+            f"reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
             f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
-            f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {m['tokens_per_second']:,.0f} tok/s  "
+            f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {speed(m['tokens_per_second'])}  "
             f"{clock(self._seconds_left())} left"
         )
         if "eval/selection/pass@1" in m:
@@ -250,7 +255,12 @@ class Journal:
             line += f"  | selection, {self.steps_done} steps done: {looks}"
         return line
 
-    def _panel(self, example: str) -> Group:
+    def _shown(self) -> Group:
+        """The steps so far, and how far the work under way has come."""
+        within = Text(self.progress.text(), "dim", overflow="ellipsis", no_wrap=True)
+        return Group(*(self._panel() if self.history else ()), within)
+
+    def _panel(self) -> list[RenderableType]:
         m = self.history[-1]
         table = Table(box=None, padding=(0, 2), show_header=True, header_style="bold")
         cells = {
@@ -262,7 +272,7 @@ class Journal:
             "tokens": f"{m['completions/mean_length']:.0f}",
             "self-check": f"{m['self_check']:.1%}",
             "KL": f"{m.get('kl', 0):.4f}",
-            "tok/s": f"{m['tokens_per_second']:,.0f}",
+            "speed": speed(m["tokens_per_second"]),
             "left": clock(self._seconds_left()),
         }
         for name in cells:
@@ -270,10 +280,10 @@ class Journal:
         table.add_row(*cells.values())
         evals = [line for line in self.history if "eval/selection/pass@1" in line]
         selection = "  ".join(f"{line['step'] + 1:.0f}: {line['eval/selection/pass@1']:.1%}" for line in evals[-6:])
-        return Group(
+        return [
             ProgressBar(total=self.steps, completed=m["step"] + 1, width=60),
             table,
             Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
             Text(f"pass@1 on selection problems by steps done  {selection}" if selection else ""),
-            Text(f"a completion: {' '.join(visible(example).split())}", "dim", overflow="ellipsis", no_wrap=True),
-        )
+            Text(f"a completion: {' '.join(visible(self._example).split())}", "dim", overflow="ellipsis", no_wrap=True),
+        ]

@@ -71,9 +71,9 @@ def _dry_run(resolved: Resolved, run_dir: Path) -> None:
 
 def start_doctor(args: argparse.Namespace) -> int:
     """`reasoner doctor`: its exit status."""
-    for name in ("problems", "samples"):
-        if getattr(args, name) < 1:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
+    for name, least in (("problems", 1), ("samples", 2)):  # there is nothing to learn from a group of one
+        if getattr(args, name) < least:
+            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
     resolved, run_dir = _fresh(args)
     preflight(resolved.config, run_dir)
     with asleep():

@@ -13,6 +13,7 @@ from reasoner.engines import Engine
 from reasoner.evals.evaluation import Evaluation, Ks, evaluate
 from reasoner.journal import Journal
 from reasoner.models import load_policy
+from reasoner.progress import Progress
 from reasoner.report import Measured, keep, table, traces
 from reasoner.rl.learner import Learner
 from reasoner.types import Prompt, Sampling
@@ -59,8 +60,9 @@ class Looks:
     def _look(self, steps_done: int) -> tuple[Evaluation, Evaluation]:
         num = self.cfg.eval.selection_samples
         ks = Ks(cons_at=(num,))
-        asked = (self.engine, self.pool, self.prompts, self.sampling, self.cfg)
-        sampled, greedy = _both_ways(*asked, num=num, stream="eval selection", ks=ks)
+        progress, title = self.journal.progress, f"selection problems after step {steps_done}"
+        asked = (self.engine, self.pool, self.prompts, self.sampling, self.cfg, progress)
+        sampled, greedy = _both_ways(*asked, title=title, num=num, stream="eval selection", ks=ks)
         self.journal.evaluated(steps_done, sampled=sampled.figures(), greedy=greedy.figures())
         return sampled, greedy
 
@@ -85,7 +87,15 @@ def _line(sampled: Evaluation, greedy: Evaluation) -> str:
     )
 
 
-def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampling: Sampling, cfg: Config) -> Measured:
+def measure(
+    engine: Engine,
+    pool: VerifierPool,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    cfg: Config,
+    progress: Progress,
+    title: str,
+) -> Measured:
     """A model on problems it was not chosen by: sampled at the training temperature, and greedy.
 
     The seeds are those of `reasoner eval`, which gives the same figures for the checkpoint.
@@ -93,7 +103,8 @@ def measure(engine: Engine, pool: VerifierPool, prompts: Sequence[Prompt], sampl
     num = cfg.eval.samples
     print(f"held-out problems: {len(prompts)} x {num} samples, and greedy", file=sys.stderr, flush=True)
     ks = Ks(pass_at=(1, num), cons_at=(num,))
-    return Measured(*_both_ways(engine, pool, prompts, sampling, cfg, num=num, stream="eval", ks=ks))
+    asked = (engine, pool, prompts, sampling, cfg, progress)
+    return Measured(*_both_ways(*asked, title=f"held-out problems, {title}", num=num, stream="eval", ks=ks))
 
 
 def _both_ways(
@@ -102,17 +113,21 @@ def _both_ways(
     prompts: Sequence[Prompt],
     sampling: Sampling,
     cfg: Config,
+    progress: Progress,
     *,
+    title: str,
     num: int,
     stream: str,
     ks: Ks,
 ) -> tuple[Evaluation, Evaluation]:
     sampled, greedy = replace(sampling, num=num), replace(sampling, num=1, temperature=0.0)
 
-    def found(way: Sampling, ks: Ks) -> Evaluation:
-        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, label=stream, stream=stream, ks=ks)
+    def found(way: Sampling, ks: Ks, name: str) -> Evaluation:
+        progress.begin(f"{title}, {name}")
+        names = {"label": stream, "stream": stream}
+        return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, **names, ks=ks, progress=progress)
 
-    return found(sampled, ks), found(greedy, Ks())
+    return found(sampled, ks, "sampled"), found(greedy, Ks(), "greedy")
 
 
 def report(
@@ -123,12 +138,13 @@ def report(
     learner: Learner,
     base: Path,
     cfg: Config,
+    progress: Progress,
 ) -> None:
     """Measure the trained policy and the model it began as on the held-out problems; print and keep the comparison."""
     with VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib) as pool:
-        after = measure(engine, pool, heldout, sampling, cfg)
+        after = measure(engine, pool, heldout, sampling, cfg, progress, "the trained model")
         engine.load_weights(load_policy(base, device=learner.policy.device).state_dict().items(), version=0)
-        before = measure(engine, pool, heldout, sampling, cfg)
+        before = measure(engine, pool, heldout, sampling, cfg, progress, "the model before training")
     text = f"{table(before, after)}\n\n{traces(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
     figures = {"before": before.figures(), "after": after.figures()}

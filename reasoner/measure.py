@@ -25,6 +25,7 @@ from reasoner.evals.foreign import read_responses
 from reasoner.evals.sampling import num_missing, respond
 from reasoner.evals.table import Sets, details, table
 from reasoner.plan import askable
+from reasoner.progress import shown_progress
 from reasoner.settings import DTYPES
 from reasoner.store import versions, write_json
 from reasoner.subject import LazyEngine, Subject, model_fingerprint
@@ -130,15 +131,15 @@ def _of_model(args: argparse.Namespace, ks: Ks, pool: VerifierPool) -> tuple[dic
     for way, sampling in ways.items():
         identity = {"model": about["model_fingerprint"], "engine": about["engine"], "sampling": _identity(sampling)}
         path = args.out / "cache" / str(about["model_fingerprint"]) / f"{digest(identity)}.jsonl"
-        with ResponseCache(path, identity) as cache:
+        with ResponseCache(path, identity) as cache, shown_progress() as progress:
             for spec in specs:
                 _tell_missing(args, f"{spec}, {way}", prompts[spec], sampling, cache)
-                responses = respond(engine, prompts[spec], sampling, seed=args.seed, cache=cache, progress=Told())
+                progress.begin(f"{spec}, {way}")
+                responses = respond(engine, prompts[spec], sampling, seed=args.seed, cache=cache, progress=progress)
                 asked = [(p.problem, p.text, r) for p, r in zip(prompts[spec], responses, strict=True)]
-                policy, wanted = subject.template.extract, ks if way == "sampled" else Ks()
-                sets[spec][way] = judged(
-                    asked, pool, policy=policy, label=spec, temperature=sampling.temperature, ks=wanted
-                )
+                how = {"policy": subject.template.extract, "label": spec, "temperature": sampling.temperature}
+                wanted = ks if way == "sampled" else Ks()
+                sets[spec][way] = judged(asked, pool, **how, ks=wanted, progress=progress)
     engine.close()
     return about, sets
 
@@ -160,18 +161,6 @@ def _tell_missing(
     _say(f"{what}: {total - missing:,} of {total:,} responses are there")
     if args.regrade and missing:
         raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({what}) are not stored")
-
-
-class Told:
-    """Progress on standard error, with the time left of what is still to be sampled."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-
-    def __call__(self, done: int, total: int) -> None:
-        seconds = time.monotonic() - self._began
-        left = f", {seconds / done * (total - done):.0f} s left" if seconds > 1 and done < total else ""
-        print(f"  {done:,} of {total:,} problems{left}", file=sys.stderr, flush=True)
 
 
 def _ways(args: argparse.Namespace, ks: Ks, subject: Subject) -> dict[str, Sampling]:

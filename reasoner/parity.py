@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from reasoner.engines import Engine
 from reasoner.models import token_logprobs
+from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import Score, Verdict
@@ -17,12 +18,19 @@ _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
 
 
 @torch.no_grad()
-def probe(engine: Engine, model: PreTrainedModel, prompts: Sequence[Prompt], sampling: Sampling) -> float:
+def probe(
+    engine: Engine,
+    model: PreTrainedModel,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    progress: Progress | None = None,
+) -> float:
     """Largest |log-probability of the engine - of the model| over freshly drawn tokens, in nats.
 
     A gap far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
-    drawn = engine.sample(prompts, sampling, [list(range(sampling.num)) for _ in prompts])
+    samples = SampleCount(progress or Progress(), len(prompts) * sampling.num)
+    drawn = engine.sample(prompts, sampling, [list(range(sampling.num)) for _ in prompts], tick=samples.tick)
     groups = [Group(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, drawn, strict=True)]
     batch = collate(groups).to(model.device)
     logp, _ = token_logprobs(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 
 from reasoner.engines import Engine
+from reasoner.progress import Progress, SampleCount
 from reasoner.seeds import sample_seed
 from reasoner.types import Completion, Group, Prompt, Sampling
 from verifiers import RewardWeights, Score, VerifierPool
@@ -21,6 +23,7 @@ def rollout(
     *,
     run_seed: int,
     step: int | str,
+    progress: Progress | None = None,
 ) -> list[Group]:
     """A group of `sampling.num` graded completions for each prompt, in order.
 
@@ -29,6 +32,8 @@ def rollout(
     """
     seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num)] for prompt in prompts]
     grading: dict[int, Future[list[Score]]] = {}
+    progress, total, num_graded = progress or Progress(), len(prompts) * sampling.num, count(sampling.num, sampling.num)
+    samples = SampleCount(progress, total)
     with ThreadPoolExecutor(1) as beside:
 
         def grade(place: int, completions: tuple[Completion, ...]) -> None:
@@ -39,9 +44,11 @@ def rollout(
                 "max_tokens": sampling.max_tokens,
             }
             grading[place] = beside.submit(pool.score, rows, weights, policy=prompt.extract, **sizes)
+            grading[place].add_done_callback(lambda _: progress.count("graded", next(num_graded), total))
 
         try:
-            drawn = engine.sample(prompts, sampling, seeds, grade)
+            drawn = engine.sample(prompts, sampling, seeds, grade, samples.tick)
+            samples.add(total, sampled=total, tokens=sum(len(own.token_ids) for group in drawn for own in group))
             scores = [grading[place].result() for place in range(len(prompts))]
         except BaseException:
             beside.shutdown(cancel_futures=True)

@@ -13,6 +13,13 @@ def clock(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
+def speed(tokens_per_second: float) -> str:
+    """1234.5 -> 1,234 tok/s; 3.21 -> 3.2 tok/s; 0.321 -> 19.3 tok/min"""
+    if tokens_per_second >= 10:
+        return f"{tokens_per_second:,.0f} tok/s"
+    return f"{tokens_per_second:.1f} tok/s" if tokens_per_second >= 1 else f"{60 * tokens_per_second:.1f} tok/min"
+
+
 def shortened(text: str, width: int) -> str:
     """One visible line of at most so many characters."""
     line = visible(" ".join(text.split()))

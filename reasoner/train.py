@@ -107,15 +107,16 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
             def ask(step: int, some: Sequence[Prompt]) -> list[Group]:
                 seed = cfg.seed + _ROLLED_BACK * learner.attempt
-                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step)
-                return controlled(
-                    penalise_truncated(drawn, cfg.algo.missing_end), cfg.control, Arm(pool, wrong, seed, step)
-                )
+                progress = journal.progress
+                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step, progress=progress)
+                drawn = penalise_truncated(drawn, cfg.algo.missing_end)
+                return controlled(drawn, cfg.control, Arm(pool, wrong, seed, step))
 
             def draw(step: int) -> tuple[list[Group], list[Group]]:
                 turns = _turns(prompts, step, algorithm, cfg)
                 return gathered(partial(ask, step), turns, refills=algorithm.refills)
 
+            learner.passed = journal.progress.count
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
             probed = replace(sampling, num=2, max_tokens=PROBED_TOKENS)
             keeping = {"keep": cfg.run.keep, "every": cfg.run.save_every}
@@ -127,6 +128,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                     keep(0)
             while not _is_over(journal.steps_done, journal.num_tokens(), cfg):
                 step, clock = journal.steps_done, Clock()
+                journal.progress.begin(f"step {step}")
 
                 # ask, sample, grade: which problems, and every seed, is a function of (seed, step)
                 with _saved(step, keep, journal), stopping.leaves():
@@ -179,7 +181,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
 
             if heldout:
                 with stopping.leaves():
-                    report(run_dir, engine, heldout, sampling, learner, base, cfg)
+                    report(run_dir, engine, heldout, sampling, learner, base, cfg, journal.progress)
         print(next_commands(run_dir))
         engine.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from data import Problem
 from reasoner.engines import unheard
+from reasoner.progress import uncounted
 from reasoner.seeds import sample_seed
 from reasoner.types import Completion, Prompt
 
@@ -21,7 +22,7 @@ class Scripted:
         self.seeds = []
         self.calls = 0
 
-    def sample(self, prompts, sampling, seeds, done=unheard):
+    def sample(self, prompts, sampling, seeds, done=unheard, tick=uncounted):
         self.seeds = [list(row) for row in seeds]
         self.calls += 1
         drawn = [
@@ -30,6 +31,8 @@ class Scripted:
         ]
         for place, completions in enumerate(drawn):
             done(place, completions)
+            so_far = [len(completion.token_ids) for own in drawn[: place + 1] for completion in own]
+            tick(lambda so_far=so_far: (len(so_far), sum(so_far)))
         return drawn
 
     def _samples(self, prompt, row):

@@ -27,6 +27,7 @@ from reasoner.doctor.questions import asked_lines, gold_line
 from reasoner.doctor.signal import informative_share, mixed_chance, predicted_chance
 from reasoner.doctor.tokens import token_lines
 from reasoner.doctor.trial import Pace, Trial, upcoming
+from reasoner.engines.transformers import TransformersEngine
 from reasoner.locate import BASE
 from reasoner.presets import PRESETS
 from reasoner.prompts import Template, render, template
@@ -106,7 +107,8 @@ def test_the_upcoming_questions_are_those_of_the_first_steps():
     cfg = Config(data=DataConfig(prompts_per_step=5))
     names = [prompt.problem.id for prompt in upcoming(prompts, cfg, 12)]
     assert len(names) == len(set(names)) == 12
-    assert names[:5] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 1)]
+    assert names[:5] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 5)]
+    assert names[:1] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 1)]
 
 
 # ---------------------------------------------------------------------------------------------- tokenizer, questions
@@ -291,10 +293,10 @@ def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red():
 
 def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
     """There are no weights to load: whoever tried would fail at that."""
-    config = tiny_model(vocabulary=300).config
-    config.hidden_size, config.intermediate_size, config.num_hidden_layers = 2**16, 2**18, 8
-    config.num_attention_heads = config.num_key_value_heads = 512
-    config.save_pretrained(tmp_path / "vast")
+    vast = {"hidden_size": 2**16, "intermediate_size": 2**18, "num_attention_heads": 512, "num_key_value_heads": 512}
+    Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"]).save_pretrained(
+        tmp_path / "vast"
+    )
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
     status, lines, found, _ = doctor(model=tmp_path / "vast")
     mark, text = lines["memory"]
@@ -478,6 +480,25 @@ def test_whatever_can_be_trained_can_be_looked_at(doctor, changed):
     assert status == 0 and lines["time"][0] == "ok", found["lines"]
 
 
+@pytest.mark.parametrize(("problems", "samples"), [(2, 2), (4, 3), (1, 8)])
+def test_nothing_asks_more_questions_nor_takes_more_samples_than_it_may(doctor, monkeypatch, problems, samples):
+    calls = []
+
+    class Counting(TransformersEngine):
+        def sample(self, prompts, sampling, seeds, *others, **more):
+            calls.append([(prompt.problem.id, len(own)) for prompt, own in zip(prompts, seeds, strict=True)])
+            return super().sample(prompts, sampling, seeds, *others, **more)
+
+    monkeypatch.setattr("reasoner.engines.transformers.TransformersEngine", Counting)
+    status, _, found, _ = doctor(problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group": 8})
+    assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
+    assert max(count for call in calls for _, count in call) <= samples
+    assert all(len(call) <= problems for call in calls)
+    assert (found["answers"]["problems"], found["answers"]["samples"]) == (problems, problems * samples)
+    assert found["trial"]["now"]["completions"] == problems * samples
+    assert set(found["answers"]["signal"]) == {"4", "8", "16", "64"}
+
+
 def test_a_model_without_a_single_reward_is_red(doctor, place):
     status, _, found, _ = doctor(model=place / "untaught")
     by_subject = {line["subject"]: line for line in found["lines"]}
@@ -526,7 +547,8 @@ def test_a_disk_without_room_is_red(doctor, monkeypatch):
         ({"model": "nothing-here"}, "no model 'nothing-here'"),
         ({"data": "{bad}"}, "0 of 1 gold answers"),
         ({"sampling.top_p": 0.9}, "sampling.top_p is 0.9"),
-        ({"samples": 0}, "--samples is 0"),
+        ({"problems": 0}, "--problems is 0; it must be at least 1"),
+        ({"samples": 1}, "--samples is 1; it must be at least 2"),
     ],
 )
 def test_what_cannot_be_looked_at_is_one_line(doctor, tmp_path, changed, message):

@@ -1,11 +1,13 @@
 """metrics.jsonl and evals.jsonl: whole, finite, and cut back where a run goes on."""
 
 import json
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from reasoner.journal import METRICS, TIMES, Journal, read_evals, read_metrics
-from reasoner.terminal import clock, sparkline, visible
+from reasoner.terminal import clock, sparkline, speed, visible
 
 LINE = {
     "reward/mean": 0.5, "correct": 0.4, "format": 0.9, "completions/mean_length": 30.0, "self_check": 0.1,
@@ -26,7 +28,11 @@ def test_a_line_a_step_and_on_the_console_without_control_characters(tmp_path, c
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1]
     assert read_evals(tmp_path)[1] == {"step": 2, "sampled": {"x": 1}, "greedy": {}}
     shown = capsys.readouterr().err.splitlines()
-    assert len(shown) == 2 and shown[1].startswith("step 1 (2/9 done)  reward 0.500  correct 40.0%") and "\x1b" not in shown[1]
+    assert (
+        len(shown) == 2
+        and shown[1].startswith("step 1 (2/9 done)  reward 0.500  correct 40.0%")
+        and "\x1b" not in shown[1]
+    )
 
 
 def test_a_run_that_goes_on_forgets_what_it_does_again(tmp_path):
@@ -70,6 +76,34 @@ def test_a_torn_last_line_is_left_out_and_damage_elsewhere_is_said(tmp_path):
 
 def test_what_a_model_writes_cannot_move_the_cursor():
     assert visible("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
+
+
+def test_a_slow_model_does_not_read_as_no_tokens_a_second(tmp_path, capsys):
+    with Journal(tmp_path, steps=9, start=0) as journal:
+        journal.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
+    assert "24.0 tok/min" in capsys.readouterr().err
+    assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
+        "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
+    ]  # fmt: skip
+
+
+def test_the_panel_shows_how_far_a_step_has_come(tmp_path):
+    """On a terminal as wide as one: the very bytes that it would get."""
+    with Journal(tmp_path, steps=9, start=0) as journal:
+        journal.progress.begin("step 1/9")
+        journal.progress.count("learnt", 24, 256)
+        before = drawn_on_a_terminal(journal)
+        journal.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
+        journal.progress.begin("step 2/9")
+        after = drawn_on_a_terminal(journal)
+    assert before.strip() == "step 1/9: learnt 24/256"
+    assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
+
+
+def drawn_on_a_terminal(journal):
+    console = Console(width=140, record=True, file=StringIO())
+    console.print(journal._shown())
+    return console.export_text()
 
 
 def test_small_texts():

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.steps import step_rewards
 from reasoner.rollout import gathered, penalise_truncated, rollout
@@ -37,7 +38,7 @@ def test_each_completion_is_graded_against_its_own_problem(pool):
 
 def test_a_finished_group_is_graded_while_others_are_drawn(pool):
     class Slow(Scripted):
-        def sample(self, prompts, sampling, seeds, done):
+        def sample(self, prompts, sampling, seeds, done, tick):
             drawn = super().sample(prompts, sampling, seeds)
             before, ends = sum(pool.counts.values()), time.monotonic() + 60
             done(1, drawn[1])
@@ -55,7 +56,7 @@ def test_a_finished_group_is_graded_while_others_are_drawn(pool):
 
 def test_a_fault_of_the_engine_or_of_the_grader_is_not_swallowed(pool):
     class Broken(Scripted):
-        def sample(self, prompts, sampling, seeds, done):
+        def sample(self, prompts, sampling, seeds, done, tick):
             done(0, super().sample(prompts, sampling, seeds)[0])
             raise RuntimeError("out of memory")
 
@@ -65,6 +66,13 @@ def test_a_fault_of_the_engine_or_of_the_grader_is_not_swallowed(pool):
         pass
     with pytest.raises(ValueError, match="the pool is closed"):
         rollout(Scripted(SCRIPT), closed, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+
+
+def test_a_rollout_counts_what_is_sampled_and_what_is_graded(pool):
+    progress = Progress()
+    rollout(Scripted(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0, progress=progress)
+    text = progress.text()
+    assert text.startswith("sampled 6/6 completions, ") and text.endswith("; graded 6/6")
 
 
 def test_the_prefill_belongs_to_what_is_graded(pool):  # trap 20

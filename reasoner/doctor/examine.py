@@ -7,7 +7,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from reasoner.checkpoint import nearest
 from reasoner.config import Config
 from reasoner.controls import exchanged
 from reasoner.doctor.answers import Answers, answer_lines, answers
+from reasoner.doctor.extent import extent
 from reasoner.doctor.lines import Line, Mark, shown, summary
 from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
 from reasoner.doctor.pace import expected, pace_lines
@@ -31,6 +32,7 @@ from reasoner.engines.text import end_token_ids
 from reasoner.models import context_length, load_policy, load_shape, load_tokenizer
 from reasoner.plan import askable, say
 from reasoner.preflight import preflight
+from reasoner.progress import shown_progress
 from reasoner.prompts import Template
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.learner import Learner
@@ -124,24 +126,31 @@ def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> I
     cfg, device, context = run.cfg, run.device, run.context
     policy = load_policy(run.folder, device=device)
     reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
-    learner = Learner(policy, reference, run.algorithm, cfg)
+    # Groups of the trial are no larger than the samples that the doctor may take of a question.
+    tried = replace(cfg, algo=replace(cfg.algo, group=min(cfg.algo.group, samples)))
+    learner = Learner(policy, reference, run.algorithm, tried)
     sampling = Sampling(
-        cfg.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, run.asked.stop
+        tried.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, run.asked.stop
     )
     say("starting the engine")
     limits = (cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib)
     with (
         closing(make_engine(cfg.engine, run.folder, max_model_len=context, seed=cfg.seed)) as engine,
         VerifierPool(*limits) as pool,
+        shown_progress() as progress,
     ):
         start = time.monotonic() - run.began
         engine.load_weights(learner.weights(), version=0)
         exchanged_gold = exchanged(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
-        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, cfg)
+        learner.passed = progress.count
+        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, tried, progress)
         coming = upcoming(run.prompts, cfg, problems)
-        seconds, gap = bench.probe(coming[-_PROBED:], _EACH, cfg.sampling.max_tokens)
+        probed = coming[-_PROBED:]
+        progress.begin("parity")
+        seconds, gap = bench.probe(probed, _EACH, cfg.sampling.max_tokens)
         yield _parity_line("at the start", gap, cfg)
-        trial = attempt(bench, coming, samples, seconds / (_PROBED * _EACH), say)
+        row_seconds, per_step = seconds / (len(probed) * _EACH), extent(cfg).per_step
+        trial = attempt(bench, coming, samples, row_seconds, say, per_step=per_step)
         yield _parity_line("after an update", trial.gap, cfg)
         peak = peak_memory(device)
     found = answers(trial.groups, run.asked, cfg)

@@ -11,6 +11,7 @@ from reasoner.doctor.extent import extent
 from reasoner.doctor.lines import Line, Mark
 from reasoner.doctor.trial import Pace, Trial
 from reasoner.rl.algorithms import Algorithm
+from reasoner.terminal import speed
 
 _LONG = 24 * 3600  # seconds of a run that one should know of before
 
@@ -66,8 +67,8 @@ def pace_lines(trial: Trial, now: Expected, later: Expected | None, cfg: Config)
     yield Line(
         Mark.OK,
         "speed",
-        f"{made} on trial: {pace.tokens / pace.sample_seconds:,.0f} tokens a second sampled and graded, "
-        f"{pace.tokens / pace.learn_seconds:,.0f} learnt from; weights handed over in {trial.sync_seconds:.2f} s",
+        f"{made} on trial: {speed(pace.tokens / pace.sample_seconds)} sampled and graded, "
+        f"{speed(pace.tokens / pace.learn_seconds)} learnt from; weights handed over in {trial.sync_seconds:.2f} s",
     )
     each = f"{now.step:,.1f} s a step as responses are now ({now.length:.0f} tokens)"
     if later is not None:

@@ -1,8 +1,8 @@
 """A step or two of the run, made as training makes them and thrown away: what the model writes, and what a step takes.
 
-The first step is the run's own: its questions, its seeds. More samples of more of the run's next questions follow. The
-second step writes again, from the same seeds, those of all these responses that are right: what steps will be like once
-the model has learnt to write such ones.
+The first step is the run's own: its questions, its seeds, as many of them as may be sampled. More samples of more of
+the run's next questions follow. The second step writes again, from the same seeds, those of all these responses that
+are right: what steps will be like once the model has learnt to write such ones.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from reasoner.config import Config
 from reasoner.controls import Arm, controlled
 from reasoner.engines import Engine
 from reasoner.parity import probe
+from reasoner.progress import Progress, SampleCount
 from reasoner.rl.learner import Learner
 from reasoner.rollout import penalise_truncated, rollout
 from reasoner.seeds import sample_seed
@@ -78,12 +79,14 @@ class Bench:
     tokenizer: PreTrainedTokenizerBase
     sampling: Sampling
     exchanged: Mapping[str, Problem]  # of the control arm of that name
-    cfg: Config
+    cfg: Config  # the run's; its groups are no larger than the doctor may sample of a question
+    progress: Progress
 
     def rollout(self, prompts: Sequence[Prompt], num: int, step: int) -> tuple[list[Group], Pace]:
         """Groups of `num`, with the rewards of the run's arm."""
         began, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num=num)
-        drawn = rollout(self.engine, self.pool, prompts, sampling, self.cfg.reward, run_seed=seed, step=step)
+        parts = (self.engine, self.pool, prompts, sampling, self.cfg.reward)
+        drawn = rollout(*parts, run_seed=seed, step=step, progress=self.progress)
         drawn = penalise_truncated(drawn, self.cfg.algo.missing_end)
         groups = controlled(drawn, self.cfg.control, Arm(self.pool, self.exchanged, seed, step))
         return groups, Pace(len(prompts) * num, num_tokens(groups), time.monotonic() - began)
@@ -91,7 +94,8 @@ class Bench:
     def probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
         """(seconds, largest difference of the log-probabilities of engine and learner, in nats)."""
         began = time.monotonic()
-        gap = probe(self.engine, self.learner.policy, prompts, replace(self.sampling, num=num, max_tokens=max_tokens))
+        sampling = replace(self.sampling, num=num, max_tokens=max_tokens)
+        gap = probe(self.engine, self.learner.policy, prompts, sampling, self.progress)
         return time.monotonic() - began, gap
 
     def learn(self, groups: Sequence[Group], pace: Pace, folder: Path) -> tuple[Pace, dict[str, float], int]:
@@ -109,32 +113,39 @@ class Bench:
 
 
 def upcoming(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Prompt]:
-    """The first so many questions that the run will ask, those of its first step at least, each once."""
+    """The first so many questions that the run will ask, each once."""
     found: dict[int, None] = {}
     step, size = 0, cfg.data.prompts_per_step
-    while len(found) < min(max(count, size), len(prompts)):
+    while len(found) < min(count, len(prompts)):
         found |= dict.fromkeys(pick(len(prompts), step, size, cfg.seed))
         step += 1
-    return [prompts[i] for i in islice(found, max(count, size))]
+    return [prompts[i] for i in islice(found, count)]
 
 
-def attempt(bench: Bench, coming: Sequence[Prompt], samples: int, row_seconds: float, say: Say) -> Trial:
-    """`coming`: the questions, the first step's first; `row_seconds`: of a completion, when few are made at once."""
-    cfg, group = bench.cfg, bench.cfg.algo.group
+def attempt(
+    bench: Bench, coming: Sequence[Prompt], samples: int, row_seconds: float, say: Say, *, per_step: int
+) -> Trial:
+    """`coming`: the questions, the first step's first, and no others; `samples`: of each, at most; `row_seconds`: of a
+    completion, when few are made at once; `per_step`: completions of a step of the run.
+    """
+    cfg, group, progress = bench.cfg, bench.cfg.algo.group, bench.progress
     rows = max(2 * group, min(_MOST, int(_PATIENCE / max(row_seconds, 1e-6))))
     asked = coming[: min(cfg.data.prompts_per_step, max(1, rows // group))]
-    say(f"sampling {len(asked) * group} completions of {cfg.data.prompts_per_step * group} of the first step")
+    say(f"sampling {len(asked) * group} completions of {per_step} of the first step")
+    progress.begin("the first step")
     first, now = bench.rollout(asked, group, 0)
     others, bulk = _more(bench, coming, len(asked), samples, now, say)
     drawn = [*((0, group) for group in first), *((_BEYOND, group) for group in others)]
     again = _again(bench, drawn, first, now, say)
     with tempfile.TemporaryDirectory() as folder:
+        progress.begin("the first update")
         bench.learn(first[:2], now, Path(folder))  # memory is taken, threads start: the first time is not as the others
         say(f"learning from {now.completions} completions of {now.length:.0f} tokens")
         now, learned, size = bench.learn(first, now, Path(folder))
         later = again and again[1]
         if again is not None:
             say(f"learning from {now.completions} completions of {again[1].length:.0f} tokens")
+            progress.begin("the second update")
             later = bench.learn(*again, Path(folder))[0]
     began = time.monotonic()
     bench.engine.load_weights(bench.learner.weights(), version=1)
@@ -155,6 +166,7 @@ def _more(
     paces = []
     for part, size in parts:
         say(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
+        bench.progress.begin("more samples")
         groups, pace = bench.rollout(part, size, _BEYOND)
         found += groups
         paces.append(pace)
@@ -195,7 +207,9 @@ def _again(
     seeds = [list(islice(cycle(right[name]), group)) for name in chosen]
     prompts = [asked[name] for name in chosen]
     began = time.monotonic()
-    completions = bench.engine.sample(prompts, replace(bench.sampling, num=group), seeds)
+    bench.progress.begin("the second step")
+    count = SampleCount(bench.progress, len(prompts) * group)
+    completions = bench.engine.sample(prompts, replace(bench.sampling, num=group), seeds, tick=count.tick)
     texts = [(p.prefill + c.text, p.problem) for p, own in zip(prompts, completions, strict=True) for c in own]
     bench.pool.score(texts, policy=prompts[0].extract)
     seconds = time.monotonic() - began

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from reasoner.config import EngineConfig
+from reasoner.progress import Tick, uncounted
 from reasoner.types import Completion, Prompt, Sampling
 
 if TYPE_CHECKING:
@@ -33,11 +34,12 @@ class Engine(Protocol):
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
         done: Done = unheard,
+        tick: Tick = uncounted,
     ) -> list[tuple[Completion, ...]]:
         """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i.
 
         `done` is called with a prompt's place and its completions when these are complete, in any order, while others
-        may still be drawn.
+        may still be drawn. `tick` is called after every token of each row, with a function that counts what there is.
         """
         ...
 

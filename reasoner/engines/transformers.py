@@ -14,6 +14,7 @@ from reasoner.engines import Done, unheard
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_policy, load_tokenizer
+from reasoner.progress import Tick, uncounted
 from reasoner.types import Completion, Prompt, Sampling
 
 _MAX_ROWS = 256  # completions at once
@@ -39,12 +40,16 @@ class TransformersEngine:
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
         done: Done = unheard,
+        tick: Tick = uncounted,
     ) -> list[tuple[Completion, ...]]:
         rows = [(prompt, seed) for prompt, own in zip(prompts, seeds, strict=True) for seed in own]
         completions: list[Completion] = []
         drawn: list[tuple[Completion, ...]] = []
+        num_tokens = 0
         for start in range(0, len(rows), _MAX_ROWS):
-            completions += self._sample_rows(rows[start : start + _MAX_ROWS], sampling)
+            part = self._sample_rows(rows[start : start + _MAX_ROWS], sampling, tick, before=(start, num_tokens))
+            num_tokens += sum(len(completion.token_ids) for completion in part)
+            completions += part
             while len(drawn) < len(seeds) and len(completions) >= len(seeds[len(drawn)]):
                 own, completions = completions[: len(seeds[len(drawn)])], completions[len(seeds[len(drawn)]) :]
                 done(len(drawn), tuple(own))
@@ -52,7 +57,10 @@ class TransformersEngine:
         return drawn
 
     @torch.inference_mode()
-    def _sample_rows(self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling) -> list[Completion]:
+    def _sample_rows(
+        self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling, tick: Tick, before: tuple[int, int]
+    ) -> list[Completion]:
+        """`before`: completions and tokens of the rows that came before these."""
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         stops = self._ends | set(stop_ids)
         limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
@@ -63,9 +71,13 @@ class TransformersEngine:
         finish = ["length"] * len(rows)
         alive = list(range(len(rows)))  # rows still going; the tensors hold these only
 
+        def counted() -> tuple[int, int]:
+            return before[0] + len(rows) - len(alive), before[1] + sum(map(len, tokens))
+
         states, attended, cache = self._read([prompt.token_ids for prompt, _ in rows])
         lengths = attended.sum(dim=1)
         for step in range(max(limits)):
+            tick(counted)
             log_softmax = _processed(self._model.lm_head(states).float(), sampling)
             if sampling.temperature == 0:
                 drawn = log_softmax.argmax(dim=1)

@@ -21,6 +21,7 @@ from reasoner.engines import Done, unheard
 from reasoner.engines.noise import draw
 from reasoner.engines.text import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models import load_tokenizer
+from reasoner.progress import Tick, uncounted
 from reasoner.types import Completion, Prompt, Sampling
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class VllmEngine:
         sampling: Sampling,
         seeds: Sequence[Sequence[int]],
         done: Done = unheard,
+        tick: Tick = uncounted,
     ) -> list[tuple[Completion, ...]]:
         self._llm.reset_prefix_cache()  # what was asked before leaves no trace in the last digit of what is drawn now
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
@@ -82,6 +84,12 @@ class VllmEngine:
         asked: dict[str, tuple[int, int]] = {}  # of each request the place of its prompt, and its own among the seeds
         drawn: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
         found: list[tuple[Completion, ...]] = [()] * len(prompts)
+
+        def counted() -> tuple[int, int]:
+            ended = [len(output.token_ids) for own in drawn for output in own.values()]
+            going = [state.detokenizer.num_output_tokens() for state in engine.output_processor.request_states.values()]
+            return len(ended), sum(ended) + sum(going)
+
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
                 for number, seed in enumerate(own):
@@ -95,6 +103,7 @@ class VllmEngine:
                     if len(drawn[place]) == len(seeds[place]):
                         found[place] = self._completions([own for _, own in sorted(drawn[place].items())], stop_texts)
                         done(place, found[place])
+                tick(counted)
         except BaseException:
             engine.abort_request(list(asked))
             raise
@@ -150,6 +159,7 @@ class VllmEngine:
 
     def resume(self) -> None:
         if self._sleeps:
+            torch.cuda.empty_cache()  # what the learner has freed and torch would keep for itself
             self._llm.wake_up()
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from data import Problem
 from reasoner.aha import ReflectionRates, rates
-from reasoner.evals.sampling import Progress, respond
+from reasoner.evals.sampling import respond
 from reasoner.metrics import (
     Estimate,
     class_sizes,
@@ -23,6 +23,7 @@ from reasoner.metrics import (
     vote_labels,
     vote_share,
 )
+from reasoner.progress import Progress
 from reasoner.types import Answered, Prompt, Response, Sampling
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import answers_given
@@ -30,6 +31,9 @@ from verifiers.score import UNJUDGED
 
 if TYPE_CHECKING:
     from reasoner.engines import Engine
+
+
+_AT_ONCE = 256  # responses graded between two counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +206,8 @@ def evaluate(
     ks.check(sampling.num)
     responses = respond(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
     asked = [(prompt.problem, prompt.text, given) for prompt, given in zip(prompts, responses, strict=True)]
-    return judged(asked, pool, policy=prompts[0].extract, label=label, temperature=sampling.temperature, ks=ks)
+    policy, temperature = prompts[0].extract, sampling.temperature
+    return judged(asked, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
 
 
 def judged(
@@ -213,6 +218,7 @@ def judged(
     label: str,
     temperature: float | None,
     ks: Ks,
+    progress: Progress | None = None,
 ) -> Evaluation:
     """The evaluation of (problem, prompt, responses): a pure pass over stored texts, so another grader needs no model.
 
@@ -220,13 +226,21 @@ def judged(
     """
     ks.check(min(len(responses) for _, _, responses in asked))
     items = [(response.text, problem) for problem, _, responses in asked for response in responses]
-    scores = iter(pool.score(items, policy=policy))
+    scores = iter(_scores(items, pool, policy, progress or Progress()))
     answered = tuple(
         Answered(problem, prompt, responses, tuple(next(scores) for _ in responses))
         for problem, prompt, responses in asked
     )
     classes = tuple(_classes(one, pool) for one in answered) if ks.cons_at else ()
     return Evaluation(label, temperature, ks, answered, classes)
+
+
+def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: str, progress: Progress) -> list[Score]:
+    scores: list[Score] = []
+    for start in range(0, len(items), _AT_ONCE):
+        scores += pool.score(items[start : start + _AT_ONCE], policy=policy)
+        progress.count("graded", len(scores), len(items))
+    return scores
 
 
 def _classes(one: Answered, pool: VerifierPool) -> tuple[int | None, ...]:

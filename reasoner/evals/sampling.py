@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from reasoner.evals.cache import Key, ResponseCache, prompt_hash
+from reasoner.progress import Progress, SampleCount, Tick
 from reasoner.seeds import sample_seed
 from reasoner.types import Prompt, Response, Sampling
 
@@ -13,8 +14,6 @@ if TYPE_CHECKING:
     from reasoner.engines import Engine
 
 _AT_ONCE = 512  # completions sampled at once: memory stays bounded, progress is seen, and little is lost in a crash
-
-Progress = Callable[[int, int], None]
 
 
 def respond(
@@ -33,14 +32,15 @@ def respond(
     problems there are, nor their order changes it, so more samples extend the earlier ones.
     """
     found: list[tuple[Response, ...]] = []
+    samples = SampleCount(progress or Progress(), sampling.num * len(prompts))
     for part in _parts(prompts, sampling.num):
         keys = [_keys(prompt, sampling.num, seed, stream) for prompt in part]
-        drawn = _missing(engine, part, sampling, keys, cache)
+        drawn = _missing(engine, part, sampling, keys, cache, samples.tick)
         if cache is not None and drawn:
             cache.add(drawn)
         found += [tuple(drawn.get(k) or _kept(cache, k) for k in row) for row in keys]
-        if progress is not None:
-            progress(len(found), len(prompts))
+        num_tokens = sum(response.tokens or 0 for response in drawn.values())
+        samples.add(sampling.num * len(part), sampled=len(drawn), tokens=num_tokens)
     return found
 
 
@@ -65,13 +65,15 @@ def _missing(
     sampling: Sampling,
     keys: Sequence[Sequence[Key]],
     cache: ResponseCache | None,
+    tick: Tick,
 ) -> dict[Key, Response]:
     """The responses that the cache lacks, sampled."""
     wanted = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
     asked = [(prompt, row) for prompt, row in zip(prompts, wanted, strict=True) if row]
     if not asked:
         return {}
-    drawn = engine().sample([prompt for prompt, _ in asked], sampling, [[k[2] for k in row] for _, row in asked])
+    seeds = [[k[2] for k in row] for _, row in asked]
+    drawn = engine().sample([prompt for prompt, _ in asked], sampling, seeds, tick=tick)
     return {
         k: Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, k[2])
         for (prompt, row), completions in zip(asked, drawn, strict=True)

@@ -5,7 +5,7 @@ Shapes: P prompts, G completions of each, N = P * G rows, T completion positions
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config import Config
 from reasoner.models import ReadPrompts, completion_logprobs, completion_states, read_prompts
+from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.credit import with_advantages, without_zero_variance
@@ -66,6 +67,7 @@ class Learner:
         self.attempt = 0  # times that the run was rolled back
         self.lr_scale = 1.0  # of the learning rate, halved each time
         self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
+        self.passed: Callable[[str, int, int], object] = Progress().count  # after each micro-batch
         # Something besides advantages moves a row: the reference's pull in the loss, the entropy bonus, a critic on
         # the same trunk.
         pulled = reference is not None and algorithm.kl_in == "loss"
@@ -98,7 +100,9 @@ class Learner:
         def found(prompts: ReadPrompts, rows: Batch) -> Tensor:
             return self._logprobs(model, self._states(model, prompts, rows), rows)[0]
 
-        return every_row(batch, partial(self._read, model), found, tokens=self.cfg.optim.micro_batch_tokens)
+        passed = partial(self.passed, "log-probabilities")
+        tokens = self.cfg.optim.micro_batch_tokens
+        return every_row(batch, partial(self._read, model), found, tokens=tokens, passed=passed)
 
     def _read(self, model: PreTrainedModel, block: Batch) -> ReadPrompts:
         with self._precision():
@@ -218,7 +222,8 @@ class Learner:
         if moving.any():
             rows, read = moving.nonzero()[:, 0], partial(self._read, self.policy)
             tokens = self.cfg.optim.micro_batch_tokens
-            add_gradient(batch, rows, read, partial(self._loss, tally), tokens=tokens)
+            passed = partial(self.passed, "learnt")
+            add_gradient(batch, rows, read, partial(self._loss, tally), tokens=tokens, passed=passed)
         if self.algorithm.trust == "constrained":
             return self._constrained(batch, tally)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)

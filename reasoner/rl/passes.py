@@ -16,6 +16,7 @@ from reasoner.models import ReadPrompts
 from reasoner.rl.batch import Batch
 
 Read = Callable[[Batch], ReadPrompts]
+Passed = Callable[[int, int], object]  # after each micro-batch: (rows so far, rows of this pass)
 
 
 def compute_precision(device: torch.device, dtype: str) -> AbstractContextManager[object]:
@@ -33,28 +34,48 @@ def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[
 
 @torch.no_grad()
 def every_row(
-    batch: Batch, read: Read, figure: Callable[[ReadPrompts, Batch], Tensor], *, tokens: int, extra: int = 0
+    batch: Batch,
+    read: Read,
+    figure: Callable[[ReadPrompts, Batch], Tensor],
+    *,
+    tokens: int,
+    extra: int = 0,
+    passed: Passed | None = None,
 ) -> Tensor:
     """[N, T + extra]: a figure of each position, 0 beyond a micro-batch's longest row."""
+    done = 0
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
     for index, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
         values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
+        done += len(rows)
+        if passed is not None:
+            passed(done, len(batch))
     return values
 
 
 def add_gradient(
-    batch: Batch, index: Tensor, read: Read, loss: Callable[[ReadPrompts, Batch], Tensor], *, tokens: int
+    batch: Batch,
+    index: Tensor,
+    read: Read,
+    loss: Callable[[ReadPrompts, Batch], Tensor],
+    *,
+    tokens: int,
+    passed: Passed | None = None,
 ) -> None:
     """Add the gradient of the indexed rows' loss to the parameters.
 
     A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
     their gradients with respect to what they read of the prompts add up.
     """
+    done = 0
     for _, block in batch.prompt_blocks(tokens, index):
         prompts = read(block)
         leaves = prompts.leaves()
         for _, rows in block.micro_batches(tokens):
             loss(leaves, rows).backward()
+            done += len(rows)
+            if passed is not None:
+                passed(done, len(index))
         prompts.backward(leaves)
 
 

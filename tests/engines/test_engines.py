@@ -147,6 +147,17 @@ def test_each_prompt_is_told_of_once_with_what_is_returned(engine, prompts):
     assert [told[place] for place in range(6)] == drawn and len(told) == 6
 
 
+def test_the_tokens_of_a_call_are_counted_while_it_goes_on(engine, prompts):
+    counts: list[tuple[int, int]] = []
+    asked = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
+    drawn = engine.sample(*asked, tick=lambda counted: counts.append(counted()))
+    assert drawn == engine.sample(*asked)
+    num_tokens = sum(len(completion.token_ids) for row in drawn for completion in row)
+    assert counts == sorted(counts) and len(counts) >= 20
+    assert all(0 <= done <= 24 and 0 <= tokens <= num_tokens for done, tokens in counts)
+    assert 0.3 * num_tokens < counts[len(counts) // 2][1] < num_tokens and counts[-1][1] > 0.9 * num_tokens
+
+
 def test_an_engine_that_was_interrupted_goes_on_as_if_nothing_had_been(engine, prompts):
     expected = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
 

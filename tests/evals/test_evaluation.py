@@ -5,6 +5,7 @@ import json
 import pytest
 
 from reasoner.evals.evaluation import Ks, evaluate, judged
+from reasoner.progress import Progress
 from reasoner.types import Response, Sampling
 from tests.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
@@ -79,13 +80,19 @@ def test_lengths_of_right_and_wrong(found):
     assert found.health["tokens_right"] == 6
 
 
-def test_progress_is_told_and_chunks_change_nothing(pool, monkeypatch):
-    told = []
+def test_an_evaluation_counts_responses_as_they_come_and_chunks_change_nothing(pool, monkeypatch):
+    class Counts(Progress):
+        def count(self, name, done, total, *, rest=""):
+            counts.append((name, done, total))
+
+    counts: list[tuple[str, int, int]] = []
     monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 8)
-    again = evaluate(
-        lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", progress=lambda *at: told.append(at)
-    )
-    assert told == [(2, 3), (3, 3)]
+    monkeypatch.setattr("reasoner.evals.evaluation._AT_ONCE", 5)
+    monkeypatch.setattr("reasoner.progress._BETWEEN", 0)
+    again = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", progress=Counts())
+    sampled = [(name, done, total) for name, done, total in counts if name == "sampled"]
+    assert [done for _, done, _ in sampled] == [0, 4, 8, 8, 12, 12] and {total for _, _, total in sampled} == {12}
+    assert counts[len(sampled) :] == [("graded", 5, 12), ("graded", 10, 12), ("graded", 12, 12)]
     assert again.pass_at_1.value == pytest.approx(0.25)
 
 

@@ -1,0 +1,137 @@
+"""Progress inside a step: what it says, how seldom a log hears of it, and that no number depends on it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from reasoner.progress import Progress, SampleCount
+from reasoner.rl.batch import collate
+from tests.rl.toys import config, learner, random_groups
+from tests.tiny import tiny_model
+
+
+class Seconds:
+    """A clock that stands until it is set."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+def test_the_text_names_the_work_its_counts_tokens_speed_and_the_time_left():
+    now = Seconds()
+    progress = Progress(now=now)
+    assert progress.text() == ""
+    progress.begin("step 3/40")
+    samples = SampleCount(progress, 256)
+    now.at = 16.0
+    samples.tick(lambda: (64, 12_320))
+    progress.count("graded", 32, 256)
+    assert progress.text() == (
+        "step 3/40: sampled 64/256 completions, 12,320 tokens, 770 tok/s, 0:48 left; graded 32/256"
+    )
+    samples.add(256, sampled=256, tokens=40_000)
+    progress.begin("step 4/40")
+    assert progress.text() == ""
+
+
+def test_what_was_in_a_cache_is_done_and_took_no_time():
+    now = Seconds()
+    progress = Progress(now=now)
+    samples = SampleCount(progress, 100)
+    samples.add(50, sampled=0, tokens=0)
+    now.at = 20.0
+    samples.tick(lambda: (10, 400))
+    assert progress.text() == "sampled 60/100 completions, 400 tokens, 20 tok/s, 1:20 left"
+
+
+def test_tokens_are_counted_four_times_a_second_at_most():
+    now, calls = Seconds(), []
+    samples = SampleCount(Progress(now=now), 4)
+
+    def counted() -> tuple[int, int]:
+        calls.append(now.at)
+        return 0, 1
+
+    for hundredth in range(200):
+        now.at = hundredth / 100
+        samples.tick(counted)
+    assert 7 <= len(calls) <= 8
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "num_steps", "expected"),
+    [
+        (2, 60, []),  # the embedded base on a quick machine
+        (9, 40, []),
+        (25, 4, [10.0]),  # the first step alone says how far it has come
+        (100, 2, [10.0, 40.0, 70.0, 129.0, 159.0, 189.0]),
+    ],
+)
+def test_a_log_hears_of_slow_steps_and_seldom(step_seconds, num_steps, expected):
+    now, lines = Seconds(), []
+    progress = Progress(lambda line: lines.append((now.at, line)), now=now)
+    for step in range(num_steps):
+        progress.begin(f"step {step + 1}")
+        for second in range(step_seconds):
+            now.at = float(step * step_seconds + second)
+            progress.count("learnt", second, step_seconds)
+        progress.line_printed()  # the step's own
+    assert [at for at, _ in lines] == expected
+    assert all(line.startswith("step ") and "learnt" in line for _, line in lines)
+
+
+def test_every_micro_batch_is_counted_and_the_weights_are_the_same():
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
+    weights, calls = [], []
+    for passed in (None, lambda *at: calls.append(at)):
+        own = learner(config(beta=0.1, micro=40), reference=reference)
+        own.passed = passed or own.passed
+        own.update(own.credit(own.annotate(collate(random_groups()))))
+        weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
+    assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
+    for name in ("log-probabilities", "learnt"):
+        counts = [(done, total) for what, done, total in calls if what == name]
+        assert len(counts) > 2 and counts[-1] == (20, 20)
+        assert [done for done, _ in counts] == sorted({done for done, _ in counts})
+
+
+_SHOWING = """
+import time
+from reasoner.progress import shown_progress
+with shown_progress() as progress:
+    progress.begin("gsm8k, sampled")
+    progress.count("sampled", 3, 8)
+    time.sleep(1.5)
+    print("the table")
+"""
+
+
+def test_a_terminal_shows_a_line_that_changes_and_what_is_piped_stays_in_the_pipe():
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-c", _SHOWING], stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True, check=True,
+        cwd=Path(__file__).parents[1],
+    )  # fmt: skip
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.stdout == "the table\n"
+    assert "gsm8k, sampled: sampled 3/8" in shown and "the table" not in shown
+
+
+def test_a_log_of_quick_work_has_no_line():
+    done = subprocess.run(
+        [sys.executable, "-c", _SHOWING], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
+    )
+    assert (done.stdout, done.stderr) == ("the table\n", "")
