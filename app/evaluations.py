@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from functools import lru_cache
@@ -14,6 +15,7 @@ from app.library import Library, read_json
 from reasoner.evals import files
 from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
+_CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.subject names a run's model
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
     "right": lambda p: p["winner"] == "right",
@@ -25,21 +27,22 @@ _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def evals(library: Library) -> dict[str, Any]:
-    """A row an evaluation and data set, with every metric and its standard error."""
+    """A row an evaluation and data set: the run that it is of, if any, and every metric with its 95 % interval."""
     rows = []
     for name, folder in library.evals().items():
         about = files.read_about(folder)
-        results = read_json(folder / "results.json").get("results", {})
+        figures = read_json(folder / "results.json").get("reasoner", {})
         for spec, data in about["data"].items():
-            found = results.get(files.task_name(spec), {})
+            ways = figures.get(files.task_name(spec), {})
             metrics = {
-                key.partition(",")[0]: {"value": value, "se": found.get(key.replace(",", "_stderr,", 1))}
-                for key, value in found.items()
-                if key.endswith(",none") and "_stderr" not in key
+                "greedy" if way == "greedy" else metric: {key: one[key] for key in ("value", "low", "high")}
+                for way, measured in ways.items()
+                for metric, one in measured["metrics"].items()
             }
             rows.append(
                 {
                     "name": name,
+                    "run": _run_of(name, about["model"]),
                     "set": spec,
                     "model": about["model"],
                     "problems": data["rows"],
@@ -48,6 +51,15 @@ def evals(library: Library) -> dict[str, Any]:
                 }
             )
     return {"folder": str(library.evals_dir), "rows": rows}
+
+
+def _run_of(name: str, model: str) -> str | None:
+    """The run whose model was measured: of RUN/before and RUN/after, and of `reasoner eval --model RUN`."""
+    owner, slash, _ = name.partition("/")
+    if slash:
+        return owner
+    checkpoint = _CHECKPOINT.fullmatch(model)
+    return checkpoint[1] if checkpoint else None
 
 
 def evaluation(

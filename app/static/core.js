@@ -61,6 +61,7 @@ export const number = (value, digits = 2) => {
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(2);
   return value.toFixed(size < 0.1 ? 4 : size < 10 ? digits + 1 : digits);
 };
+export const interval = (estimate) => `[${percent(estimate.low)}, ${percent(estimate.high)}]`;
 export const signed = (value, digits = 2) => (value === null || value === undefined ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(digits)}`);
 export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";

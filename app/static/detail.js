@@ -32,7 +32,7 @@ export async function detail(pane, { run, name, page, onchange }) {
       el("label", {}, el("input", { type: "checkbox", checked: isSet, "aria-label": "set formulas", onchange: (e) => redraw({ set: e.target.checked ? 1 : "", colour: "" }) }), " set formulas"),
       el("button", { onclick: () => copy(location.href) }, "copy link"), el("button", { onclick: () => copy(found.completion) }, "copy text"),
       link("group", { run, step: found.step, group: found.group }, "its group"), link("problem", { run, id: found.problem_id }, "the problem across steps"),
-      link("play", { model: run, question: found.question, gold: found.gold, rule: found.verifier }, "ask again")),
+      link("play", { run, question: found.question, gold: found.gold, rule: found.verifier }, "ask again")),
     el("div", { class: "question" }, el("small", {}, visible([found.problem_id, found.subject, found.level].filter((v) => v !== null && v !== undefined).join(" · "))), isSet ? el("div", { class: "text" }, rendered(found.rendered.question)) : el("div", { class: "text", dir: "ltr" }, found.question)),
     el("dl", { class: "facts" },
       fact("verdict", [verdict(found.verdict), found.layer ? `${["correct", "wrong"].includes(found.verdict) ? " decided by" : ":"} ${found.layer}` : ""]), fact("answer", visible(found.extracted ?? "none")), fact("gold", visible(found.gold)),

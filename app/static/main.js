@@ -8,6 +8,8 @@ const PAGES = {
   runs: ["Runs", false], overview: ["Overview", true], rollouts: ["Rollouts", true], problems: ["Problems", true],
   aha: ["Aha", true], evals: ["Evals", false], compare: ["Compare", false], play: ["Play", false], notes: ["Notes", true],
 };
+// Pages that need no run and yet follow the one that is picked; what of their address stays when another is picked.
+const FOLLOWING = { evals: [], play: ["question", "gold", "rule", "begin"] };
 const HIDDEN = { group: "rollouts", problem: "problems" };
 const LIVE = 2000;
 const KEYS = [
@@ -28,7 +30,7 @@ const pageName = () => location.pathname.replace(/^\/+|\/+$/g, "") || "runs";
 function frame(mount) {
   const saved = localStorage.getItem("reasoner-theme");
   if (saved) document.body.classList.toggle("dark", saved === "dark");
-  picker = el("select", { "aria-label": "run", onchange: () => go(PAGES[pageName()]?.[1] ? pageName() : "overview", { run: picker.value }) });
+  picker = el("select", { "aria-label": "run", onchange: () => pick(picker.value) });
   dot = el("span", { class: "dot", role: "status" });
   nav = el("nav", { "aria-label": "pages" });
   main = el("main", { tabindex: "-1" });
@@ -42,6 +44,13 @@ function frame(mount) {
     el("span", { class: "right" }, dot, picker, theme, help)), main);
   mount.classList.add("rz");
   return mount;
+}
+
+// Another run is picked: on the same page where that is a page of a run.
+function pick(run) {
+  const name = pageName(), values = params();
+  const kept = (FOLLOWING[name] ?? []).filter((key) => key in values).map((key) => [key, values[key]]);
+  return go(PAGES[name]?.[1] || name in FOLLOWING ? name : "overview", { ...Object.fromEntries(kept), run });
 }
 
 function drawNav(name, run) {

@@ -45,6 +45,20 @@ def test_the_list_has_a_row_for_each_evaluation_and_set(asked, folder):
         ("whole/after", SPEC),
     ]
     assert {(row["problems"], row["samples"]) for row in rows} == {(len(PROMPTS), N)}
+    assert {(row["name"], row["run"]) for row in rows if row["run"]} == {
+        ("other/after", "other"),
+        ("whole/after", "whole"),
+    }
+
+
+@pytest.mark.parametrize("model", ["whole/best", "whole/step-000008", "org/name", "whole", "a/whole/best", "responses"])
+def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
+    (tmp_path / "runs").mkdir()
+    copied = tmp_path / "evals" / "some"
+    shutil.copytree(folder / "evals" / "unvoted", copied)
+    write_json(copied / "evaluation.json", files.read_about(copied) | {"model": model})
+    for asked in asking(tmp_path):
+        assert asked("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
 
 
 @pytest.mark.parametrize("name", ["voted", "unvoted"])
@@ -59,7 +73,7 @@ def test_figures_are_those_of_results_json(asked, folder, name):
     for metric, one in found.items():
         expected = greedy if metric == "greedy" else sampled[metric]
         assert {key: one[key] for key in one} == {key: pytest.approx(expected[key]) for key in one}
-        assert row["metrics"][metric] == {"value": one["value"], "se": stored[f"{metric}_stderr,none"]}
+        assert row["metrics"][metric] == pytest.approx({key: one[key] for key in ("value", "low", "high")})
         assert one["value"] == pytest.approx(stored[f"{metric},none"])
 
 

@@ -1,22 +1,33 @@
 // Ask a model of a run, see the tokens come, have the answer graded as training would.
-import { ask, card, el, number, percent, put, select, verdict, visible } from "../core.js";
+import { ask, card, el, link, number, percent, put, select, verdict, visible } from "../core.js";
 
 export async function open(root, page) {
   const { models, rules, most_samples: most, max_tokens: longest } = await ask("models");
-  const given = { model: models.some((m) => m.model === page.params.model) ? page.params.model : models[0].model, step: page.params.checkpoint ?? "", question: page.params.question ?? "What is 347 * 6 - 158?", gold: page.params.gold ?? (page.params.question ? "" : "1924"), rule: page.params.rule ?? "maths", begin: page.params.begin ?? "" };
+  const { run: picked, model: named } = page.params, known = (model) => models.some((m) => m.model === model);
+  // The model of the address, else the one of the run that is picked, else the embedded base.
+  const given = { model: [named, picked].find(known) ?? models[0].model, step: page.params.checkpoint ?? "", question: page.params.question ?? "What is 347 * 6 - 158?", gold: page.params.gold ?? (page.params.question ? "" : "1924"), rule: page.params.rule ?? "maths", begin: page.params.begin ?? "" };
   let running = null;
   const entry = () => models.find((m) => m.model === given.model);
   const field = (name, tag, extra = {}) => el("label", { class: "wide" }, name, el(tag, { "aria-label": name, ...extra, onchange: (e) => { given[name] = e.target.value; page.set({ [name]: e.target.value }); } }, tag === "textarea" ? given[name] : ""));
   const numberField = (name, value, low, high, step) => el("label", {}, name, el("input", { type: "number", "aria-label": name, value: String(value), min: String(low), max: String(high), step: String(step), data: { number: name } }));
-  const form = el("div", { class: "play-form" }), out = el("div", { class: "columns", data: { answers: "" } }), status = el("p", { role: "status", class: "muted", data: { play: "idle" } });
+  const note = el("p", { role: "status", class: "muted", data: { note: "" } }), form = el("div", { class: "play-form" }), out = el("div", { class: "columns", data: { answers: "" } }), status = el("p", { role: "status", class: "muted", data: { play: "idle" } });
   const start = el("button", { class: "main", onclick: () => run() }, "ask"), stop = el("button", { disabled: true, onclick: () => running?.abort() }, "stop");
 
+  // Which model is asked, and why it is not the picked run's where it is not.
+  function drawNote() {
+    const name = given.model === "base" ? "the embedded base model" : `run ${given.model}`;
+    const checkpoint = !entry().steps.length ? "" : given.step === "" ? ", its last checkpoint" : given.step === "best" ? ", its best checkpoint" : `, after ${given.step} steps`;
+    put(note, "Asks ", el("b", {}, name), `${checkpoint}.`,
+      [...new Set([named, picked])].filter((run) => run && !known(run)).map((run) => ` Run ${run} has no checkpoint that could be asked.`),
+      picked && picked !== given.model && known(picked) ? [` The run that is picked above is ${picked}: `, link("play", { ...page.params, model: "", checkpoint: "" }, `ask ${picked}`), "."] : null);
+  }
   function draw() {
+    drawNote();
     const steps = [["", entry().steps.length ? "last checkpoint" : "as shipped"], ...entry().steps.map((s) => [s, s === "best" ? "best" : `after ${s} steps`])];
     const d = entry().defaults;
     put(form, el("div", { class: "bar-row" },
       select("model", models.map((m) => m.model), given.model, (v) => { given.model = v; given.step = ""; page.set({ model: v, checkpoint: "" }); draw(); }),
-      select("checkpoint", steps, given.step, (v) => { given.step = v; page.set({ checkpoint: v }); }),
+      select("checkpoint", steps, given.step, (v) => { given.step = v; page.set({ checkpoint: v }); drawNote(); }),
       numberField("temperature", d.temperature ?? 1, 0, 5, 0.1), numberField("samples", 2, 1, most, 1), numberField("max_tokens", d.max_tokens ?? longest, 1, 32768, 1), numberField("seed", 0, 0, 2147483647, 1)),
     field("question", "textarea", { rows: "3", data: { search: "" } }),
     el("div", { class: "bar-row" }, el("label", { class: "wide" }, "gold", el("input", { "aria-label": "gold", placeholder: "the right answer, to have it graded", value: given.gold, onchange: (e) => { given.gold = e.target.value; page.set({ gold: e.target.value }); } })), select("rule", rules, given.rule, (v) => { given.rule = v; page.set({ rule: v }); }), start, stop),
@@ -84,7 +95,7 @@ export async function open(root, page) {
       status.textContent += ` · votes: ${[...counts].sort((a, b) => b[1] - a[1]).map(([answer, n]) => `${visible(answer)} × ${n}`).join(", ")}`;
     }
   }
-  put(root, el("h1", {}, "Play"), card(null, form), status, out);
+  put(root, el("h1", {}, "Play"), note, card(null, form), status, out);
   draw();
   return { close: () => running?.abort() };
 }

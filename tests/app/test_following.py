@@ -1,0 +1,112 @@
+"""Evals and Play show the run that is picked, in a real browser; the table of evaluations says what the cards say."""
+
+import pytest
+
+from tests.app.browsing import made_up
+from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
+from tests.scripted import answering
+from verifiers import VerifierPool
+
+PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPTS}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, chromium):
+    """Runs `first` and `second` with checkpoints and evaluations, `bare` without; an evaluation of no run."""
+    runs = tmp_path_factory.mktemp("following") / "runs"
+    for name in ("first", "second", "bare"):
+        made_up(runs, name, steps=1, texts=["4", "5"])
+    for name, steps in (("first", (2, 4)), ("second", (8,))):
+        for step in steps:
+            (runs / name / "checkpoints" / f"step-{step:06d}").mkdir(parents=True)
+    with VerifierPool() as pool:
+        write_evaluation(runs / "first" / "heldout" / "after", pool, PERFECT)
+        write_evaluation(runs / "second" / "heldout" / "after", pool, SCRIPT)
+        write_evaluation(runs.parent / "evals" / "apart", pool, SCRIPT)
+    return runs
+
+
+def listed(page):
+    return sorted(page.locator("[data-eval]").evaluate_all("rows => rows.map(row => row.dataset.eval)"))
+
+
+def pick(site, name):
+    site.page.get_by_label("run", exact=True).select_option(name)
+    site.page.wait_for_url(f"**run={name}*")
+    site.ready()
+
+
+def test_evals_show_those_of_the_run_that_is_picked(site):
+    page = site.open("/evals")
+    assert listed(page) == ["apart", "first/after", "second/after"]
+    pick(site, "first")
+    assert "/evals?" in page.url and listed(page) == ["first/after"]
+    assert page.locator("main h2").first.inner_text() == "first/after · generated:heldout"
+    page.locator("[data-eval] a").click()
+    page.wait_for_url("**eval=first*")
+    site.ready()
+    pick(site, "second")
+    assert listed(page) == ["second/after"]
+    assert page.locator("main h2").first.inner_text() == "second/after · generated:heldout"
+    page.get_by_role("link", name="all evaluations (3)").click()
+    page.wait_for_selector('[data-evals="all"]')
+    assert listed(page) == ["apart", "first/after", "second/after"]
+    page.get_by_role("link", name="those of second (1)").click()
+    page.wait_for_selector('[data-evals="second"]')
+    assert listed(page) == ["second/after"]
+
+
+def test_evals_of_a_run_without_any_say_how_to_make_one(site):
+    page = site.open("/evals?run=bare")
+    assert "reasoner eval --model bare" in page.locator("#reasoner main").inner_text() and listed(page) == []
+    assert page.get_by_role("link", name="all evaluations (3)").count() == 1
+
+
+def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
+    page = site.open("/evals?run=first&eval=second/after")
+    assert listed(page) == ["apart", "first/after", "second/after"]
+    assert page.locator("tr.now").get_attribute("data-eval") == "second/after"
+
+
+def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
+    page = site.open("/evals?run=first")
+    heads = page.locator("[data-evals] + .card th").all_inner_texts()
+    cells = page.locator("tr[data-eval] td").all_inner_texts()
+    table = {head.removesuffix(", 95 % CI"): cell for head, cell in zip(heads, cells, strict=True)}
+    assert table["greedy"] == "100.0 % [61.0 %, 100.0 %]"  # six of six
+    for tile in page.locator("[data-tile]").all():
+        shown = tile.locator("b").inner_text(), tile.locator("small").inner_text().rpartition(",")[0]
+        assert table[tile.get_attribute("data-tile")] == " ".join(shown)
+    assert "±" not in page.locator("#reasoner main").inner_text()
+
+
+def asked(page):
+    return page.get_by_label("model", exact=True).input_value(), page.locator("[data-note]").inner_text()
+
+
+def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
+    page = site.open("/play?run=first")
+    assert asked(page) == ("first", "Asks run first, its last checkpoint.")
+    page.get_by_label("question").fill("What is 5 + 3?")
+    page.keyboard.press("Tab")
+    page.get_by_label("checkpoint").select_option("2")
+    assert asked(page) == ("first", "Asks run first, after 2 steps.")
+    pick(site, "second")
+    assert "/play?" in page.url and asked(page) == ("second", "Asks run second, its last checkpoint.")
+    assert page.get_by_label("question").input_value() == "What is 5 + 3?"
+    assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
+    page.get_by_label("model", exact=True).select_option("base")
+    assert asked(page)[1] == "Asks the embedded base model. The run that is picked above is second: ask second."
+    page.locator("[data-note] a").click()
+    page.wait_for_selector("[data-note]:has-text('Asks run second')")
+    pick(site, "bare")
+    assert asked(page) == ("base", "Asks the embedded base model. Run bare has no checkpoint that could be asked.")
+
+
+def test_ask_again_asks_the_rollout_s_run(site):
+    page = site.open("/rollouts?run=second&rollout=0.0.0")
+    page.wait_for_selector('.pane[data-state="ready"]')
+    page.get_by_role("link", name="ask again").click()
+    page.wait_for_url("**/play?run=second*")
+    site.ready()
+    assert asked(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"
