@@ -163,8 +163,17 @@ def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
 
 
 def _structured(gold: str, answer: str, depth: int) -> Finding | None:
-    """Lists, sets, tuples, intervals, matrices: part by part."""
+    """Lists, sets, tuples, intervals, matrices, values by name: part by part."""
+
+    def same(gold_part: str, answer_part: str) -> bool:
+        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
+
     shapes = [structure.shape(gold), structure.shape(answer)]
+    gold_values, answer_values = structure.values_by_name(gold), structure.values_by_name(answer)
+    if depth < _MAX_NESTING and gold_values is not None:
+        return _verdict(structure.equal_by_name(gold_values, answer, same)), "structure"
+    if depth < _MAX_NESTING and answer_values is not None and shapes[0] and shapes[0].order:
+        return _verdict(structure.equal_to_tuple(shapes[0], answer_values, same)), "structure"
     single = [found.parts[0] if found and len(found.parts) == 1 else None for found in shapes]
     if single != [None, None] and depth < _MAX_NESTING:
         return _find(single[0] or gold, single[1] or answer, depth + 1)
@@ -173,10 +182,6 @@ def _structured(gold: str, answer: str, depth: int) -> Finding | None:
         return None
     if gold_shape is None or answer_shape is None or depth == _MAX_NESTING:
         return Verdict.WRONG, "structure"
-
-    def same(gold_part: str, answer_part: str) -> bool:
-        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
-
     return _verdict(structure.equal(gold_shape, answer_shape, same)), "structure"
 
 
