@@ -16,8 +16,9 @@ from data.gold import last_boxed
 from verifiers import prose, structure
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
+from verifiers.number_words import in_words
 from verifiers.numerals import equal as equal_numerals
-from verifiers.numerals import in_words, numeral, without_unit
+from verifiers.numerals import numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 
@@ -86,8 +87,9 @@ def _right_sides(gold: str, answer: str) -> tuple[str, str]:
     answer_name, answer_value = _last_equation(answer)
     if r"\begin" in gold + answer or structure.shape(gold) or structure.shape(answer):
         return gold, answer
-    if not gold_name and answer_name:
-        return gold, answer_name if re.fullmatch(r"[a-zA-Z]", answer_value) and "=" not in answer_name else answer_value
+    if not gold_name and answer_name:  # "5 = x" says 5, but "A = C" is C
+        is_mirrored = re.fullmatch(r"[a-zA-Z]", answer_value) and not _is_variable(answer_name)
+        return gold, answer_name if is_mirrored and "=" not in answer_name else answer_value
     if gold_name and ((_is_name(gold_name) and not answer_name) or key(gold_name) == key(answer_name)):
         return gold_value, answer_value
     return gold, answer
@@ -102,6 +104,10 @@ def _last_equation(text: str) -> tuple[str, str]:
 def _is_name(text: str) -> bool:
     r"""x, AB, f(x), x_{1}, \theta: something that only names the value."""
     return bool(re.fullmatch(r"(?:[a-zA-Z]{1,3}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\\?\w+\})?(?:\([a-z, ]*\))?", text))
+
+
+def _is_variable(text: str) -> bool:
+    return _is_name(text) and text.strip() not in ("e", "i", r"\pi", r"\infty")
 
 
 def _rational(gold: str, answer: str, _depth: int) -> Finding | None:
@@ -157,8 +163,17 @@ def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
 
 
 def _structured(gold: str, answer: str, depth: int) -> Finding | None:
-    """Lists, sets, tuples, intervals, matrices: part by part."""
+    """Lists, sets, tuples, intervals, matrices, values by name: part by part."""
+
+    def same(gold_part: str, answer_part: str) -> bool:
+        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
+
     shapes = [structure.shape(gold), structure.shape(answer)]
+    gold_values, answer_values = structure.values_by_name(gold), structure.values_by_name(answer)
+    if depth < _MAX_NESTING and gold_values is not None:
+        return _verdict(structure.equal_by_name(gold_values, answer, same)), "structure"
+    if depth < _MAX_NESTING and answer_values is not None and shapes[0] and shapes[0].order:
+        return _verdict(structure.equal_to_tuple(shapes[0], answer_values, same)), "structure"
     single = [found.parts[0] if found and len(found.parts) == 1 else None for found in shapes]
     if single != [None, None] and depth < _MAX_NESTING:
         return _find(single[0] or gold, single[1] or answer, depth + 1)
@@ -167,10 +182,6 @@ def _structured(gold: str, answer: str, depth: int) -> Finding | None:
         return None
     if gold_shape is None or answer_shape is None or depth == _MAX_NESTING:
         return Verdict.WRONG, "structure"
-
-    def same(gold_part: str, answer_part: str) -> bool:
-        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
-
     return _verdict(structure.equal(gold_shape, answer_shape, same)), "structure"
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from verifiers.limits import MAX_DIGITS
+from verifiers.number_words import changes_value, factor, in_words
 
 _INTEGER = r"\d{1,3}(?:,\d{3})+(?!\d)|\d+"
 _DECIMAL = rf"(?:{_INTEGER})?\.\d+|(?:{_INTEGER})\.?"
@@ -45,16 +46,6 @@ _UNIT_NAMES: dict[str, tuple[str, ...]] = {
     "km/h": ("kmph", "kph", "kilometers per hour"), "m/s": ("meters per second",),
 }  # fmt: skip
 _UNIT_OF = {alias: unit for unit, aliases in _UNIT_NAMES.items() for alias in (unit, *aliases)}
-_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
-_SCALE = re.compile(rf"\s?(?:\\text\{{)?({'|'.join(_SCALES)})\b\}}?", re.IGNORECASE)
-_SMALL = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_UNITS = {word: number for number, word in enumerate(_SMALL.split())} | {
-    word: 10 * number for number, word in enumerate(_TENS.split(), 2)
-}
 _NO_UNIT = re.compile(
     r"\b(?:or|and|not|but|nor|maybe|perhaps|either|if|unless|except|mod|plus|minus|times|divided|over|is|are|than|to)\b",
     re.IGNORECASE,
@@ -82,46 +73,32 @@ def numeral(text: str) -> Numeral | None:
     value = _value(match) if match else None
     if match is None or value is None:
         return None
-    rest = text[match.end() :]
-    if scale := _SCALE.match(rest):
-        value *= 10 ** _SCALES[scale[1].lower()]
-        rest = rest[scale.end() :]
+    multiple, rest = factor(text[match.end() :], is_one=value == 1)
+    value *= multiple
     if not rest:
         return Numeral(value, match["currency"] or ("dollar" if r"\dollar" in match[0] else ""))
     if _PERCENT.fullmatch(rest):
         return Numeral(value, percent=True)
     unit = _UNIT.fullmatch(rest)
-    if unit is None or _NO_UNIT.search(rest):
+    if unit is None or _NO_UNIT.search(rest) or changes_value(rest):
         return None
     return Numeral(value, _unit_name(rest))
 
 
-def in_words(text: str) -> int | None:
-    """The number that words spell ("twenty-one", "a hundred and five"), or None."""
-    words = re.split(r"[ -]", text.casefold()) if text.isascii() and text[:1].isalpha() else []
-    total = current = 0
-    for place, word in enumerate(words):
-        if word in _UNITS:
-            current += _UNITS[word]
-        elif word == "hundred":
-            current = max(1, current) * 100
-        elif word in _SCALES:
-            total, current = total + max(1, current) * 10 ** _SCALES[word], 0
-        elif not (word == "a" and place == 0 < len(words) - 1) and not (word == "and" and 0 < place < len(words) - 1):
-            return None
-    return total + current if words else None
-
-
 def equal(gold: Numeral, answer: Numeral) -> bool:
-    """Exactly equal, in units that do not differ; 25 % is 25 and 0.25, but a plain 0.25 is not a plain 25."""
+    """Exactly equal, in units that do not differ.
+
+    A gold with a per cent sign takes the number with the sign, without it, and as a share: 25% is 25%, 25 and 0.25.
+    A plain gold takes one percentage: from -1 to 1 it is a share (0.25 is 25%), beyond that the sign is a unit (48 is
+    48%, not 4800%).
+    """
     if gold.unit and answer.unit and gold.unit != answer.unit:
         return False
-    if gold.value == answer.value:
-        return True
-    if gold.percent == answer.percent:
-        return False
-    per_cent, plain = (gold, answer) if gold.percent else (answer, gold)
-    return per_cent.value / 100 == plain.value
+    if gold.percent and not answer.percent:
+        return answer.value in (gold.value, gold.value / 100)
+    if answer.percent and not gold.percent and abs(gold.value) <= 1:
+        return answer.value / 100 == gold.value
+    return gold.value == answer.value
 
 
 def _value(match: re.Match[str]) -> Fraction | None:
@@ -164,7 +141,7 @@ def without_unit(text: str) -> tuple[str, str]:
     if text.startswith(r"\dollar"):
         return text.removeprefix(r"\dollar").strip(), "dollar"
     unit = _UNIT_AT_END.search(text)
-    if unit is None or unit.start() == 0 or _NO_UNIT.search(unit[0]):
+    if unit is None or unit.start() == 0 or _NO_UNIT.search(unit[0]) or changes_value(unit[0]):
         return text, ""
     return text[: unit.start()], _unit_name(unit[0])
 
@@ -175,9 +152,11 @@ def _unit_name(text: str) -> str:
     text = re.sub(r"\s+", " ", text).strip().casefold()
     power = re.search(r"\^\{(\d)\}", text)
     exponent = power[1] if power else ""
-    for word, value in (("square", "2"), ("sq", "2"), ("cubic", "3")):
+    for word, value in (("square", "2"), ("squared", "2"), ("sq", "2"), ("cubic", "3"), ("cubed", "3")):
         if text.startswith(word + " "):
             text, exponent = text.removeprefix(word + " "), value
+        elif text.endswith((" squared", " cubed")) and text.endswith(" " + word):
+            text, exponent = text.removesuffix(" " + word), value
     text = re.sub(r"\^\{\d\}|[.]", "", text).strip()
     singular = text[:-1] if text.endswith("s") and text not in _UNIT_OF else text
     name = _UNIT_OF.get(text) or _UNIT_OF.get(singular) or singular.replace(" ", "")

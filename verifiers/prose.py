@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from verifiers.number_words import is_part_of_amount
+
 _HEDGES = (
     "not", "neither", "nor", "maybe", "perhaps", "possibly", "probably", "either", "guess", "unsure", "unknown",
     "think", "could", "might", "cannot", "can't", "isn't", "unless", "depends", "wrong", "incorrect", "about", "around",
@@ -21,7 +23,8 @@ _LONGEST_UNIT = 4  # words that may follow a number and belong to it
 # A number beside one of these is not what the sentence states, but something that it is measured by.
 _RELATIVE = re.compile(
     r"\b(?:or|and|plus|minus|times|over|divided|less|more|least|most|fewer|greater|smaller|larger|than|after|before|between"
-    r"|beyond|above|below|under|up to|until|within|exceeds?|except|twice|half|double|triple|squared?|cubed?|roots?"
+    r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
+    r"|squared?|cubed?|roots?|factorial"
     r"|powers?|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything|something|options?"
     r"|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
@@ -76,5 +79,7 @@ def plain(text: str) -> str:
         text = after
         if len(words(text)) <= _LONGEST_UNIT:
             return text
-    numbers = _NUMBER.findall(text)
-    return numbers[0].rstrip(",") if len(numbers) == 1 and not _RELATIVE.search(text) else text
+    numbers = list(_NUMBER.finditer(text))
+    if len(numbers) != 1 or _RELATIVE.search(text) or is_part_of_amount(text[numbers[0].end() :]):
+        return text
+    return numbers[0][0].rstrip(",")

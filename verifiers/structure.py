@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from verifiers.numerals import numeral
 
+_AND = re.compile(r",?\s*(?:\\text\{\s*and\s*\}|\band\b)\s*")
 _OPEN, _CLOSE = "([{<", ")]}>"
 
 
@@ -53,6 +54,60 @@ def shape(text: str) -> Shape | None:
     return _inequality(text) or _bracketed(text)
 
 
+_VARIABLE = re.compile(r"(?:[a-zA-Z]{1,12}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\\?\w+\})?(?:\([\w, ]*\))?")
+_ROOT = re.compile(r"x_\{\d+\}")  # of one equation: in any order
+
+
+@lru_cache(maxsize=4096)
+def values_by_name(text: str) -> dict[str, str] | None:
+    """The values of `x=1, y=2` and `(x,y)=(1,2)` by name, as written: two names or more, all different; else None.
+
+    Not of `x_1=1, x_2=2`, the roots of one equation, which have no order.
+    """
+    text = _unwrapped(text)
+    sides = split(text, "=")
+    if len(sides) == 2 and len(split(_unwrapped(sides[0]))) > 1:
+        pairs = list(zip(*(split(_unwrapped(side)) for side in sides), strict=False))
+        is_whole = len(pairs) == max(len(split(_unwrapped(side))) for side in sides)
+    else:
+        pieces = [split(piece, "=") for piece in split(_AND.sub(", ", text)) if piece]
+        pairs, is_whole = [(piece[0], piece[-1]) for piece in pieces], all(len(piece) > 1 for piece in pieces)
+    names = [name.strip() for name, _ in pairs]
+    is_named = is_whole and len(names) > 1 and len(set(names)) == len(names) and all(map(_VARIABLE.fullmatch, names))
+    if not is_named or all(map(_ROOT.fullmatch, names)):
+        return None
+    return {name: value.strip() for name, (_, value) in zip(names, pairs, strict=True)}
+
+
+def equal_by_name(gold: dict[str, str], answer: str, same: Callable[[str, str], bool]) -> bool:
+    """The answer gives each name the gold's value, or the values alone in the gold's order (a set has no order)."""
+    named = values_by_name(answer)
+    if named is not None:
+        return named.keys() == gold.keys() and all(same(value, named[name]) for name, value in gold.items())
+    pieces = [] if answer.startswith(r"\{") else _pieces(_unwrapped(answer))
+    if len(pieces) != len(gold):
+        return False
+    sides = [split(piece, "=") for piece in pieces]
+    return all(
+        (len(side) == 1 or side[0].strip() == name) and same(value, side[-1])
+        for (name, value), side in zip(gold.items(), sides, strict=True)
+    )
+
+
+def equal_to_tuple(gold: Shape, answer: dict[str, str], same: Callable[[str, str], bool]) -> bool:
+    """The gold is (1,2) and the answer x=1, y=2: the values in the alphabetical order of their names."""
+    values = [answer[name] for name in sorted(answer, key=lambda name: name.lstrip("\\"))]
+    return gold.order and len(gold.parts) == len(values) and all(map(same, gold.parts, values))
+
+
+def _unwrapped(text: str) -> str:
+    r"""Without the brackets around the whole: (x=1, y=2), \{x=1, y=2\}."""
+    text = text.strip()
+    if text.startswith(r"\{") and text.endswith(r"\}"):
+        return text[2:-2]
+    return text[1:-1] if len(text) > 2 and text[0] in "({<" and text[-1] in ")}>" and _is_one_group(text) else text
+
+
 def split(text: str, separators: str = ",;") -> list[str]:
     """The text cut at separators that stand in no bracket; a comma of a thousand (1,234) is none of them."""
     pieces, start, depth = [], 0, 0
@@ -74,6 +129,9 @@ def _pieces(text: str) -> list[str]:
         return [text]
     text = re.sub(r"(?<=[)\]}\w,])\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b|\\cup)\s*(?=\S)", "; ", text)
     text = re.sub(r",\s*;", ";", text)
+    groups = split(text, ";")
+    if len(groups) > 1 and all(map(values_by_name, groups)):  # x=1, y=2 or x=3, y=4
+        return groups
     return [piece for piece in split(text, ";" if ";" in text and "," not in text else ",;") if piece]
 
 

@@ -10,14 +10,16 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from math import ceil, log10
 from types import SimpleNamespace
 from typing import Any
 from zlib import crc32
 
 from verifiers.score import Verdict
 
-DIGITS = 150  # of the values compared, where they are not rational
-_AGREE = 10**-120  # relative; e^{200} and e^{200}+1 differ by more
+DIGITS = 150  # of the values compared, where they are not rational; more where they are very large or small
+_MAX_DIGITS = 20_000
+_AGREE = 10**-120  # relative, of the values of integrals, sums and limits
 _POINTS = 4  # random points at which two expressions must agree; half of them negative
 _ALLOWED = re.compile(r"[\w\s\\{}()\[\]+\-*/^=<>|.,!&']*", re.ASCII)
 
@@ -45,7 +47,9 @@ def compare(gold: str, answer: str) -> tuple[Verdict, str]:
     is_equal = _equal_values(gold_value, answer_value)
     if is_equal is not None:
         return (Verdict.CORRECT if is_equal else Verdict.WRONG), "numeric"
-    is_equal = _libraries().verify(gold_value, answer_value, timeout_seconds=None)
+    # By default it rounds to six decimals.
+    exactly = {"float_rounding": DIGITS, "numeric_precision": DIGITS}
+    is_equal = _libraries().verify(gold_value, answer_value, timeout_seconds=None, **exactly)
     return (Verdict.CORRECT if is_equal else Verdict.WRONG), "math-verify"
 
 
@@ -98,34 +102,59 @@ def _announced() -> Iterator[None]:
 
 
 def _equal_values(gold: Any, answer: Any) -> bool | None:
-    """Numbers and expressions by their values, equations by the ratio of their differences; None for the rest."""
+    """Numbers and expressions by their values, relations by the ratio of their differences; None for the rest."""
     sympy = _libraries().sympy
-    if isinstance(gold, sympy.Equality) and isinstance(answer, sympy.Equality):
-        return _proportional(gold.lhs - gold.rhs, answer.lhs - answer.rhs)
-    if not (isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr)):
-        return None
+    if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
+        return _equal_expressions(gold, answer)
+    if isinstance(gold, sympy.core.relational.Relational) and isinstance(answer, sympy.core.relational.Relational):
+        if isinstance(gold, sympy.Equality) or isinstance(answer, sympy.Equality):
+            has_sign = False
+        else:
+            gold, answer = _less(gold), _less(answer)
+            has_sign = not isinstance(gold, sympy.Unequality)
+        sides = (gold.lhs, gold.rhs, answer.lhs, answer.rhs)
+        if type(gold) is type(answer) and all(isinstance(side, sympy.Expr) for side in sides):
+            return _proportional(gold.lhs - gold.rhs, answer.lhs - answer.rhs, has_sign=has_sign)
+    return None
+
+
+def _less(relation: Any) -> Any:
+    """a < b for b > a, and a <= b for b >= a."""
+    sympy = _libraries().sympy
+    return relation.reversed if isinstance(relation, sympy.GreaterThan | sympy.StrictGreaterThan) else relation
+
+
+def _equal_expressions(gold: Any, answer: Any) -> bool | None:
+    """The same value at every point; None where too few of the points have one."""
     if (difference := gold - answer).is_Rational:
         return bool(difference == 0)
-    symbols = gold.free_symbols | answer.free_symbols
-    pairs = [(_value_at(gold, point), _value_at(answer, point)) for point in _points(symbols)]
-    known = [(left, right) for left, right in pairs if left is not None and right is not None]
-    if len(known) < min(3, len(pairs)):
-        return None
-    return all(_agree(left, right) for left, right in known)
-
-
-def _proportional(gold: Any, answer: Any) -> bool | None:
-    """One is a constant multiple of the other, and neither is zero everywhere."""
     points = list(_points(gold.free_symbols | answer.free_symbols))
-    ratios = []
+    agree = []
     for point in points:
         left, right = _value_at(gold, point), _value_at(answer, point)
-        if left is None or right is None or left == 0:
-            continue
-        ratios.append(right / left)
-    if len(ratios) < min(3, len(points)):
+        if left is not None and right is not None:
+            agree.append(_agree(left, right))
+    if len(agree) < min(3, len(points)):
         return None
-    return bool(ratios[0] != 0) and all(_agree(ratios[0], ratio) for ratio in ratios)
+    return all(agree)
+
+
+def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
+    """One is a constant multiple of the other, a positive one for `has_sign`, and neither is zero everywhere."""
+    points = list(_points(gold.free_symbols | answer.free_symbols))
+    values = []
+    for point in points:
+        left, right = _value_at(gold, point), _value_at(answer, point)
+        if left is not None and right is not None and not _agree(left, _libraries().sympy.Integer(0)):
+            values.append((left, right))
+    if len(values) < min(3, len(points)):
+        return None
+    first_left, first_right = values[0]
+    if _agree(first_right, _libraries().sympy.Integer(0)):
+        return False
+    if has_sign and not (first_right / first_left).is_positive:
+        return False
+    return all(_agree(first_right * left, right * first_left) for left, right in values)
 
 
 def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
@@ -140,25 +169,53 @@ def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
 
 
 def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
-    """The value, exact where it is rational, else to 150 digits; None where there is none (a pole, say)."""
+    """The value, not evaluated where it is not rational; None where there is none (a pole, say).
+
+    Of integrals, sums and limits it is the value to 150 digits.
+    """
     sympy = _libraries().sympy
     # The letter of an integral, a sum or a limit is bound, and `subs` knows it; `xreplace` is quicker.
     binders = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative)
-    value = expression.subs(point) if expression.has(*binders) else expression.xreplace(point)
+    is_bound = expression.has(*binders)
+    value = expression.subs(point) if is_bound else expression.xreplace(point)
     if value.is_Rational:
         return value
-    value = sympy.N(value, DIGITS, maxn=2 * DIGITS)
-    if not value.is_number or value.has(sympy.nan, sympy.zoo, *binders):
+    number = sympy.N(value, DIGITS, maxn=2 * DIGITS) if is_bound else sympy.N(value)
+    if not number.is_number or number.has(sympy.nan, sympy.zoo, *binders):
         return None
-    return value
+    return number if is_bound or number.is_infinite else value
 
 
 def _agree(left: Any, right: Any) -> bool:
+    """Two values are equal. Their difference is taken before it is evaluated, so that no size of it is rounded away."""
+    sympy = _libraries().sympy
     if left == right or (left.is_Rational and right.is_Rational):
         return bool(left == right)
     if left.is_infinite or right.is_infinite:
         return False
-    scale = max(abs(left), abs(right))
-    if left == 0 or right == 0:
-        return bool(scale < 10**-DIGITS)
-    return bool(abs(left - right) <= scale * _AGREE)
+    if left.has(sympy.Float) or right.has(sympy.Float):  # an integral, a sum or a limit: known to some digits only
+        return bool(abs(sympy.N(left - right, DIGITS)) <= _AGREE * max(abs(sympy.N(left)), abs(sympy.N(right)), _AGREE))
+    difference = left - right
+    if difference.is_Rational:
+        return bool(difference == 0)
+    digits = DIGITS + 2 * _magnitude(difference)
+    if digits > _MAX_DIGITS:
+        return False  # too small or too large a part to tell from nothing
+    parts = sympy.N(difference, 15, maxn=digits).as_real_imag()
+    return all(part == 0 or (part.is_Float and part._prec == 1) for part in parts)  # no digit of it is significant
+
+
+def _magnitude(value: Any) -> int:
+    """A bound on the powers of ten that lie between the parts of a number, from its powers and rational numbers."""
+    sympy = _libraries().sympy
+    size = 0.0
+    for part in sympy.preorder_traversal(value):
+        if part.is_Rational and part != 0:
+            size += abs(part.p.bit_length() - part.q.bit_length()) * log10(2)
+        elif isinstance(part, sympy.Pow | sympy.exp | sympy.sinh | sympy.cosh | sympy.tanh | sympy.coth):
+            base, power = part.as_base_exp() if isinstance(part, sympy.Pow | sympy.exp) else (sympy.E, 2 * part.args[0])
+            exponent = abs(sympy.N(power * sympy.log(base), 5))
+            size += min(float(exponent), _MAX_DIGITS) if exponent.is_Float else 0
+        elif isinstance(part, sympy.erf | sympy.erfc):
+            size += min(float(abs(sympy.N(part.args[0], 5))) ** 2, _MAX_DIGITS)
+    return ceil(size)
