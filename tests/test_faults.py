@@ -1,6 +1,7 @@
 """What happens to a machine while a run goes on: a clear line, and nothing lost that was complete."""
 
 import errno
+import json
 import os
 import shutil
 import signal
@@ -152,6 +153,125 @@ def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path
     assert complete(tmp_path / "a", 3) and saved(tmp_path / "a")[-1].name == "step-000003"
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def shorter(name, number):
+    def damage(run):
+        path = run / name
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:number]))
+
+    return damage
+
+
+def without_newline(run):
+    path = run / "metrics.jsonl"
+    path.write_text(path.read_text()[:-1])
+
+
+def truncated(step):
+    return lambda run: store.shard(run, step).write_bytes(store.shard(run, step).read_bytes()[:-50])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    runs = tmp_path_factory.mktemp("finished")
+    assert train(runs, eval__every=1, eval__selection_problems=2, eval__selection_samples=2) == 0
+    return runs / "a"
+
+
+def records_of(run: Path) -> dict[str, bytes]:
+    """Every file of the run but what a clock says and where it stands."""
+    files = [path for path in run.rglob("*") if path.is_file() and path.name not in ("times.jsonl", "config.json")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without_newline, "metrics.jsonl lacked the newline of its last line; it is added"),
+        (shorter("metrics.jsonl", 3), "metrics.jsonl holds 3 of the 4 steps of checkpoint step-000004"),
+        (shorter("metrics.jsonl", 2), "going back to checkpoint step-000002: steps 3 to 4 are made again"),
+        (
+            shorter("evals.jsonl", 4),
+            "selection looks of step 4 are missing or damaged; going back to checkpoint step-000002",
+        ),
+        (truncated(3), "rollouts of step 4 are missing or damaged; going back to checkpoint step-000002"),
+    ],
+    ids=["newline", "line", "lines", "look", "shard"],
+)
+def test_records_that_are_shorter_than_the_checkpoint_are_made_again_to_the_byte(
+    tmp_path, capsys, finished, damage, message
+):
+    run = shutil.copytree(finished, tmp_path / "a")
+    damage(run)
+    assert go_on(tmp_path) == 0
+    said = capsys.readouterr().err
+    assert message in said and "Traceback" not in said
+    assert records_of(run) == records_of(finished)
+
+
+def test_records_that_reach_no_checkpoint_are_refused_and_nothing_changes(tmp_path, capsys, finished):
+    run = shutil.copytree(finished, tmp_path / "a")
+    shorter("metrics.jsonl", 1)(run)
+    before = records_of(run)
+    assert go_on(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert "metrics.jsonl holds 1 of the 4 steps" in said and f"--model {run}/checkpoints/step-000004" in said
+    assert "Traceback" not in said and records_of(run) == before
+
+
+def test_a_run_that_was_killed_before_its_settings_can_be_started_again(tmp_path, capsys, healthy):
+    (tmp_path / "a" / "rollouts").mkdir(parents=True)
+    (tmp_path / "a" / "lock").touch()
+    (tmp_path / "a" / "config.json.partial").write_text('{"config": {')
+    assert go_on(tmp_path) == 2
+    assert f"start the run again with --run.name {(tmp_path / 'a').name}" in capsys.readouterr().err
+    assert train(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"config": {"steps": "four"}, "origin": {}}', '{"config": {"steps": 4'])
+def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finished, text):
+    run = shutil.copytree(finished, tmp_path / "a")
+    (run / "config.json").write_text(text)
+    before = records_of(run)
+    assert go_on(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert f"{run}/config.json" in said and "Traceback" not in said and records_of(run) == before
+    assert "four" in text or f"start a new run from its newest checkpoint: reasoner train --model {run}/check" in said
+
+
+@pytest.fixture
+def changeable(tmp_path) -> tuple[Path, Path, Path]:
+    """(model folder, problem file, prompt file) of a run of two steps in tmp_path."""
+    model, problems, prompt = shutil.copytree(BASE, tmp_path / "model"), tmp_path / "sums.jsonl", tmp_path / "own.toml"
+    problems.write_text("".join(f'{{"question": "{n} + 1", "answer": "{n + 1}"}}\n' for n in range(5)))
+    prompt.write_text('text = "{question} ="\nextract = "lenient"\n')
+    assert train(tmp_path, model=model, steps=2, data__train=problems, prompt__style=prompt) == 0
+    return model, problems, prompt
+
+
+def test_a_model_problems_or_a_prompt_that_changed_are_refused(tmp_path, capsys, changeable):
+    model, problems, prompt = changeable
+    weights = model / "model.safetensors"
+    changes = {
+        "model": (weights, lambda data: data[:-1] + bytes([data[-1] ^ 1])),
+        "data.train": (problems, lambda data: data.replace(b"5", b"6")),
+        "prompt.style": (prompt, lambda data: data.replace(b"}", b"} is")),
+    }
+    for name, (path, change) in changes.items():
+        content = path.read_bytes()
+        path.write_bytes(change(content))
+        assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "3"]) == 2
+        said = capsys.readouterr().err
+        assert f"{name} is '{path if path != weights else model}' as before, and its content is another one" in said
+        path.write_bytes(content)
+    stored = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert stored.pop("fingerprints").keys() == changes.keys()
+    (tmp_path / "a" / "config.json").write_text(json.dumps(stored))  # as an earlier version wrote it
+    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "3"]) == 0
+    said = capsys.readouterr().err
+    assert "whether model, prompt.style, data.train changed since the run began cannot be checked" in said
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["fingerprints"].keys() == changes.keys()
 
 
 def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys):

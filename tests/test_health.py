@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import random
 import re
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ import torch
 
 from reasoner.config import EngineConfig
 from reasoner.engines.transformers import TransformersEngine
-from reasoner.health import CHECKS, Alarm, alarms, forget, read_alarms, record, repeats, repetition, ringing
+from reasoner.health import CHECKS, Alarm, alarms, forget, read_alarms, record, repeats, repetition, replay, ringing
 from reasoner.journal import METRICS
 from reasoner.models import load_policy
 from reasoner.parity import probe
@@ -191,6 +192,14 @@ def line_up(*lines):
 def test_an_alarm_is_told_again_after_ten_quiet_steps(quiet, found):
     history = line_up(*[CUT] * 3, *[WELL] * quiet, *[CUT] * 3)
     assert told(history) == found
+
+
+def test_replay_gives_the_alarms_of_every_step_in_order():
+    draw = random.Random(3)
+    names = ("grading/failed", "kl", "entropy", "correct", "format", "completions/mean_length", "reward/mean")
+    history = [{"step": n} | {name: draw.choice([0.0, 0.4, 3.0]) for name in names} for n in range(80)]
+    rung = [alarm for n in range(1, 81) for alarm in alarms(history[:n])]
+    assert len({alarm.name for alarm in rung}) > 3 and replay(history) == rung
 
 
 def test_an_alarm_goes_on_ringing_and_knows_where_it_was_found():
