@@ -8,10 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from app.library import Library, read_json
+from app.library import Library
 from reasoner.evals import files
+from reasoner.json_files import NUMBER, OBJECT, check, check_each, read_object
 from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
@@ -25,29 +24,37 @@ _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def evals(library: Library) -> dict[str, Any]:
-    """A row an evaluation and data set, with every metric and its standard error."""
+    """A row an evaluation and data set, with every metric and its standard error; for an evaluation that cannot be read
+    an entry of `faults` with the reason.
+    """
+    rows: list[dict[str, Any]] = []
+    faults = []
+    for name in library.evals():
+        try:
+            rows += _rows(name, library.evaluation(name))
+        except (ValueError, OSError) as error:
+            faults.append({"name": name, "fault": str(error)})
+    return {"folder": str(library.evals_dir), "rows": rows, "faults": faults}
+
+
+def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
+    about = files.read_about(folder)
+    path = folder / "results.json"
+    results = read_object(path, {}, {"results": OBJECT}).get("results", {})
+    check_each(results, path, {})
     rows = []
-    for name, folder in library.evals().items():
-        about = files.read_about(folder)
-        results = read_json(folder / "results.json").get("results", {})
-        for spec, data in about["data"].items():
-            found = results.get(files.task_name(spec), {})
-            metrics = {
-                key.partition(",")[0]: {"value": value, "se": found.get(key.replace(",", "_stderr,", 1))}
-                for key, value in found.items()
-                if key.endswith(",none") and "_stderr" not in key
-            }
-            rows.append(
-                {
-                    "name": name,
-                    "set": spec,
-                    "model": about["model"],
-                    "problems": data["rows"],
-                    "samples": about["samples"],
-                    "metrics": metrics,
-                }
-            )
-    return {"folder": str(library.evals_dir), "rows": rows}
+    for spec, data in about["data"].items():
+        found = results.get(files.task_name(spec), {})
+        names = [key for key in found if key.endswith(",none")]
+        check(found, path, dict.fromkeys(names, NUMBER))
+        metrics = {
+            key.partition(",")[0]: {"value": found[key], "se": found.get(key.replace(",", "_stderr,", 1))}
+            for key in names
+            if "_stderr" not in key
+        }
+        shared = {"model": about["model"], "problems": data["rows"], "samples": about.get("samples")}
+        rows.append({"name": name, "set": spec, **shared, "metrics": metrics})
+    return rows
 
 
 def evaluation(
@@ -82,7 +89,7 @@ def evaluation(
 
 @lru_cache(maxsize=8)
 def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
-    rows = [row for row in pq.read_table(folder / "samples.parquet").to_pylist() if row["set"] == spec]
+    rows = [row for row in files.read_flat(folder) if row["set"] == spec]
     lines = [line for line in files.read_samples(folder, spec) if line["filter"] == "none"]
     questions = {line["doc"]["id"]: line["doc"]["question"] for line in lines}
     by_problem: dict[str, list[dict[str, Any]]] = {}

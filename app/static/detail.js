@@ -38,6 +38,7 @@ export async function detail(pane, { run, name, page, onchange }) {
       fact("verdict", [verdict(found.verdict), found.layer ? `${["correct", "wrong"].includes(found.verdict) ? " decided by" : ":"} ${found.layer}` : ""]), fact("answer", visible(found.extracted ?? "none")), fact("gold", visible(found.gold)),
       fact("reward", [number(found.reward), el("small", {}, ` = ${Object.entries(found.rewards).map(([part, value]) => `${part} ${number(value)}`).join(", ")}`)]),
       fact("advantage", signed(found.advantage, 3)), fact("tokens", `${number(found.num_tokens)}${found.finish ? `, ended by ${found.finish}` : ""}`), fact("well-formed", found.well_formed ? "yes" : "no"), fact("policy", `after ${found.policy_version ?? "?"} steps`)),
+    found.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(found.tokens_fault)}`) : null,
     body,
     found.spans.length ? el("details", { class: "spans", open: true }, el("summary", {}, `${found.spans.length} second thought${found.spans.length > 1 ? "s" : ""}`),
       el("ol", {}, found.spans.map((span) => el("li", { class: span.label }, el("b", {}, found.completion.slice(span.start, span.end)), ` ${about(span)}`)))) : null,
