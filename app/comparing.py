@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from app.library import Library, read_json
+from app.library import Library
 from app.overview import overview
+from app.run_files import read_settings, read_versions
 from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
 from reasoner.evals.files import read_about
 
@@ -18,8 +19,8 @@ def compare(library: Library, runs: list[str]) -> dict[str, Any]:
     if not 2 <= len(set(runs)) <= _MOST:
         raise ValueError(f"{len(set(runs))} runs are chosen; choose two to {_MOST}")
     names = list(dict.fromkeys(runs))
-    settings = {name: read_json(library.run(name) / "config.json").get("config", {}) for name in names}
-    versions = {name: read_json(library.run(name) / "versions.json") for name in names}
+    settings = {name: read_settings(library.run(name))["config"] for name in names}
+    versions = {name: read_versions(library.run(name)) for name in names}
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
@@ -49,12 +50,16 @@ def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
     if folders[0] is None or folders[1] is None:
         missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
         return found | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
-    about = [read_about(folder) for folder in folders if folder]
-    if faults := differing(about[1], about[0]):
-        return found | {"fault": "; ".join(faults)}
-    pairs = {
-        spec: (lines_of(folders[1], spec), lines_of(folders[0], other))
-        for spec, other in matched(about[1]["data"], about[0]["data"]).items()
-    }
+    try:
+        a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
+        about = [read_about(folder) for folder in (a_folder, b_folder)]
+        if faults := differing(about[1], about[0]):
+            return found | {"fault": "; ".join(faults)}
+        pairs = {
+            spec: (lines_of(b_folder, spec), lines_of(a_folder, other))
+            for spec, other in matched(about[1]["data"], about[0]["data"]).items()
+        }
+    except (ValueError, OSError) as error:
+        return found | {"fault": str(error)}
     flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in flipped(spec, mine, theirs)]
     return found | {"differences": [asdict(one) for one in compared(pairs)], "flipped": flips[:200]}

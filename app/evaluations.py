@@ -9,13 +9,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from app.library import Library, read_json
+from app.library import Library
 from reasoner.evals import files
+from reasoner.json_files import NUMBER, OBJECT, check, check_each, read_object
 from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.subject names a run's model
+_INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
     "right": lambda p: p["winner"] == "right",
@@ -27,30 +27,35 @@ _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def evals(library: Library) -> dict[str, Any]:
-    """A row an evaluation and data set: the run that it is of, if any, and every metric with its 95 % interval."""
+    """A row an evaluation and data set: the run that it is of, if any, and every metric with its 95 % interval. For an
+    evaluation that cannot be read an entry of `faults` with the reason.
+    """
+    rows: list[dict[str, Any]] = []
+    faults = []
+    for name in library.evals():
+        try:
+            rows += _rows(name, library.evaluation(name))
+        except (ValueError, OSError) as error:
+            faults.append({"name": name, "fault": str(error)})
+    return {"folder": str(library.evals_dir), "rows": rows, "faults": faults}
+
+
+def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
+    about = files.read_about(folder)
+    path = folder / "results.json"
+    figures = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
     rows = []
-    for name, folder in library.evals().items():
-        about = files.read_about(folder)
-        figures = read_json(folder / "results.json").get("reasoner", {})
-        for spec, data in about["data"].items():
-            ways = figures.get(files.task_name(spec), {})
-            metrics = {
-                "greedy" if way == "greedy" else metric: {key: one[key] for key in ("value", "low", "high")}
-                for way, measured in ways.items()
-                for metric, one in measured["metrics"].items()
-            }
-            rows.append(
-                {
-                    "name": name,
-                    "run": _run_of(name, about["model"]),
-                    "set": spec,
-                    "model": about["model"],
-                    "problems": data["rows"],
-                    "samples": about["samples"],
-                    "metrics": metrics,
-                }
-            )
-    return {"folder": str(library.evals_dir), "rows": rows}
+    for spec, data in about["data"].items():
+        ways = figures.get(files.task_name(spec), {})
+        check_each(check(ways, path, {}), path, {"metrics": OBJECT})
+        metrics = {}
+        for way, measured in ways.items():
+            check_each(measured["metrics"], path, dict.fromkeys(_INTERVAL, NUMBER))
+            for metric, one in measured["metrics"].items():
+                metrics["greedy" if way == "greedy" else metric] = {key: one[key] for key in _INTERVAL}
+        shared = {"model": about["model"], "problems": data["rows"], "samples": about.get("samples")}
+        rows.append({"name": name, "run": _run_of(name, about["model"]), "set": spec, **shared, "metrics": metrics})
+    return rows
 
 
 def _run_of(name: str, model: str) -> str | None:
@@ -94,7 +99,7 @@ def evaluation(
 
 @lru_cache(maxsize=8)
 def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
-    rows = [row for row in pq.read_table(folder / "samples.parquet").to_pylist() if row["set"] == spec]
+    rows = [row for row in files.read_flat(folder) if row["set"] == spec]
     lines = [line for line in files.read_samples(folder, spec) if line["filter"] == "none"]
     questions = {line["doc"]["id"]: line["doc"]["question"] for line in lines}
     by_problem: dict[str, list[dict[str, Any]]] = {}

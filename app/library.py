@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import sqlite3
 import sys
 import threading
@@ -11,10 +10,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from reasoner.aha.study import study
 from reasoner.index import RolloutIndex
+from reasoner.json_files import is_file
 from reasoner.runs import check_inside
 
 _PATIENCE = 1.5  # seconds that a question waits for an index that is being made
@@ -28,20 +27,21 @@ class Library:
     def __init__(self, runs: Path, evals: Path) -> None:
         self.runs_dir = runs
         self.evals_dir = evals
-        self._inside: set[Path] = set()  # runs whose links have been looked at
+        self._inside: dict[Path, frozenset[tuple[str, int]]] = {}  # checked runs, and when their folders had changed
         self._keeper = _Keeper()
 
     def runs(self) -> list[Path]:
-        """The folders of runs, the newest first."""
-        found = [path.parent for path in self.runs_dir.glob("*/config.json")]
-        return sorted(found, key=lambda path: (path / "config.json").stat().st_mtime, reverse=True)
+        """The folders of runs, damaged ones among them, the newest first."""
+        found = {path.parent for name in ("config.json", "metrics.jsonl") for path in self.runs_dir.glob(f"*/{name}")}
+        return sorted(found, key=lambda path: (_changed(path / "config.json"), path.name), reverse=True)
 
     def run(self, name: str) -> Path:
         """ValueError for a name that is no run's, and for a run with links that lead outside it."""
         found = _named(name, self.runs(), "run", self.runs_dir)
-        if found not in self._inside:
+        folders = frozenset((path.name, _changed(path)) for path in (found, *found.iterdir()) if path.is_dir())
+        if self._inside.get(found) != folders:
             check_inside(found)
-            self._inside.add(found)
+            self._inside[found] = folders
         return found
 
     def evals(self) -> dict[str, Path]:
@@ -49,12 +49,16 @@ class Library:
         found = {path.parent.name: path.parent for path in self.evals_dir.glob("*/evaluation.json")}
         for path in self.runs_dir.glob("*/heldout/*/evaluation.json"):
             found[f"{path.parents[2].name}/{path.parent.name}"] = path.parent
-        return dict(sorted(found.items(), key=lambda item: -item[1].stat().st_mtime))
+        return dict(sorted(found.items(), key=lambda item: -_changed(item[1])))
 
     def evaluation(self, name: str) -> Path:
+        """ValueError for a name that is no evaluation's, and for an evaluation with links that lead outside it."""
         evals = self.evals()
         if name not in evals:
             raise ValueError(f"no evaluation {name!r} in {self.evals_dir} or under a run in {self.runs_dir}")
+        if "/" in name:
+            self.run(name.partition("/")[0])
+        check_inside(evals[name], "evaluation")
         return evals[name]
 
     @contextmanager
@@ -73,6 +77,14 @@ class Library:
 
     def close(self) -> None:
         self._keeper.close()
+
+
+def _changed(path: Path) -> int:
+    """When the file or the link was last changed, in nanoseconds; 0 where there is none."""
+    try:
+        return path.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
@@ -164,9 +176,12 @@ class _Keeper:
 
 
 def is_live(run_dir: Path) -> bool:
-    """A process holds the run (reasoner.store.held)."""
+    """A process holds the run (reasoner.store.held). ValueError for a lock that is no file."""
+    path = run_dir / "lock"
+    if not is_file(path):
+        return False
     try:
-        with (run_dir / "lock").open() as file:
+        with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(file, fcntl.LOCK_UN)
     except FileNotFoundError:
@@ -174,16 +189,3 @@ def is_live(run_dir: Path) -> bool:
     except OSError:
         return True
     return False
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """{} where there is none. ValueError for a damaged one."""
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: it holds no object")
-    return found

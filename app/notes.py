@@ -9,20 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from app.library import Library
+from app.run_files import read_notes
+from reasoner.json_files import is_file
 
 _LONGEST = 10_000
 
 
 def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
-    """By the rollout's name; a torn last line is left out."""
-    path = run_dir / "notes.jsonl"
-    found: dict[str, dict[str, Any]] = {}
-    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
-        try:
-            change = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        found[change["rollout"]] = change
+    """By the rollout's name; a torn line is left out. ValueError for a damaged file."""
+    found = {change["rollout"]: change for change in read_notes(run_dir)}
     return {name: change for name, change in found.items() if change["star"] or change["note"]}
 
 
@@ -50,7 +45,9 @@ def annotate(library: Library, run: str, name: str, star: bool = False, note: st
         index.find(name)
     readable = note.encode("utf-8", "replace").decode()  # without half a pair of surrogates, which no reply can hold
     change = {"rollout": name, "star": star, "note": readable, "time": time.time()}
-    with (run_dir / "notes.jsonl").open("a+b") as file:
+    path = run_dir / "notes.jsonl"
+    is_file(path)
+    with path.open("a+b") as file:
         file.seek(max(0, file.tell() - 1))
         is_torn = file.read() not in (b"", b"\n")
         file.write(b"\n" * is_torn + json.dumps(change).encode() + b"\n")

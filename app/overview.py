@@ -8,10 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.library import Library, is_live, read_json
+from app.library import Library, is_live
 from app.rollouts import verdict_counts
-from reasoner.health import read_alarms, ringing
-from reasoner.journal import METRICS, read_evals, read_metrics
+from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
+from reasoner.health import ringing
+from reasoner.journal import METRICS
 
 _MOST_STEPS = 4_000  # of the curves at once; of a longer run every second step, or every third, ...
 _SPARK = 60  # points of a sparkline
@@ -20,22 +21,28 @@ _FRESH = 120.0  # seconds without a change after which a run that nobody holds h
 
 def runs(library: Library) -> dict[str, Any]:
     """A row a run, the newest first; a folder that cannot be read has a row with the reason."""
-    return {"folder": str(library.runs_dir), "runs": [_row(path) for path in library.runs()]}
+    return {"folder": str(library.runs_dir), "runs": [_row(library, path) for path in library.runs()]}
 
 
-def _row(run_dir: Path) -> dict[str, Any]:
+def _row(library: Library, run_dir: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"name": run_dir.name, "fault": None}
     try:
-        cfg = read_json(run_dir / "config.json").get("config", {})
-        metrics, looks, alarms = read_metrics(run_dir), read_evals(run_dir), read_alarms(run_dir)
+        return row | _state(library.run(run_dir.name))
     except (ValueError, OSError) as error:
         return row | {"status": "damaged", "fault": str(error)}
+
+
+def _state(run_dir: Path) -> dict[str, Any]:
+    """What the list says of a run. ValueError or OSError for one that cannot be read."""
+    check_run(run_dir)
+    cfg = read_settings(run_dir)["config"]
+    metrics, looks, alarms = read_metrics(run_dir), read_looks(run_dir), read_alarms(run_dir)
     correct = [line["correct"] for line in metrics if "correct" in line]
     done = int(metrics[-1]["step"]) + 1 if metrics else 0
     latest = looks[-1]["sampled"]["metrics"] if looks else {}
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
     status = _status(run_dir, done, cfg)
-    return row | {
+    return {
         "status": status,
         "model": cfg.get("model"),
         "algorithm": cfg.get("algo.name") or cfg.get("imported"),
@@ -57,21 +64,21 @@ def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
         return "live"
     if done >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
         return "finished"
-    newest = max(path.stat().st_mtime for path in run_dir.iterdir())
+    newest = max(path.lstat().st_mtime for path in run_dir.iterdir())
     return "starting" if done == 0 and time.time() - newest < _FRESH else "stopped"
 
 
 def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
     """The curves of a run from step `since` on, so that a page that is open asks for what is new alone."""
     run_dir = library.run(run)
-    metrics, looks = read_metrics(run_dir), read_evals(run_dir)
+    metrics, looks = read_metrics(run_dir), read_looks(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         with library.index(run) as index:
             steps = index.rows("SELECT * FROM steps WHERE step >= ? ORDER BY step", [since])
     return {
-        "row": _row(run_dir),
-        "settings": read_json(run_dir / "config.json"),
+        "row": _row(library, run_dir),
+        "settings": read_settings(run_dir),
         "meanings": METRICS,
         "metrics": _thinned([line for line in metrics if line["step"] >= since]),
         "looks": [_look(look) for look in looks if look["step"] >= since],

@@ -14,8 +14,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from app.library import Library, read_json
+from app.library import Library
+from app.run_files import read_settings
 from reasoner.config import SamplingConfig
+from reasoner.prompts import check_text
 from verifiers import extract, grade, score_response
 from verifiers.rules import RULES
 
@@ -27,12 +29,13 @@ def models(library: Library) -> dict[str, Any]:
     """The models that can be asked: the embedded base, and the checkpoints of the runs."""
     found = [{"model": "base", "steps": [], "defaults": {}}]
     for run_dir in library.runs():
-        steps = sorted(path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????"))
+        digits = [path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????")]
+        steps = sorted(number for number in digits if number.isdecimal())
         best = ["best"] if (run_dir / "checkpoints" / "best").is_dir() else []
         if steps or best:
             try:
-                cfg = read_json(run_dir / "config.json").get("config", {})
-            except ValueError:  # the list of runs says what is wrong with it
+                cfg = read_settings(library.run(run_dir.name))["config"]
+            except (ValueError, OSError):  # the list of runs says what is wrong with it
                 continue
             names = {
                 "temperature": "sampling.temperature",
@@ -108,8 +111,12 @@ def _checked(library: Library, given: dict[str, Any]) -> dict[str, Any]:
     model, step = str(given.get("model", "base")), str(given.get("step", ""))
     if model not in known:
         raise ValueError(f"unknown model {model!r}; known are {', '.join(known)}")
+    if model != "base":
+        library.run(model)  # refuses one with links that lead outside it
     if step and step not in known[model]["steps"]:
         raise ValueError(f"{model} has no checkpoint {step!r}; there are {', '.join(known[model]['steps']) or 'none'}")
+    for name in ("question", "begin", "gold", "prompt"):
+        check_text(str(given.get(name, "")), f"the {name}")
     question = str(given.get("question", "")).strip()
     if not question:
         raise ValueError("there is no question")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -15,17 +13,19 @@ from typing import Any
 from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
+from app.differences import word_difference
 from app.formulas import segments
-from app.library import Library, read_json
+from app.library import Library
 from app.notes import notes_of
+from app.run_files import read_settings
 from reasoner.aha.evidence import Span
 from reasoner.aha.study import spans_of
 from reasoner.filters import FIELDS, Found, read_filter
 from reasoner.index import RolloutIndex
 from reasoner.index.hits import excerpt, hits
+from reasoner.json_files import is_file
 
 _MOST_ROWS = 500
-_MOST_WORDS = 6_000  # of a text that is compared word by word
 
 
 def rollouts(
@@ -88,7 +88,7 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False, text:
             "run": run,
             **{key: row.get(key) for key in _PLAIN},
             "rewards": dict(row["rewards"] or []),
-            "tokens": token_view(run_dir, row),
+            **_tokens(run_dir, row),
             "num_tokens": one.tokens,
             "spans": [asdict(span) for span in spans_of(index, one.step, one.group)[one.id]],
             "mates": mates,
@@ -115,10 +115,19 @@ def _think(completion: str) -> list[int]:
     return [start, end if end >= 0 else len(completion)]
 
 
+def _tokens(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any]:
+    """`tokens` for the page, and `tokens_fault` where the tokenizer does not read: the texts are shown without them."""
+    try:
+        return {"tokens": token_view(run_dir, row), "tokens_fault": None}
+    except (ValueError, OverflowError) as error:
+        return {"tokens": None, "tokens_fault": str(error)}
+
+
 def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
     """The text of each token, and its figures; None where the shard or the run's folder does not have what it takes.
 
-    What the pieces make is the tokens' own text: a prefill is not in it, an end token is.
+    What the pieces make is the tokens' own text: a prefill is not in it, an end token is. ValueError for a damaged
+    tokenizer, OverflowError for a negative token id.
     """
     tokenizer = _tokenizer(run_dir / "tokenizer.json")
     if tokenizer is None or not row.get("token_ids"):
@@ -131,17 +140,20 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _tokenizer(path: Path) -> Tokenizer | None:
-    return _read_tokenizer(path, path.stat().st_mtime_ns) if path.is_file() else None
+    return _read_tokenizer(path, path.stat().st_mtime_ns) if is_file(path) else None
 
 
 @lru_cache(maxsize=4)
 def _read_tokenizer(path: Path, _changed: int) -> Tokenizer:
-    return Tokenizer.from_file(str(path))
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more special
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
     """The completions of one question at one step, and how each reward became its advantage."""
-    cfg = read_json(library.run(run) / "config.json").get("config", {})
+    cfg = read_settings(library.run(run))["config"]
     with library.index(run) as index:
         thoughts = spans_of(index, step, group)
         if not thoughts:
@@ -185,21 +197,6 @@ def difference(library: Library, run: str, a: str, b: str) -> dict[str, Any]:
     with library.index(run) as index:
         texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]
     return {"a": a, "b": b, "pieces": word_difference(*texts)}
-
-
-def word_difference(a: str, b: str) -> list[tuple[str, str]]:
-    """("same" | "a" | "b", text) in order; over the limit of words the whole of A and of B."""
-    words = [re.findall(r"\s+|\w+|[^\w\s]", text) for text in (a, b)]
-    if max(map(len, words)) > _MOST_WORDS:
-        return [("a", a), ("b", b)]
-    matcher = difflib.SequenceMatcher(a=words[0], b=words[1], autojunk=False)
-    pieces: list[tuple[str, str]] = []
-    for kind, a0, a1, b0, b1 in matcher.get_opcodes():
-        sides: Sequence[tuple[str, list[str]]] = (
-            [("same", words[0][a0:a1])] if kind == "equal" else [("a", words[0][a0:a1]), ("b", words[1][b0:b1])]
-        )
-        pieces += [(side, "".join(own)) for side, own in sides if own]
-    return pieces
 
 
 def verdict_counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, int]]:

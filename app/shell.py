@@ -66,16 +66,16 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     async def ask(query: str, request: Request) -> Response:
         try:
             given = await _body(request)
-            return JSONResponse(await run_in_threadpool(answer, library, query, given))
+            return _Json(await run_in_threadpool(answer, library, query, given))
         except _REFUSED as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return _Json({"error": str(error)}, 400)
 
     @app.post("/play")
     async def play(request: Request) -> Response:
         try:
             events = await run_in_threadpool(players.ask, await _body(request))
         except _REFUSED as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return _Json({"error": str(error)}, 400)
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
     @app.get("/export")
@@ -83,7 +83,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
         try:
             return await run_in_threadpool(_export, library, dict(request.query_params))
         except _REFUSED as error:
-            return JSONResponse({"error": str(error)}, 400)
+            return _Json({"error": str(error)}, 400)
 
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell()
@@ -102,6 +102,13 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
         head='<link rel="stylesheet" href="/pages/app.css"><script type="module" src="/pages/main.js"></script>',
     )
     return mounted
+
+
+class _Json(JSONResponse):
+    """JSON in ASCII: half a pair of surrogates, which a file may hold and UTF-8 may not, travels as its escape."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _shell() -> Any:

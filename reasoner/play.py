@@ -21,7 +21,7 @@ from reasoner.config import EngineConfig
 from reasoner.engines.transformers import TransformersEngine
 from reasoner.locate import locate
 from reasoner.models import load_config, load_tokenizer
-from reasoner.prompts import render, template
+from reasoner.prompts import check_text, render, template
 from reasoner.seeds import sample_seed
 from reasoner.types import Sampling
 
@@ -42,8 +42,8 @@ def main() -> None:
     os.dup2(2, 1)
     model: _Model | None = None
     while line := _next_line():
-        asked = json.loads(line)
         try:
+            asked = json.loads(line)
             folder = locate(asked["model"], runs=args.runs, step=asked["step"] or None)
             if model is None or model.folder != folder:
                 model = _Model(folder)
@@ -68,6 +68,7 @@ def _answer(model: _Model, asked: dict[str, Any], out: Any) -> None:
     chosen = template(asked["prompt"])
     prompt = render(Problem("play", asked["question"], asked["gold"] or "0", "play", ""), chosen, model.tokenizer)
     if asked["begin"]:
+        check_text(asked["begin"], "the beginning of the response")
         text = prompt.text + asked["begin"]
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         prompt = replace(prompt, text=text, prefill=prompt.prefill + asked["begin"], token_ids=tuple(ids))

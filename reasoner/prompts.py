@@ -99,11 +99,21 @@ def read_template(path: Path) -> Template:
         raise ValueError(f"prompt {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
+def check_text(text: str, what: str) -> None:
+    """ValueError for half of a surrogate pair, which JSON may hold ("\\ud83d") and no tokenizer can read."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        place = f"character {error.start + 1}"
+        raise ValueError(f"{what} holds half of a surrogate pair ({text[error.start]!r}) at {place}") from error
+
+
 def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
     """The problem as token ids. Special tokens are added once: by the chat template, or by the tokenizer for text.
 
-    ValueError when a chat is asked of a tokenizer without a chat template.
+    ValueError when a chat is asked of a tokenizer without a chat template, and for a question that is no Unicode text.
     """
+    check_text(problem.question, f"the question of problem {problem.id!r}")
     text = chosen.text.replace("{question}", problem.question)
     if chosen.chat:
         if not tokenizer.chat_template:

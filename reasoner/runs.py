@@ -19,14 +19,20 @@ def find_run(name: str, runs: Path) -> Path:
     return found[0]
 
 
-def check_inside(run_dir: Path) -> None:
-    """ValueError where a link in the run's folder leads outside it. Folders come from elsewhere too, and what is read,
-    rewritten and pruned in one must not be somebody's other files.
+def check_inside(folder: Path, kind: str = "run") -> None:
+    """ValueError where a link in the folder of a run, or of an evaluation, leads outside it or in a circle.
+
+    Folders come from elsewhere too, and what is read, rewritten and pruned in one must not be somebody's other files.
     """
-    root = run_dir.resolve()
+    root = folder.resolve()
     for path in root.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(root):
-            raise ValueError(f"{path.relative_to(root)} in run {run_dir} is a link that leads outside it")
+        if path.is_symlink():
+            try:
+                is_inside = path.resolve().is_relative_to(root)
+            except RuntimeError as error:  # Python 3.11 and 3.12 raise it for a circle of links
+                raise ValueError(f"{path.relative_to(root)} in {kind} {folder} is a circle of links") from error
+            if not is_inside:
+                raise ValueError(f"{path.relative_to(root)} in {kind} {folder} is a link that leads outside it")
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:

@@ -40,6 +40,7 @@ export async function detail(pane, { run, name, page, onchange }) {
       fact("advantage", signed(found.advantage, 3)), fact("tokens", `${number(found.num_tokens)}${found.finish ? `, ended by ${found.finish}` : ""}`), fact("well-formed", found.well_formed ? "yes" : "no"), fact("policy", `after ${found.policy_version ?? "?"} steps`)),
     query ? el("div", { class: "bar-row", data: { hits: String(hits.length) } }, hits.length ? `${number(hits.length)} hit${hits.length > 1 ? "s" : ""} of ` : "no hit here of ", el("b", {}, visible(query)),
       hits.length > 1 ? [el("button", { onclick: () => toHit(-1), title: "previous hit (,)" }, "← hit"), el("button", { onclick: () => toHit(1), title: "next hit (.)" }, "hit →")] : null) : null,
+    found.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(found.tokens_fault)}`) : null,
     body,
     found.spans.length ? el("details", { class: "spans", open: true }, el("summary", {}, `${found.spans.length} second thought${found.spans.length > 1 ? "s" : ""}`),
       el("ol", {}, found.spans.map((span) => el("li", { class: span.label }, el("b", {}, found.completion.slice(unit(span.start), unit(span.end))), ` ${about(span)}`)))) : null,

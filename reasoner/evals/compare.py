@@ -10,6 +10,7 @@ from typing import Any
 from reasoner.evals import files
 from reasoner.evals.paired import Difference, difference, holm, shown_p
 from reasoner.evals.table import aligned
+from reasoner.runs import check_inside
 from reasoner.store import write_json
 from reasoner.terminal import visible
 
@@ -204,5 +205,6 @@ def lines_of(folder: Path, spec: str) -> dict[str, Lines]:
 def _folder(name: str, out: Path) -> Path:
     for folder in (Path(name), out / name):
         if (folder / "evaluation.json").is_file():
+            check_inside(folder, "evaluation")
             return folder
     raise ValueError(f"no evaluation {name!r}: neither {name} nor {out / name} has an evaluation.json")

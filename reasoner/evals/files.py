@@ -29,6 +29,20 @@ from data.registry import fingerprint
 from reasoner.atomic import replacing, write_text
 from reasoner.evals.evaluation import Evaluation
 from reasoner.evals.table import Sets
+from reasoner.json_files import (
+    COUNT,
+    NUMBER,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    Kind,
+    check,
+    check_each,
+    is_count,
+    is_file,
+    read_lines,
+    read_object,
+)
 from reasoner.store import write_json
 from reasoner.types import Answered
 
@@ -85,17 +99,61 @@ def write(folder: Path, about: About, sets: Sets, table: str) -> None:
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """ValueError for a folder without an evaluation."""
+    """ValueError for a folder without an evaluation, and for a damaged one."""
     path = folder / "evaluation.json"
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError(f"{folder} holds no evaluation: it has no evaluation.json")
-    return json.loads(path.read_text("utf-8"))  # type: ignore[no-any-return]
+    needs = {"model": TEXT, "data": OBJECT, "grader": TEXT, "prompt": OBJECT}
+    about = read_object(path, needs, {"samples": _SAMPLES})
+    if not about["data"]:
+        raise ValueError(f"{path} is damaged: it names no data set")
+    check_each(about["data"], path, {"rows": COUNT, "sha256": TEXT})
+    return about
+
+
+# How many of each problem: a number, or one by the file that the responses were read from.
+_SAMPLES = Kind(
+    "a whole number, or an object of them",
+    lambda value: is_count(value) or (isinstance(value, dict) and all(map(is_count, value.values()))),
+)
+_LINE = {"doc": OBJECT, "filter": TEXT, "metrics": TEXTS}
 
 
 def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
-    """The lines of samples_SET.jsonl."""
-    text = (folder / f"samples_{task_name(spec)}.jsonl").read_text("utf-8")
-    return [json.loads(line) for line in text.split("\n") if line]  # splitlines would end a line at U+2028 as well
+    """The lines of samples_SET.jsonl. ValueError where there is none, and for a damaged one."""
+    path = folder / f"samples_{task_name(spec)}.jsonl"
+    if not is_file(path):
+        raise ValueError(f"{folder} has no {path.name}")
+    lines = read_lines(path, _LINE, grows=False)
+    for number, line in enumerate(lines, 1):
+        where = f"{path}, line {number}"
+        check(line["doc"], where, {"id": TEXT, "question": TEXT, "answer": TEXT})
+        check(line, where, dict.fromkeys(line["metrics"], NUMBER))
+    return lines
+
+
+_NULLABLE = ("seed", "answer", "layer", "right_lenient", "in_form", "class", "finish", "tokens")
+
+
+def read_flat(folder: Path) -> list[dict[str, Any]]:
+    """The rows of samples.parquet. ValueError where there is none, and for a damaged one."""
+    path = folder / "samples.parquet"
+    if not is_file(path):
+        raise ValueError(f"{folder} has no {path.name}")
+    try:
+        table = pq.read_table(path)
+        if missing := [name for name in FLAT.names if name not in table.column_names]:
+            raise ValueError(f"it has no column {missing[0]!r}")
+        table = table.select(FLAT.names).cast(FLAT)
+        if holes := [name for name in FLAT.names if name not in _NULLABLE and table[name].null_count]:
+            raise ValueError(f"column {holes[0]!r} has empty cells")
+        return table.to_pylist()  # type: ignore[no-any-return]
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise ValueError(f"{path} is damaged: {_first_line(error)}") from error
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def results(about: About, sets: Sets) -> dict[str, Any]:

@@ -24,7 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reasoner.filters import ALL, FIELDS, ORDERS, ROWS, Filter, Found, match, read_filter, sql
-from reasoner.index.tables import COLUMNS, TABLES, Rows, read
+from reasoner.index.shards import read_shard, shards
+from reasoner.index.tables import TABLES, Rows
+from reasoner.json_files import is_file
 from reasoner.store import rows_of, shard
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "Found", "RolloutIndex", "match", "place", "read_filter"]
@@ -46,6 +48,7 @@ class RolloutIndex:
             raise ValueError(f"{run_dir} has no rollouts")
         self.run_dir = run_dir
         self.path = path or place(run_dir)
+        is_file(self.path)  # a named pipe, say, is refused
         self._seen = -1  # when the folder of shards had last changed as they were indexed
         self._db = self._opened()
 
@@ -63,7 +66,7 @@ class RolloutIndex:
             if not is_ours:
                 return 0
             known = {row[0]: row[1:] for row in self._db.execute("SELECT step, size, changed FROM shards")}
-            there = {step: (stat.st_size, stat.st_mtime_ns) for step, stat in self._shards()}
+            there = {step: (stat.st_size, stat.st_mtime_ns) for step, stat in shards(self.run_dir)}
             if any(there.get(step) != state for step, state in known.items()):
                 self._begin_anew()
                 known = {}
@@ -82,7 +85,7 @@ class RolloutIndex:
 
     def pending(self) -> tuple[int, int]:
         """The shards that are indexed, and all that are there."""
-        return int(self._db.execute("SELECT COUNT(*) FROM shards").fetchone()[0]), len(list(self._shards()))
+        return int(self._db.execute("SELECT COUNT(*) FROM shards").fetchone()[0]), len(list(shards(self.run_dir)))
 
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
@@ -233,7 +236,9 @@ class RolloutIndex:
     @contextmanager
     def _locked(self) -> Iterator[bool]:
         """Whether this process is the one that writes."""
-        with self.path.with_name(self.path.name + ".lock").open("w") as file:
+        path = self.path.with_name(self.path.name + ".lock")
+        is_file(path)
+        with path.open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -241,18 +246,8 @@ class RolloutIndex:
             else:
                 yield True
 
-    def _shards(self) -> Iterator[tuple[int, Any]]:
-        for path in (self.run_dir / "rollouts").glob("step-*.parquet"):
-            if (digits := path.stem.removeprefix("step-")).isdecimal():
-                yield int(digits), path.stat()
-
     def _shard(self, step: int) -> Rows | str:
-        """The step's rows, or why they cannot be read."""
-        try:
-            with pq.ParquetFile(shard(self.run_dir, step)) as file:
-                return read(file.read([name for name in COLUMNS if name in file.schema_arrow.names]), step)
-        except (OSError, pa.ArrowException) as error:
-            return (str(error).splitlines() or ["unreadable"])[0]
+        return read_shard(shard(self.run_dir, step), step)
 
     def _add(self, step: int, size: int, changed: int, found: Rows | str) -> int:
         """A shard's rows, or its fault."""

@@ -134,7 +134,7 @@ def test_damaged_alarms_are_the_fault_of_their_run(fresh):
     run = write_run(runs / "a", steps=2, written=1, indexed=False)
     (run / "alarms.jsonl").write_text('{"name": "cut off"}\n')
     (row,) = asked("runs")["runs"]
-    assert row["status"] == "damaged" and "alarms.jsonl is damaged" in row["fault"]
+    assert row["status"] == "damaged" and "alarms.jsonl, line 1 is damaged" in row["fault"]
 
 
 def test_an_imported_run_can_be_looked_at(asked, folder):
