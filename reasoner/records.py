@@ -59,7 +59,7 @@ def _shortage(newest: Path, num_steps: int) -> str:
 
 
 def _again(start: Path, newest: Path) -> str:
-    first, last = checkpoint.step_of(start) + 1, checkpoint.step_of(newest)
+    first, last = checkpoint.step_of(start), checkpoint.step_of(newest) - 1
     steps = f"steps {first} to {last} are" if last > first else f"step {first} is"
     return f"going back to checkpoint {start.name}: {steps} made again"
 
@@ -101,8 +101,8 @@ def _lost_looks(run_dir: Path, start: int) -> list[int]:
 
 
 def _numbers(steps: Iterable[int]) -> str:
-    """Steps counted from 0 as text, counted from 1 as on the console, at most ten of them."""
-    numbers = [str(step + 1) for step in steps]
+    """At most ten steps as text."""
+    numbers = [str(step) for step in steps]
     rest = f" and {len(numbers) - 10} more" if len(numbers) > 10 else ""
     return f"step{'s' * (len(numbers) > 1)} {', '.join(numbers[:10])}{rest}"
 
@@ -148,7 +148,7 @@ def _repair_best(run_dir: Path, metrics: list[dict[str, float]], say: Say) -> No
     if not damage:
         return
     step = max(looks, key=lambda step: looks[step])
-    at = f"checkpoints/best, the policy after step {step} (pass@1 {looks[step]:.1%}), is lost: {damage}"
+    at = f"checkpoints/best, the policy after {step} steps (pass@1 {looks[step]:.1%}), is lost: {damage}"
     path = checkpoint.folder(run_dir, step)
     if path.is_dir() and not checkpoint.damage(path):
         checkpoint.restore_best(run_dir, step, score=looks[step])

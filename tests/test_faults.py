@@ -175,7 +175,8 @@ def truncated(step):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     runs = tmp_path_factory.mktemp("finished")
-    assert train(runs, eval__every=1, eval__selection_problems=2, eval__selection_samples=2) == 0
+    looks = {"eval__every": 1, "eval__selection_problems": 2, "eval__selection_samples": 2}
+    assert train(runs, **looks, eval__heldout_problems=2, eval__samples=2) == 0
     return runs / "a"
 
 
@@ -238,6 +239,17 @@ def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finishe
     said = capsys.readouterr().err
     assert f"{run}/config.json" in said and "Traceback" not in said and records_of(run) == before
     assert "four" in text or f"start a new run from its newest checkpoint: reasoner train --model {run}/check" in said
+
+
+def test_a_report_leaves_out_other_runs_whose_settings_are_damaged(tmp_path, capsys, finished):
+    run = shutil.copytree(finished, tmp_path / "a")
+    for name, text in (("b", '{"config": {'), ("c", "[]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+    assert main(["report", str(run)]) == 0
+    (run / "config.json").write_text("[]")
+    assert main(["report", str(run)]) == 2
+    assert f"{run}/config.json is damaged" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -107,24 +107,24 @@ DAMAGES = {
     "newline of the metrics": (without_newline("metrics"), 6, "metrics.jsonl lacked the newline of its last line"),
     "newline of the looks": (without_newline("evals"), 6, "evals.jsonl lacked the newline of its last line"),
     "last line of the metrics": (keep_lines("metrics", 5), 4, "holds 5 of the 6 steps of checkpoint step-000006"),
-    "metrics up to the checkpoint before": (keep_lines("metrics", 4), 4, "steps 5 to 6 are made again"),
-    "most metrics": (keep_lines("metrics", 2), 2, "going back to checkpoint step-000002: steps 3 to 6 are made again"),
+    "metrics up to the checkpoint before": (keep_lines("metrics", 4), 4, "steps 4 to 5 are made again"),
+    "most metrics": (keep_lines("metrics", 2), 2, "going back to checkpoint step-000002: steps 2 to 5 are made again"),
     "a line in between": (without_line("metrics", 4), 4, "holds 4 of the 6 steps"),
     "zeros in place of a line": (with_line("metrics", 5, bytes(80)), 4, "holds 5 of the 6 steps"),
     "no object in a line": (with_line("metrics", 5, b"5"), 4, "holds 5 of the 6 steps"),
     "a step twice": (with_line("metrics", 5, b'{"step": 4}'), 4, "holds 5 of the 6 steps"),
-    "the last look": (keep_lines("evals", 3), 4, "selection looks of step 6 are missing or damaged; going back to"),
-    "all looks": (keep_lines("evals", 0), 2, "selection looks of step 2 are missing or damaged, and no check"),
-    "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "selection looks of step 6"),
-    "the last shard": (truncated(5), 4, "rollouts of step 6 are missing or damaged; going back to checkpoint step-"),
-    "a shard after the first checkpoint": (without_shard(2), 2, "rollouts of step 3 are missing or damaged; going"),
+    "the last look": (keep_lines("evals", 3), 4, "selection looks of step 5 are missing or damaged; going back to"),
+    "all looks": (keep_lines("evals", 0), 2, "selection looks of step 1 are missing or damaged, and no check"),
+    "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "selection looks of step 5"),
+    "the last shard": (truncated(5), 4, "rollouts of step 5 are missing or damaged; going back to checkpoint step-"),
+    "a shard after the first checkpoint": (without_shard(2), 2, "rollouts of step 2 are missing or damaged; going"),
     "a shard before every checkpoint": (
         truncated(0),
         6,
-        "rollouts of step 1 are missing or damaged, and no check",
+        "rollouts of step 0 are missing or damaged, and no check",
     ),
-    "an old shard and a late one": (truncated(1, 4), 4, "rollouts of step 2 are missing or damaged, and no check"),
-    "times": (keep_lines("times", 3), 6, "times.jsonl lacks steps 4, 5, 6"),
+    "an old shard and a late one": (truncated(1, 4), 4, "rollouts of step 1 are missing or damaged, and no check"),
+    "times": (keep_lines("times", 3), 6, "times.jsonl lacks steps 3, 4, 5"),
 }
 
 
@@ -191,7 +191,7 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
 
     damage()
     start, told = resumed(run)
-    assert start == 6 and "checkpoints/best, the policy after step 4 (pass@1 75.0%), is lost" in told
+    assert start == 6 and "checkpoints/best, the policy after 4 steps (pass@1 75.0%), is lost" in told
     assert "made again from checkpoint step-000004" in told and contents(run / "checkpoints") == before
     damage()
     shutil.rmtree(run / "checkpoints" / "step-000004")

@@ -16,13 +16,26 @@ from reasoner.locate import BASE
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
-def trained(runs: Path, *more: object) -> subprocess.CompletedProcess[str]:
+KILLED = """
+import os, sys
+from reasoner import rollback
+from reasoner.cli import main
+rollback.finish = lambda *_: os._exit(9)
+main(sys.argv[1:])
+"""
+
+
+def trained(
+    runs: Path, *more: object, program: tuple[str, ...] = ("-m", "reasoner")
+) -> subprocess.CompletedProcess[str]:
     small = "--steps 12 --data.prompts_per_step 4 --algo.group 4 --sampling.max_tokens 32 --eval.every 0"
     rest = "--eval.heldout_problems 0 --run.save_every 2 --threads 1 --run.name a --optim.warmup_steps 0"
     where = ["--model", "base", "--engine.name", "transformers", "--run.dir", str(runs), "--optim.lr", "0.2"]
-    command = [sys.executable, "-m", "reasoner", "train", *where, *small.split(), *rest.split(), *map(str, more)]
+    command = [sys.executable, *program, "train", *where, *small.split(), *rest.split(), *map(str, more)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     root = Path(__file__).parent.parent
+    if "--resume" in more:
+        command = [sys.executable, *program, "train", *map(str, more)]
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
 
 
@@ -48,3 +61,21 @@ def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_t
     assert (run / "rolled-back" / "1" / "alarms.jsonl").is_file()
     states = [json.loads((path / "trainer" / "state.json").read_text()) for path in saved(run)]
     assert states[-1]["attempt"] == 3 and states[-1]["lr_scale"] == 1 / 8
+
+
+def test_a_rollback_that_is_killed_after_its_checkpoint_ends_with_the_same_bytes(tmp_path):
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    assert trained(straight, "--run.on_alarm", "rollback").returncode == 1
+    assert trained(killed, "--run.on_alarm", "rollback", program=("-c", KILLED)).returncode == 9
+    assert not (killed / "a" / "rolled-back").exists()
+    assert "after 3 rollbacks" in trained(killed, "--resume", killed / "a").stderr
+    wanted, found = (
+        {
+            str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS")
+            for path in sorted(runs.rglob("*"))
+            if path.is_file() and path.name not in ("times.jsonl", "lock")
+        }
+        for runs in (straight, killed)
+    )
+    assert found.keys() == wanted.keys()
+    assert [name for name in wanted if found[name] != wanted[name]] == []
