@@ -244,6 +244,15 @@ WRONG = table(
 48 ~ 48\text{ /2}
 48 ~ 48\text{ - 3 apples}
 48 ~ 48 to the power of two
+48 ~ 48 to the fourth
+48 ~ 48 in binary
+48 ~ 48 per mille
+48 ~ 48 twice
+48 ~ 48 tens
+48 ~ 48 sixtieths
+48 ~ 48 reversed
+48 ~ \boxed{48\text{ dozen}}
+5 ~ five dozen
 7 ~ 7 below
 7 ~ 7 below zero
 7 ~ 7 degrees below zero
