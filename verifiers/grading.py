@@ -1,7 +1,8 @@
 """Grading from a plain script: no set-up, and nothing that a model wrote can hang or hurt the caller.
 
-Most answers are decided here at once. What needs algebra goes to a worker process under a clock and a memory limit; a
-second one stands by for the time after a killing. They start when they are first needed and end with the program.
+Most answers are decided here at once. What needs algebra or takes long goes to a worker process under clocks and a
+memory limit; a second one stands by for the time after a killing. They start when they are first needed and end with
+the program.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, assess, re
 from verifiers.rules import judge
 from verifiers.score import Judgement, Score
 
-SECONDS = 1.5  # of algebra
+SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
 
 
 def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
@@ -26,7 +27,7 @@ def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
     ValueError for an unknown rule, and for a gold that the rule cannot use.
     """
     try:
-        with without_algebra():
+        with without_algebra(SECONDS):
             return judge(prediction, gold, rule)
     except Undecided:
         return _pool(os.getpid()).judge([(prediction, gold)], rule)[0]
@@ -36,7 +37,7 @@ def score_response(response: str, gold: str, rule: str = "maths", weights: Rewar
     """Grade one response, prefilled `<think>` included. ValueError as grade."""
     problem = Problem("", "", gold, "", "", verifier=rule)
     try:
-        with without_algebra():
+        with without_algebra(SECONDS):
             found = assess(response, gold, rule)
     except Undecided:
         return _pool(os.getpid()).score([(response, problem)], weights)[0]

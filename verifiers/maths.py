@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from time import monotonic
 
 from data.gold import last_boxed
 from verifiers import prose, structure
@@ -22,21 +23,24 @@ from verifiers.numerals import numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 
-_algebra: ContextVar[bool] = ContextVar("algebra", default=True)
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # by the wall clock; None with algebra
 
 
 class Undecided(Exception):
-    """Only algebra could tell, and it was not allowed."""
+    """Only algebra could tell, or more time, and neither was allowed."""
 
 
 @contextmanager
-def without_algebra() -> Iterator[None]:
-    """Inside, what would reach the last layer raises Undecided. A context of its own for every thread and task."""
-    token = _algebra.set(False)
+def without_algebra(seconds: float) -> Iterator[None]:
+    """Inside, what would reach the last layer, or is not decided after so many seconds, raises Undecided.
+
+    A context of its own for every thread and task.
+    """
+    token = _deadline.set(monotonic() + seconds)
     try:
         yield
     finally:
-        _algebra.reset(token)
+        _deadline.reset(token)
 
 
 Finding = tuple[Verdict, str]  # the verdict and the layer that gave it
@@ -66,6 +70,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 def _find(gold: str, answer: str, depth: int) -> Finding:
     if gold == answer:
         return Verdict.CORRECT, "identical"
+    deadline = _deadline.get()
+    if deadline is not None and monotonic() > deadline:
+        raise Undecided
     if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
         return finding  # most answers: numbers, with no words to look into
     if key(gold) == key(answer):
@@ -213,7 +220,7 @@ def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
         return Verdict.REFUSED, reason
     if too_costly(gold):
         return Verdict.WRONG, "text"
-    if not _algebra.get():
+    if _deadline.get() is not None:
         raise Undecided
     return compare(gold, answer)
 

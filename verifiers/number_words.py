@@ -20,12 +20,14 @@ _UNITS = {word: number for number, word in enumerate(_SMALL.split())} | {
 _SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _PARTS = {
     "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-    "tenth": 10, "eleventh": 11, "twelfth": 12, "sixteenth": 16, "twentieth": 20, "fiftieth": 50,
+    "tenth": 10, "eleventh": 11, "twelfth": 12,
+    **{f"{word}th": number for word, number in _UNITS.items() if 12 < number < 20},
+    **{f"{word[:-1]}ieth": number for word, number in _UNITS.items() if number > 19},
     "hundredth": 100, "thousandth": 10**3, "millionth": 10**6, "billionth": 10**9,
 }  # fmt: skip
 _FACTORS = {
     **{f"{word}{ending}": Fraction(10**power) for word, power in _SCALES.items() for ending in ("", "s")},
-    **{f"dozen{ending}": Fraction(12) for ending in ("", "s")},
+    **dict.fromkeys(("dozen", "dozens", "doz"), Fraction(12)),
     **{f"{word}s": Fraction(1, part) for word, part in _PARTS.items()},
     "halves": Fraction(1, 2),
 }
@@ -34,9 +36,10 @@ _NEXT_WORD = re.compile(r"(\s?\\text\{\s?|\s?)([A-Za-z]+)(?![A-Za-z])")
 _WORD = re.compile(r"[a-z]+")
 # Wherever they stand in what follows a number.
 _CHANGING_WORDS = (
-    "point factorial halved doubled tripled trebled quadrupled quintupled inverted inverse reciprocal negated raised "
-    "root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn lakh lakhs "
-    "crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps"
+    "point factorial factorials halved doubled twice tripled thrice trebled quadrupled quintupled inverted inverse "
+    "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
+    "nineties root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn "
+    "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps"
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *_FACTORS, *_UNITS})
 # Where nothing follows them: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".

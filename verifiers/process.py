@@ -100,10 +100,10 @@ class WorkerProcess:
         left = self._deadline - monotonic()
         if left > 0 or self._is_loading or not self.is_ready:
             return left
-        used = _cpu_seconds(self.pid)
-        if used is None or monotonic() - self._since >= MAX_STRETCH * self._seconds:
+        used, wall_left = _cpu_seconds(self.pid), self._since + MAX_STRETCH * self._seconds - monotonic()
+        if used is None or wall_left <= 0:
             return left
-        return self._seconds - (used - self._cpu)
+        return min(wall_left, self._seconds - (used - self._cpu))
 
     def complaint(self) -> str:
         """The last line it wrote before it was ready."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from verifiers.number_words import is_part_of_amount
+from verifiers.number_words import changes_value, is_part_of_amount
 
 _HEDGES = (
     "not", "neither", "nor", "maybe", "perhaps", "possibly", "probably", "either", "guess", "unsure", "unknown",
@@ -25,8 +25,8 @@ _RELATIVE = re.compile(
     r"\b(?:or|and|plus|minus|times|over|divided|less|more|least|most|fewer|greater|smaller|larger|than|after|before|between"
     r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
     r"|squared?|cubed?|roots?|factorial"
-    r"|powers?|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything|something|options?"
-    r"|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
+    r"|powers?|to the \w+th|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything"
+    r"|something|options?|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
@@ -81,5 +81,7 @@ def plain(text: str) -> str:
             return text
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) != 1 or _RELATIVE.search(text) or is_part_of_amount(text[numbers[0].end() :]):
+        return text
+    if numbers[0].start() == 0 and changes_value(" ".join(text[numbers[0].end() :].split()[:3])):
         return text
     return numbers[0][0].rstrip(",")

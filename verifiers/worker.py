@@ -28,6 +28,7 @@ from verifiers.score import Verdict
 
 LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine
 MAX_STRETCH = 5  # an item that gets no processor time may take so many times its seconds by the wall clock
+ALARM_DELAY = 5  # seconds after the parent should have ended this process
 RECURSION_LIMIT = 3_000
 
 
@@ -101,7 +102,7 @@ def _limit(memory_mib: int) -> None:
 
 def _alarm(seconds: float) -> None:
     """End this process at that time, even inside one long call into C: nobody handles the signal but the kernel."""
-    signal.alarm(ceil(seconds) + 1)
+    signal.alarm(ceil(seconds) + ALARM_DELAY)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import pytest
 from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Verdict, grade, score_response
 from verifiers.grading import _pool
+from verifiers.maths import Undecided, without_algebra
+from verifiers.rules import judge
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = f"""
@@ -70,6 +72,13 @@ def test_weights_hold_where_algebra_decides():
     response = "<think>2+2=4</think><answer>1+x</answer>"
     score = score_response(response, "x+1", weights=RewardWeights(correct=2.0, steps=0.5))
     assert score.reward == pytest.approx(2.0 + 0.2 + 0.5)
+
+
+def test_the_layers_in_the_caller_have_a_wall_clock():
+    with pytest.raises(Undecided), without_algebra(seconds=0):
+        judge("42", "43")
+    with without_algebra(seconds=60):
+        assert judge("43.0", "43")
 
 
 def test_one_pool_a_process():

@@ -119,6 +119,19 @@ def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
     assert done.stdout.strip() == "MemoryError"  # and the worker lives to say so: the item is CRASHED
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("size", [10, 900_000])
+def test_an_item_has_a_wall_clock_where_its_worker_gets_no_processor_time(size: int) -> None:
+    """A stopped worker uses none; nor does it read, and an item that is larger than the pipe cannot even be sent."""
+    with VerifierPool(seconds=0.5) as fresh:
+        fresh.score(EASY[:1])
+        os.kill(fresh.pids[0], signal.SIGSTOP)
+        items = [(f"<think>{'a' * size}</think> <answer>1</answer>", problem("1")), *EASY[:3]]
+        verdicts = [score.verdict for score in fresh.score(items)]
+        assert verdicts == [Verdict.TIMED_OUT, *EASY_VERDICTS[:3]]
+        assert fresh.restarts == 1
+
+
 HOSTILE = [
     "9**9**9", "9^9^9^9", "9^{9^{9^{9}}}", "10^{10^{10}}", "1e999999999", "(10!)!", "99999!", r"\binom{10^9}{10^8}",
     "9" * 50_000, "(" * 50_000, "{" * 50_000, r"\frac{" * 5_000, r"\sqrt{" * 300, "1+" * 20_000 + "1",
