@@ -11,11 +11,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 
 from reasoner.filters import Term, terms
 
 Span = tuple[int, int]  # [start, end) in characters
-Word = tuple[str, int, int]  # in lower case without accents, start, end
 
 _WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*)*")  # accents may stand alone
 
@@ -26,37 +26,43 @@ def hits(text: str | None, query: str) -> list[Span]:
     [] for a text that is None, and for a query that names nothing to look for.
     """
     wanted, _ = terms(query)
-    words = _words(text) if text and wanted else []
-    spans: list[Span] = []
-    for start, end in sorted(span for term in wanted for span in _places(words, term)):
-        if spans and start < spans[-1][1]:
-            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+    if not (text and wanted):
+        return []
+    words = _words(text)
+    runs: list[tuple[int, int]] = []  # numbers of the first and the last word of a hit
+    for first, last in sorted(run for term in wanted for run in _runs(words, term)):
+        if runs and first <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(last, runs[-1][1]))
         else:
-            spans.append((start, end))
-    return spans
+            runs.append((first, last))
+    spans = [match.span() for match in islice(_WORD.finditer(text), runs[-1][1] + 1)] if runs else []
+    return [(spans[first][0], spans[last][1]) for first, last in runs]
 
 
-def _words(text: str) -> list[Word]:
-    return [(_folded(match[0]), *match.span()) for match in _WORD.finditer(text)]
+def _words(text: str) -> list[str]:
+    """The words as they are compared."""
+    words = _WORD.findall(text)
+    folded = {word: _folded(word) for word in set(words)}  # a text has few different ones
+    return [folded[word] for word in words]
 
 
 @lru_cache(maxsize=2**16)
 def _folded(word: str) -> str:
-    """The word as it is compared."""
+    """In lower case, without accents."""
     letters = unicodedata.normalize("NFD", word.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
-def _places(words: Sequence[Word], term: Term) -> Iterator[Span]:
+def _runs(words: Sequence[str], term: Term) -> Iterator[tuple[int, int]]:
     """Where the term's words follow each other."""
-    *firsts, last = [word for word, _, _ in _words(" ".join(term.words))] or [""]
-    if not last:
+    wanted = _words(" ".join(term.words))
+    if not wanted:
         return
-    for at in range(len(words) - len(firsts)):
-        final, _, end = words[at + len(firsts)]
-        is_last = final.startswith(last) if term.is_prefix else final == last
-        if is_last and all(words[at + n][0] == first for n, first in enumerate(firsts)):
-            yield words[at][1], end
+    *firsts, final = wanted
+    for last, word in enumerate(words):
+        first = last - len(firsts)
+        if (word.startswith(final) if term.is_prefix else word == final) and first >= 0 and words[first:last] == firsts:
+            yield first, last
 
 
 def excerpt(text: str | None, spans: Sequence[Span], *, before: int = 40, length: int = 240) -> list[str]:

@@ -29,6 +29,7 @@ def real(tmp_path_factory, chromium):
     runs = tmp_path_factory.mktemp("search") / "runs"
     made_up(runs, "words", steps=30, texts=TEXTS)
     made_up(runs, "many", steps=1, texts=["word " * 5_000, "5"])
+    made_up(runs, "party", steps=1, texts=["<think>🎉🎉 2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "5"])
     with_tokens(made_up(runs, "tokens", steps=1, texts=TEXTS))
     return runs
 
@@ -137,6 +138,18 @@ def test_hits_are_marked_where_formulas_are_set(site):
     page.wait_for_selector(PANE.format("0.0.1"))
     assert marks(page, ".pane .set") == ["wait"]
     assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
+
+
+def test_second_thoughts_behind_an_emoji_are_marked_where_they_stand(site):
+    for path in ("/rollouts?run=party&rollout=0.0.0&text=wait", "/group?run=party&step=0&group=0"):
+        page = site.open(path)
+        page.wait_for_selector("mark.cue")
+        assert page.locator("mark.cue").first.text_content().startswith("Wait")
+    page = search(site, "/rollouts?run=party&rollout=0.0.0&text=wait")
+    page.wait_for_selector(PANE.format("0.0.0"))
+    assert page.locator(".spans li b").text_content().startswith("Wait")
+    assert page.locator('[data-part="think"] .text').text_content() == "🎉🎉 2+2=5. Wait, 2+2=4."
+    assert marks(page, ".pane mark.cue") == ["Wait"]  # the one mark within the other
 
 
 def test_hostile_text_with_marks_in_it_stays_text(site):

@@ -13,7 +13,7 @@ export async function open(root, page) {
   const rows = isAll ? all.rows : own;
   const shown = el("div"), head = el("div", { class: "bar-row", data: { evals: isAll ? "all" : run } }, el("h1", {}, isAll ? "Evals" : `Evals of ${run}`),
     !run ? null : isAll ? link("evals", { run }, `those of ${run} (${number(own.length)})`) : link("evals", { run, all: 1 }, `all evaluations (${number(all.rows.length)})`));
-  if (!rows.length) { put(root, head, empty(`Run ${run} has no evaluation yet: it makes one of the held-out problems when it ends.`, `reasoner eval --model ${run} --pass@1 --cons@16`)); return {}; }
+  if (!rows.length) { put(root, head, empty(`There is no evaluation of run ${run} yet. Training measures the held-out problems when it ends; this measures them now:`, `reasoner eval --model ${run} --pass@1 --cons@16`)); return {}; }
   const name = page.params.eval ?? rows[0].name, now = rows.find((row) => row.name === name && (!page.params.set || row.set === page.params.set));
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))];
   const estimate = (one) => (one ? el("span", { data: { value: String(one.value) } }, percent(one.value), " ", el("small", {}, interval(one))) : "–");
