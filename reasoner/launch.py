@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 
 from reasoner.collector import asleep
-from reasoner.presets import preset_for, preset_values
+from reasoner.config import Config
+from reasoner.locate import locate
+from reasoner.presets import PRESETS, preset_for, preset_values
 from reasoner.runs import check_free, find_run
 from reasoner.settings import Resolved, parse, read_file, resolve, settings, to_dict
+from reasoner.size import num_parameters
 
 
 def start_training(args: argparse.Namespace) -> None:
@@ -67,17 +70,40 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     given = _given(args)
     files = [(str(path), read_file(path)) for path in args.config]
     named = [values["model"] for _, values in [*files, ("", given)] if "model" in values]
-    preset = args.preset or preset_for(str(named[-1]) if named else "base", has_gpu=_has_gpu())
+    model = str(named[-1]) if named else "base"
+    runs = [Path(str(values["run.dir"])) for _, values in [*files, ("", given)] if "run.dir" in values]
+    preset, why = args.preset, ""
+    if preset is None:
+        preset, why = preset_for(model, _num_parameters(model, (runs or [Path("runs")])[-1]), has_gpu=_has_gpu())
     algorithms = [str(values["algo.name"]) for _, values in [*files, ("", given)] if "algo.name" in values]
     defaults = preset_values(preset, algorithms[-1] if algorithms else None)
     resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
     cfg = resolved.config
+    if not args.preset and model != "base":
+        print(_chosen(preset, why, cfg), file=sys.stderr)
     made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     run_dir = Path(cfg.run.dir) / (cfg.run.name or made)
     check_free(run_dir)
     return resolved, run_dir
+
+
+def _num_parameters(model: str, runs: Path) -> int | None:
+    """Of a model that is on this machine as a folder or a run; None of one that is not."""
+    if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
+        return None
+    return num_parameters(locate(model, runs=runs))
+
+
+def _chosen(preset: str, why: str, cfg: Config) -> str:
+    """Which preset was taken, why, and what to change."""
+    table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
+    return (
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group} completions of "
+        f"at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
+        f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
+    )
 
 
 _MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
