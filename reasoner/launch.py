@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from reasoner.collector import asleep
@@ -22,6 +23,8 @@ def start_training(args: argparse.Namespace) -> None:
     resuming = args.resume is not None
     resolved, run_dir = _resumed(args) if resuming else _fresh(args)
     if args.dry_run:
+        if resolved.note:
+            print(resolved.note, file=sys.stderr)
         for key, value in to_dict(resolved.config).items():
             print(f"{key:<28} {value!s:<24} {resolved.origin[key]}")
         from reasoner.doctor.extent import plan
@@ -80,7 +83,7 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
     cfg = resolved.config
     if not args.preset and model != "base":
-        print(_chosen(preset, why, cfg), file=sys.stderr)
+        resolved = replace(resolved, note=_chosen(preset, why, cfg))
     made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")

@@ -85,6 +85,14 @@ PRESETS: dict[str, Mapping[str, object]] = {
 }
 
 
+ABOUT = {
+    "base": "the embedded base, and models of up to 30M parameters",
+    "cpu": "a local model of up to 400M parameters on a CPU",
+    "cpu-large": "a larger one on a CPU",
+    "0.5b": "Qwen2.5-0.5B, or a model of up to 800M parameters, on a GPU of 24 GB",
+    "1.5b": "Qwen2.5-Math-1.5B, or a larger model, on a GPU of 80 GB",
+}
+
 # By the number of parameters up to which it is taken.
 _ON_CPU = {30_000_000: "base", 400_000_000: "cpu"}
 _ON_GPU = {30_000_000: "base", 800_000_000: "0.5b"}
