@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from data import load
 from data.registry import is_file
 from reasoner.collector import asleep
+from reasoner.config import Config
 from reasoner.doctor.extent import plan
+from reasoner.locate import locate
 from reasoner.plan import gradable
 from reasoner.preflight import preflight, problem_sets
-from reasoner.presets import preset_for, preset_values
+from reasoner.presets import PRESETS, preset_for, preset_values
 from reasoner.runs import check_free, find_run, read_settings, way_out
 from reasoner.settings import Resolved, check_types, parse, read_file, resolve, settings, to_dict
+from reasoner.size import num_parameters
 
 
 def start_training(args: argparse.Namespace) -> None:
@@ -26,6 +29,8 @@ def start_training(args: argparse.Namespace) -> None:
     if args.json and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     if args.dry_run:
+        if resolved.note:
+            print(resolved.note, file=sys.stderr)
         _dry_run(resolved, run_dir)
         return
     preflight(resolved.config, run_dir)
@@ -92,17 +97,40 @@ def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
     given = _given(args)
     files = [(str(path), read_file(path)) for path in args.config]
     named = [values["model"] for _, values in [*files, ("", given)] if "model" in values]
-    preset = args.preset or preset_for(str(named[-1]) if named else "base", has_gpu=_has_gpu())
+    model = str(named[-1]) if named else "base"
+    runs = [Path(str(values["run.dir"])) for _, values in [*files, ("", given)] if "run.dir" in values]
+    preset, why = args.preset, ""
+    if preset is None:
+        preset, why = preset_for(model, _num_parameters(model, (runs or [Path("runs")])[-1]), has_gpu=_has_gpu())
     algorithms = [str(values["algo.name"]) for _, values in [*files, ("", given)] if "algo.name" in values]
     defaults = preset_values(preset, algorithms[-1] if algorithms else None)
     resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
     cfg = resolved.config
+    if not args.preset and model != "base":
+        resolved = replace(resolved, note=_chosen(preset, why, cfg))
     made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     run_dir = Path(cfg.run.dir) / (cfg.run.name or made)
     check_free(run_dir)
     return resolved, run_dir
+
+
+def _num_parameters(model: str, runs: Path) -> int | None:
+    """Of a model that is on this machine as a folder or a run; None of one that is not."""
+    if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
+        return None
+    return num_parameters(locate(model, runs=runs))
+
+
+def _chosen(preset: str, why: str, cfg: Config) -> str:
+    """Which preset was taken, why, and what to change."""
+    table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
+    return (
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group} completions of "
+        f"at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
+        f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
+    )
 
 
 _MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on

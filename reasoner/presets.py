@@ -19,16 +19,34 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "eval.every": 12,
         "eval.selection_problems": 30,
     },
-    # A pretrained model of a few hundred million parameters or less on a CPU: to try the machinery, not to get far.
+    # A pretrained model of up to 400 million parameters on a CPU, and problems that such a model can learn from; the
+    # learning rate suits some tens of steps. No download.
     "cpu": {
-        "steps": 10,
-        "data.train": "gsm8k",
+        "steps": 40,
         "data.prompts_per_step": 8,
-        "algo.group": 4,
         "sampling.max_tokens": 256,
+        "optim.lr": 1e-5,
         "optim.micro_batch_tokens": 1024,
-        "eval.every": 0,
-        "eval.heldout_problems": 0,
+        "eval.every": 10,
+        "eval.selection_problems": 20,
+        "eval.selection_samples": 4,
+        "eval.heldout_problems": 40,
+        "eval.samples": 4,
+        "run.save_every": 10,
+    },
+    # A larger one on a CPU: fewer completions and a smaller learning rate.
+    "cpu-large": {
+        "steps": 20,
+        "data.prompts_per_step": 4,
+        "sampling.max_tokens": 256,
+        "optim.lr": 3e-6,
+        "optim.micro_batch_tokens": 512,
+        "eval.every": 10,
+        "eval.selection_problems": 10,
+        "eval.selection_samples": 4,
+        "eval.heldout_problems": 20,
+        "eval.samples": 4,
+        "run.save_every": 10,
     },
     # 0.5B parameters on one GPU of 24 GB or more.
     "0.5b": {
@@ -67,12 +85,36 @@ PRESETS: dict[str, Mapping[str, object]] = {
 }
 
 
-def preset_for(model: str, *, has_gpu: bool) -> str:
-    """The preset that a model gets when none is named: its own where there is one."""
+ABOUT = {
+    "base": "the embedded base, and models of up to 30M parameters",
+    "cpu": "a local model of up to 400M parameters on a CPU",
+    "cpu-large": "a larger one on a CPU",
+    "0.5b": "Qwen2.5-0.5B, or a model of up to 800M parameters, on a GPU of 24 GB",
+    "1.5b": "Qwen2.5-Math-1.5B, or a larger model, on a GPU of 80 GB",
+}
+
+# By the number of parameters up to which it is taken.
+_ON_CPU = {30_000_000: "base", 400_000_000: "cpu"}
+_ON_GPU = {30_000_000: "base", 800_000_000: "0.5b"}
+
+
+def preset_for(model: str, parameters: int | None, *, has_gpu: bool) -> tuple[str, str]:
+    """(the preset that a model gets when none is named, why): its own where there is one, else by its size and the
+    machine. `parameters` is None where they are not known.
+    """
     if model == "base":
-        return "base"
+        return "base", "the embedded base has its own"
+    machine = "there is a GPU" if has_gpu else "there is no GPU"
     own = next((name for name, values in PRESETS.items() if values.get("model") == model), None)
-    return own or ("0.5b" if has_gpu else "cpu")
+    if own is not None:
+        return (own if has_gpu else "cpu-large"), f"{model} on a GPU has its own, and {machine}"
+    if parameters is None:
+        return (
+            "0.5b" if has_gpu else "cpu"
+        ), f"the size of {model} is not known before it is downloaded, and {machine}"
+    sizes, largest = (_ON_GPU, "1.5b") if has_gpu else (_ON_CPU, "cpu-large")
+    name = next((name for most, name in sizes.items() if parameters <= most), largest)
+    return name, f"{model} has {parameters / 1e6:,.1f}M parameters, and {machine}"
 
 
 def preset_values(preset: str, algorithm: str | None) -> dict[str, object]:

@@ -15,6 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from reasoner.config import Config
 from reasoner.controls import CONTROLS
+from reasoner.presets import ABOUT, PRESETS
 from reasoner.prompts import template
 from verifiers.rewards import check_weights
 
@@ -35,6 +36,7 @@ class Resolved:
 
     config: Config
     origin: dict[str, str]
+    note: str = ""  # which preset was taken, and why, where none was named
 
 
 @cache
@@ -256,6 +258,18 @@ def markdown() -> str:
     for setting in settings().values():
         default = "" if setting.default in ("", None) else f"`{setting.default}`"
         lines.append(f"| `{setting.key}` | {default} | {setting.help.replace('|', chr(92) + '|')} |")
+    lines += [
+        "",
+        "## Presets",
+        "",
+        "`--preset NAME`; without it a preset is taken by the model's size and the machine, and a line says which.",
+        "",
+        "| preset | for | settings |",
+        "|---|---|---|",
+    ]
+    for name, values in PRESETS.items():
+        told = ", ".join(f"`{key} {value}`" for key, value in values.items())
+        lines.append(f"| `{name}` | {ABOUT[name]} | {told} |")
     return "\n".join(lines) + "\n"
 
 

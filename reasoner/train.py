@@ -92,6 +92,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             records.repair(run_dir, start, say)
         store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        if resolved.note:
+            say(resolved.note)
         announce(cfg, algorithm, policy, prompts, run_dir, start)
         engine = make_engine(cfg.engine, start_from, max_model_len=context, seed=cfg.seed)
         engine.load_weights(learner.weights(), version=start)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LIGHT = {
     "__init__", "aha", "atomic", "browse", "config", "controls", "dumps", "evals", "figures", "filters", "grading",
     "health", "imports", "index", "journal", "json_files", "metrics", "page", "presets", "progress", "prompts", "runs",
-    "seeds", "settings", "store", "terminal", "types",
+    "seeds", "settings", "size", "store", "terminal", "types",
 }  # fmt: skip
 ENTRANCE = {"__main__", "arguments", "cli", "launch"}  # reach everything, inside functions
 

@@ -108,10 +108,31 @@ def test_every_preset_can_be_run(name):
     assert {found.origin[key] for key in PRESETS[name]} == {f"preset {name}"}
 
 
-def test_the_preset_of_a_model():
-    assert preset_for("base", has_gpu=True) == "base"
-    assert preset_for("Qwen/Qwen2.5-0.5B", has_gpu=False) == "0.5b"
-    assert [preset_for("some/model", has_gpu=gpu) for gpu in (True, False)] == ["0.5b", "cpu"]
+@pytest.mark.parametrize(
+    ("model", "parameters", "on_gpu", "on_cpu"),
+    [
+        ("base", None, "base", "base"),
+        ("Qwen/Qwen2.5-0.5B", None, "0.5b", "cpu-large"),
+        ("Qwen/Qwen2.5-Math-1.5B", None, "1.5b", "cpu-large"),
+        ("some/model", None, "0.5b", "cpu"),
+        ("folder", 5_000_000, "base", "base"),
+        ("folder", 134_515_008, "0.5b", "cpu"),
+        ("folder", 494_032_768, "0.5b", "cpu-large"),
+        ("folder", 1_543_714_304, "1.5b", "cpu-large"),
+    ],
+)
+def test_the_preset_of_a_model_follows_its_size_and_the_machine(model, parameters, on_gpu, on_cpu):
+    found = [preset_for(model, parameters, has_gpu=gpu) for gpu in (True, False)]
+    assert [name for name, _ in found] == [on_gpu, on_cpu]
+    assert all(why for _, why in found)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_evaluates_and_a_smaller_model_learns_faster(name):
+    cfg = resolve([("", PRESETS[name])]).config
+    assert cfg.eval.every and cfg.eval.heldout_problems and cfg.steps > cfg.eval.every
+    rates = [resolve([("", PRESETS[one])]).config.optim.lr for one in ("base", "cpu", "cpu-large", "0.5b")]
+    assert rates == sorted(rates, reverse=True) and len(set(rates)) == 4
 
 
 def test_the_table_of_settings_in_the_docs_is_up_to_date():

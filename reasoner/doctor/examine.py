@@ -57,6 +57,8 @@ def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, j
     figures: dict[str, Any] = {}
     try:
         for line in _found(resolved.config, run_dir, problems, samples, figures):
+            if resolved.note and not lines:
+                say(resolved.note)
             lines.append(line)
             print(shown(line), flush=True)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:

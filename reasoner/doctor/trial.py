@@ -138,9 +138,10 @@ def attempt(
     drawn = [*((0, group) for group in first), *((_BEYOND, group) for group in others)]
     again = _again(bench, drawn, first, now, say)
     with tempfile.TemporaryDirectory() as folder:
-        progress.begin("the first update")
+        progress.begin("an update to warm up")
         bench.learn(first[:2], now, Path(folder))  # memory is taken, threads start: the first time is not as the others
         say(f"learning from {now.completions} completions of {now.length:.0f} tokens")
+        progress.begin("the first update")
         now, learned, size = bench.learn(first, now, Path(folder))
         later = again and again[1]
         if again is not None:
