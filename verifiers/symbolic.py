@@ -129,14 +129,15 @@ def _equal_expressions(gold: Any, answer: Any) -> bool | None:
     if (difference := gold - answer).is_Rational:
         return bool(difference == 0)
     points = list(_points(gold.free_symbols | answer.free_symbols))
-    agree = []
+    num_known, is_equal = 0, True
     for point in points:
         left, right = _value_at(gold, point), _value_at(answer, point)
         if left is not None and right is not None:
-            agree.append(_agree(left, right))
-    if len(agree) < min(3, len(points)):
-        return None
-    return all(agree)
+            num_known += 1
+            is_equal = is_equal and _agree(left, right)
+        if num_known == min(3, len(points)) and not is_equal:
+            return False
+    return is_equal if num_known >= min(3, len(points)) else None
 
 
 def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
