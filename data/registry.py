@@ -66,7 +66,7 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
 
 
 def check(spec: str) -> None:
-    """ValueError for a name, a split, a file, its columns or first row that `load` refuses. Nothing is downloaded."""
+    """ValueError for a name, a split, a file or its first row that `load` refuses. Nothing is downloaded."""
     if is_file(spec):
         load_file(*_file(spec), 1)
         return

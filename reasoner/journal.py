@@ -243,9 +243,8 @@ class Journal:
     def _line(self) -> str:
         m = self.history[-1]
         line = (
-            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  "
-            f"reward {m['reward/mean']:.3f}  correct {m['correct']:.1%}  "
-            f"well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
+            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  reward {m['reward/mean']:.3f}  "
+            f"correct {m['correct']:.1%}  well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
             f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {speed(m['tokens_per_second'])}  "
             f"{clock(self._seconds_left())} left"
         )

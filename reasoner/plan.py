@@ -94,7 +94,8 @@ def announce(
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
         + (f"; CONTROL ARM: rewards are {cfg.control}" if cfg.control else ""),
-        "steps": f"{start} of {cfg.steps} done; {per_step} completions of up to {cfg.sampling.max_tokens} tokens each",
+        "steps": f"{start} of {cfg.steps} done; "
+        f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
         "run folder": str(run_dir),
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
     }

@@ -1,7 +1,7 @@
 """What a run is refused for before anything heavy is imported: one list of checks for train, doctor and --dry-run.
 
-Nothing here imports torch or transformers: an error in the settings is told at once. What only the model's own
-tokenizer and weights can show (the length of the questions, an architecture that is not supported) is not known here.
+Nothing here imports torch or transformers, so an error in the settings is reported at once. What takes the model's
+tokenizer or weights (the length of the questions, an architecture that is not supported) is not checked here.
 """
 
 from __future__ import annotations

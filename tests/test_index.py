@@ -238,10 +238,7 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
         (["list", "{run}", "--step", "7"], "has rollouts of the steps 0 to 2 alone"),
         (["list", "{run}", "--verdict", "corect"], "verdict is 'corect'; it must be one of correct, wrong, no_answer"),
         (["grep", "{run}", "wait", "--verdict", "corect"], "did you mean 'correct'?"),
-        (
-            ["export", "{run}", "{run}.md", "--finish", "stopped"],
-            "finish is 'stopped'; it must be one of stop, length, abort",
-        ),
+        (["export", "{run}", "{run}.md", "--finish", "stopped"], "it must be one of stop, length, abort"),
         (["list", "{run}", "--subject", "sumz"], "has no subject 'sumz'; did you mean 'sums'?"),
         (["list", "{run}", "--problem", "q"], "has no problem 'q'; it has p0, p1"),
         (["list", "{run}", "--level", "9"], "has no level '9'; it has 1, 2"),

@@ -20,7 +20,7 @@ def test_a_run_is_its_last_checkpoint_or_the_one_asked_for(tmp_path):
     for name in ("a", str(tmp_path / "runs" / "a")):
         assert locate(name, runs=tmp_path / "runs") == steps[1]
         assert locate(name, runs=tmp_path / "runs", step="2") == steps[0]
-    with pytest.raises(ValueError, match="no checkpoint '3' .steps done.; there are 2, 10"):
+    with pytest.raises(ValueError, match=r"no checkpoint '3' \(steps done\); there are 2, 10"):
         locate("a", runs=tmp_path / "runs", step="3")
 
 

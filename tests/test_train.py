@@ -86,11 +86,8 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
 
 def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
     folder, done = run
-    assert (
-        "algorithm:" in done.stderr
-        and "step 0 (1/2 done)" in done.stderr
-        and "\r" not in done.stderr.split("algorithm:")[1]
-    )
+    assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
+    assert "\r" not in done.stderr.split("algorithm:")[1]
     assert "held-out problems" in done.stdout and "reasoner eval --model a" in done.stdout
     assert "before" in (folder / "report.txt").read_text()
 
