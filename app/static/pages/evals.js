@@ -4,16 +4,18 @@ import { ask, card, el, empty, link, number, percent, put, select, visible } fro
 
 const PAGE = 50;
 
+const faults = (list) => (list.length ? card("Evaluations that cannot be read", list.map((one) => el("p", { data: { fault: one.name } }, el("span", { class: "badge bad" }, "damaged"), ` ${visible(one.name)}: ${visible(one.fault)}`))) : null);
+
 export async function open(root, page) {
   const all = await ask("evals");
-  if (!all.rows.length) { put(root, el("h1", {}, "Evals"), empty(`There is no evaluation in ${all.folder} or under a run yet.`, "reasoner eval --model base --pass@1 --cons@16")); return {}; }
+  if (!all.rows.length) { put(root, el("h1", {}, "Evals"), faults(all.faults), empty(`There is no evaluation in ${all.folder} or under a run yet.`, "reasoner eval --model base --pass@1 --cons@16")); return {}; }
   const columns = [...new Set(all.rows.flatMap((row) => Object.keys(row.metrics)))];
   const shown = el("div");
   put(root, el("h1", {}, "Evals"), card(null, el("div", { class: "scroll" }, el("table", {},
     el("thead", {}, el("tr", {}, ["evaluation", "model", "set", "problems", "samples", ...columns].map((h) => el("th", {}, h)))),
     el("tbody", {}, all.rows.map((row) => el("tr", { data: { eval: row.name }, class: row.name === page.params.eval && (!page.params.set || row.set === page.params.set) ? "now" : "" }, [
       link("evals", { ...page.params, eval: row.name, set: row.set, show: "", offset: "" }, row.name), row.model, row.set, number(row.problems), Object.values(row.samples ?? {}).length ? Object.entries(row.samples).map(([way, n]) => `${way} ${n}`).join(", ") : number(row.samples),
-      ...columns.map((name) => (row.metrics[name] ? `${percent(row.metrics[name].value)} ± ${(196 * (row.metrics[name].se ?? 0)).toFixed(1)}` : "–"))].map((cell) => el("td", {}, cell)))))))), shown);
+      ...columns.map((name) => (row.metrics[name] ? `${percent(row.metrics[name].value)} ± ${(196 * (row.metrics[name].se ?? 0)).toFixed(1)}` : "–"))].map((cell) => el("td", {}, cell)))))))), faults(all.faults), shown);
   const name = page.params.eval ?? all.rows[0].name;
   const offset = Number(page.params.offset ?? 0), show = page.params.show || "all";
   const found = await ask("evaluation", { name, set: page.params.eval ? page.params.set ?? "" : "", show, offset, limit: PAGE });
