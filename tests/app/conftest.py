@@ -145,8 +145,9 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def library(healthy: Path, tmp_path: Path) -> Path:
+def library(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of a library whose run and evaluation `bad` a test may damage."""
+    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
     return Path(shutil.copytree(healthy, tmp_path / "library"))
 
 
