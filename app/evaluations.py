@@ -11,7 +11,7 @@ from typing import Any
 
 from app.library import Library
 from reasoner.evals import files
-from reasoner.json_files import NUMBER, OBJECT, check, check_each, read_object
+from reasoner.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 
 _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.subject names a run's model
@@ -81,7 +81,8 @@ def evaluation(
     spec = set or next(iter(about["data"]))
     if spec not in about["data"]:
         raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(about['data'])}")
-    found = _problems(folder, spec, (folder / "samples.parquet").stat().st_mtime_ns)
+    samples = folder / "samples.parquet"
+    found = _problems(folder, spec, samples.stat().st_mtime_ns if is_file(samples) else 0)
     chosen = [problem for problem in found["problems"] if _SHOWS[show](problem)]
     return {
         "name": name,

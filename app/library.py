@@ -32,7 +32,8 @@ class Library:
 
     def runs(self) -> list[Path]:
         """The folders of runs, damaged ones among them, the newest first."""
-        found = {path.parent for name in ("config.json", "metrics.jsonl") for path in self.runs_dir.glob(f"*/{name}")}
+        names = ("config.json", "metrics.jsonl")
+        found = [path for path in self.runs_dir.glob("*") if any(_is_there(path / name) for name in names)]
         return sorted(found, key=lambda path: (_changed(path / "config.json"), path.name), reverse=True)
 
     def run(self, name: str) -> Path:
@@ -46,10 +47,10 @@ class Library:
 
     def evals(self) -> dict[str, Path]:
         """The evaluations by name: those of the folder, and each run's held-out ones as RUN/before and RUN/after."""
-        found = {path.parent.name: path.parent for path in self.evals_dir.glob("*/evaluation.json")}
-        for path in self.runs_dir.glob("*/heldout/*/evaluation.json"):
-            found[f"{path.parents[2].name}/{path.parent.name}"] = path.parent
-        return dict(sorted(found.items(), key=lambda item: -_changed(item[1])))
+        found = {path.name: path for path in self.evals_dir.glob("*")}
+        found |= {f"{path.parents[1].name}/{path.name}": path for path in self.runs_dir.glob("*/heldout/*")}
+        there = [(name, path) for name, path in found.items() if _is_there(path / "evaluation.json")]
+        return dict(sorted(there, key=lambda item: -_changed(item[1])))
 
     def evaluation(self, name: str) -> Path:
         """ValueError for a name that is no evaluation's, and for an evaluation with links that lead outside it."""
@@ -77,6 +78,11 @@ class Library:
 
     def close(self) -> None:
         self._keeper.close()
+
+
+def _is_there(path: Path) -> bool:
+    """Whether something has the name, be it a link to nothing."""
+    return path.exists() or path.is_symlink()
 
 
 def _changed(path: Path) -> int:

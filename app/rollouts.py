@@ -119,7 +119,7 @@ def _tokens(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any]:
     """`tokens` for the page, and `tokens_fault` where the tokenizer does not read: the texts are shown without them."""
     try:
         return {"tokens": token_view(run_dir, row), "tokens_fault": None}
-    except (ValueError, OverflowError) as error:
+    except ValueError as error:
         return {"tokens": None, "tokens_fault": str(error)}
 
 
@@ -127,13 +127,16 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
     """The text of each token, and its figures; None where the shard or the run's folder does not have what it takes.
 
     What the pieces make is the tokens' own text: a prefill is not in it, an end token is. ValueError for a damaged
-    tokenizer, OverflowError for a negative token id.
+    tokenizer, and for token ids that are none.
     """
     tokenizer = _tokenizer(run_dir / "tokenizer.json")
     if tokenizer is None or not row.get("token_ids"):
         return None
     stream = DecodeStream(skip_special_tokens=False)
-    pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
+    try:
+        pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"{run_dir / 'tokenizer.json'} does not read these token ids: {error}") from error
     figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
     return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **figures}

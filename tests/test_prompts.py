@@ -104,3 +104,9 @@ def test_there_is_one_bos_and_no_end_token():  # trap 18
 def test_an_unknown_style_is_refused_with_the_nearest():
     with pytest.raises(ValueError, match=r"'r1zero'.*did you mean 'r1-zero'"):
         template("r1zero")
+
+
+def test_a_question_with_half_of_a_surrogate_pair_is_refused_by_the_problem_s_name():
+    problem = Problem(id="t/2", question="What is 1 + \ud83d?", answer="2", source="t", split="t")
+    with pytest.raises(ValueError, match=r"the question of problem 't/2' holds half of a surrogate pair"):
+        render(problem, template("r1-zero"), tiny_tokenizer())

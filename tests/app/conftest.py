@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.app.browsing import CHROMIUM, FLAGS, NASTY, made_up, served, train
+from tests.app.damage import write_healthy
 from tests.app.library_of import asking, labels_of, rows_of, write_library
 
 
@@ -133,3 +134,33 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     (tmp_path / "runs").mkdir()
     for asked in asking(tmp_path):
         yield tmp_path / "runs", asked
+
+
+# ---------------------------------------------------------------------------------------- damaged folders
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_healthy(tmp_path_factory.mktemp("healthy"))
+
+
+@pytest.fixture
+def library(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of a library whose run and evaluation `bad` a test may damage."""
+    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
+    return Path(shutil.copytree(healthy, tmp_path / "library"))
+
+
+@pytest.fixture
+def ask(library: Path) -> Iterator[Any]:
+    """What asks the library; an answer must be JSON."""
+    asking_it = asking(library)
+    asked = next(asking_it)
+
+    def ask(query: str, **given: Any) -> Any:
+        answer = asked(query, **given)
+        json.dumps(answer, allow_nan=False)
+        return answer
+
+    yield ask
+    next(asking_it, None)  # which closes the library

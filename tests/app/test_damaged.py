@@ -1,10 +1,6 @@
-"""Damaged folders: each has a row, or an entry, with its reason, and everything beside it works as ever."""
+"""Damaged runs: each is a row with its reason, and everything beside it works as ever."""
 
-import json
-import os
 import shutil
-from dataclasses import asdict
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,187 +9,31 @@ from fastapi.testclient import TestClient
 
 from app.library import Library
 from app.shell import build
-from data import Problem
-from reasoner.cli import main
-from reasoner.evals import files
-from reasoner.evals.evaluation import Evaluation, Ks
-from reasoner.locate import BASE
-from reasoner.prompts import template
-from reasoner.types import Answered, Response
-from tests.app.library_of import asking, write_run
-from verifiers import Score, Verdict
+from tests.app.damage import (
+    ALARM,
+    LOOK,
+    NO_OBJECT,
+    NOT_A_FILE,
+    NOTE,
+    QUESTIONS,
+    binary,
+    cases,
+    changed,
+    circle,
+    directory,
+    empty,
+    holding,
+    link_out,
+    missing,
+    pipe,
+    plain_file,
+    refused_at_most,
+    truncated,
+    with_line,
+)  # fmt: skip
 
 pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
 
-SPEC = "set"
-RUN = {"run": "good"}
-QUESTIONS = [
-    ("overview", RUN),
-    ("rollouts", RUN),
-    ("rollout", RUN | {"name": "0.0.0"}),
-    ("group", RUN | {"step": 0, "group": 0}),
-    ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
-    ("problem", RUN | {"id": "made/0"}),
-    ("problems", RUN),
-    ("aha", RUN),
-    ("words", RUN | {"text": "wait"}),
-    ("notes", RUN),
-    ("compare", {"runs": ["good", "fine"]}),
-    ("evaluation", {"name": "good"}),
-    ("evaluation", {"name": "good/after"}),
-    ("runs", {}),
-    ("evals", {}),
-    ("models", {}),
-]
-ALARM = {"name": "cut off", "step": 1, "since": 0, "value": 0.5, "limit": 0.3, "when": "w", "meaning": "m", "help": "h"}
-LOOK = {"step": 0, "sampled": {"problems": 3, "metrics": {"pass@1": {"value": 0.5}}}, "greedy": {"metrics": {}}}
-NOTE = {"rollout": "0.0.1", "star": True, "note": "look", "time": 1.0}
-
-
-def write_evaluation(folder: Path) -> Path:
-    """Two problems with two answers each, one problem right."""
-    sets = {}
-    for way, num, temperature in (("sampled", 2, 1.0), ("greedy", 1, 0.0)):
-        answered = tuple(
-            Answered(
-                Problem(f"p{i}", f"question {i}", "4", SPEC, "x"),
-                "?",
-                (Response("r", 3, "stop", 0),) * num,
-                (Score(float(i), {}, Verdict.CORRECT if i else Verdict.WRONG, "4"),) * num,
-            )
-            for i in range(2)
-        )
-        sets[way] = Evaluation(SPEC, temperature, Ks(), answered, ())
-    data = {SPEC: files.about_data([one.problem for one in sets["sampled"].answered])}
-    about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
-    files.write(folder, about | {"prompt": {"style": "none", **asdict(template("none"))}}, {SPEC: sets}, "table")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory) -> Path:
-    """A library of three equal runs and two equal evaluations."""
-    folder = tmp_path_factory.mktemp("healthy")
-    run = write_run(folder / "runs" / "good", steps=8, written=3)
-    for name, line in (("alarms", ALARM), ("notes", NOTE), ("times", {"step": 0, "time/step": 2.0})):
-        (run / f"{name}.jsonl").write_text(json.dumps(line) + "\n")
-    shutil.copy(BASE / "tokenizer.json", run)
-    (run / "lock").touch()
-    (run / "report.json").write_text("{}")
-    (run / "checkpoints" / "step-000002").mkdir(parents=True)
-    write_evaluation(run / "heldout" / "after")
-    write_evaluation(folder / "evals" / "good")
-    for name in ("fine", "bad"):
-        shutil.copytree(run, folder / "runs" / name)
-    shutil.copytree(folder / "evals" / "good", folder / "evals" / "bad")
-    return folder
-
-
-@pytest.fixture
-def library(healthy, tmp_path) -> Path:
-    return Path(shutil.copytree(healthy, tmp_path / "library"))
-
-
-@pytest.fixture
-def ask(library):
-    """What asks the library; an answer must be JSON."""
-    for asked in asking(library):
-
-        def ask(query, **given):
-            answer = asked(query, **given)
-            json.dumps(answer, allow_nan=False).encode()
-            return answer
-
-        yield ask
-
-
-# ---------------------------------------------------------------------------------------------------- what is done to a file
-
-
-def missing(path):
-    shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-
-def empty(path):
-    path.write_bytes(b"")
-
-
-def truncated(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-def binary(path):
-    path.write_bytes(bytes(range(256)) * 4)
-
-
-def directory(path):
-    missing(path)
-    path.mkdir()
-
-
-def plain_file(path):
-    missing(path)
-    path.write_text("x")
-
-
-def pipe(path):
-    missing(path)
-    os.mkfifo(path)
-
-
-def link_out(path):
-    outside = path.parents[3] / "outside"
-    path.rename(outside)
-    path.symlink_to(outside)
-
-
-def link_to_nothing(path):
-    missing(path)
-    path.symlink_to(path.parent / "nothing")
-
-
-def circle(path):
-    missing(path)
-    path.symlink_to(path.name)
-
-
-def holding(text):
-    """Write this text into the file."""
-
-    def damage(path):
-        path.write_bytes(text if isinstance(text, bytes) else (text + "\n").encode())
-
-    damage.__name__ = repr(text)[:50]
-    return damage
-
-
-def with_line(line, **changes):
-    """Put the line, changed, before the file's own lines."""
-
-    def damage(path):
-        text = json.dumps({name: value for name, value in (line | changes).items() if value != "LEFT OUT"})
-        path.write_text(text.replace('"HUGE"', "1" + "0" * 400) + "\n" + path.read_text())
-
-    damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
-    return damage
-
-
-NOT_A_FILE = {
-    directory: "is no file but a directory",
-    pipe: "is no file but a named pipe",
-    link_out: "is a link that leads outside it",
-    link_to_nothing: "is a link to nothing",
-    circle: "is a circle of links",
-}
-NO_OBJECT = {
-    holding("null"): "it holds no object",
-    holding("[]"): "it holds no object",
-    holding("3"): "it holds no object",
-    binary: "is damaged",
-    holding(b'{"a": "\xed\xa0\x80"}\n{"step": 0}\n'): "is damaged",  # a surrogate in bytes: no UTF-8
-    holding("[" * 100_000 + "\n{}"): "is damaged",
-    holding("9" * 5_000 + "\n{}"): "is damaged",
-}
 NO_LINES = NOT_A_FILE | NO_OBJECT | {holding("{}\n{}\n{}"): "it has no"}
 GROWS = {missing: None, empty: None, truncated: None}
 SETTINGS = '{{"config": {}}}'
@@ -261,14 +101,9 @@ RUNS = {
     "checkpoints": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
     "heldout": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
 }
-RUN_CASES = [
-    pytest.param(file, damage, reason, id=f"{file} {damage.__name__}")
-    for file, cases in RUNS.items()
-    for damage, reason in cases.items()
-]
 
 
-@pytest.mark.parametrize(("file", "damage", "reason"), RUN_CASES)
+@pytest.mark.parametrize(("file", "damage", "reason"), cases(RUNS))
 def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_works(library, ask, file, damage, reason):
     damage(library / "runs" / "bad" / file)
     rows = {row["name"]: row["fault"] for row in ask("runs")["runs"]}
@@ -280,14 +115,6 @@ def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_wo
     for query, given in QUESTIONS:
         refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in given.items()})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
-
-
-def refused_at_most(ask, query, given):
-    """The question of a damaged run is answered, or refused in a line of text as the server passes it on."""
-    try:
-        ask(query, **given)
-    except (ValueError, OSError) as error:
-        assert str(error)
 
 
 def test_links_that_come_while_the_dashboard_runs_are_refused(library, ask):
@@ -305,22 +132,6 @@ def test_a_rollout_is_shown_without_its_tokens_where_the_tokenizer_is_damaged(li
 
 
 # ------------------------------------------------------------------------------------------------------------ shards
-
-
-def changed(name, values, kind=None):
-    """Write these values into a column of the shard, or none: the column is left out."""
-
-    def damage(path):
-        table = pq.read_table(path)
-        place = table.column_names.index(name)
-        table = table.remove_column(place)
-        if values is not None:
-            table = table.add_column(place, name, pa.array((values * table.num_rows)[: table.num_rows], kind))
-        pq.write_table(table, path)
-
-    damage.__name__ = f"{name} {'left out' if values is None else repr(values)[:30]}"
-    return damage
-
 
 NO_UTF8 = pa.array([b"\xff"]).cast(pa.binary()).view(pa.string()).take(pa.array([0] * 64))
 
@@ -383,8 +194,8 @@ def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damage
     for query, given in QUESTIONS:
         ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in given.items()})
     assert ask("rollouts", run="bad")["faults"] == {}
-    for name in ("1.0.0", "1.0.1"):
-        assert ask("rollout", run="bad", name=name)["completion"]
+    for row in ask("rollouts", run="bad", where={"step": "1"})["rows"]:
+        assert ask("rollout", run="bad", name=row["name"])["completion"]
 
 
 @pytest.mark.parametrize(
@@ -404,116 +215,7 @@ def test_a_checkpoint_that_is_named_like_no_step_cannot_be_asked(library, ask):
     ]
 
 
-# -------------------------------------------------------------------------------------------------------- evaluations
-
-ABOUT = {"model": "m", "data": {SPEC: {"rows": 2, "sha256": "s"}}, "samples": 2, "grader": "g", "prompt": {}}
-
-
-def about(**changes):
-    damage = holding(json.dumps({name: value for name, value in (ABOUT | changes).items() if value != "LEFT OUT"}))
-    damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
-    return damage
-
-
-EVALS = {
-    "evaluation.json": {name: why for name, why in NOT_A_FILE.items() if name is not link_to_nothing}
-    | NO_OBJECT
-    | {
-        empty: "is damaged",
-        truncated: "is damaged",
-        holding("{}"): "it has no 'model'",
-        about(model=None): "model is None",
-        about(model="LEFT OUT"): "it has no 'model'",
-        about(data=None): "data is None",
-        about(data=[]): "data is []",
-        about(data={}): "it names no data set",
-        about(data={SPEC: None}): "it holds no object",
-        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is no JSON",
-        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
-        about(samples="two"): "samples is 'two'",
-        about(prompt="none"): "prompt is 'none'",
-    },
-    "results.json": NOT_A_FILE
-    | NO_OBJECT
-    | {
-        empty: "is damaged",
-        truncated: "is damaged",
-        holding('{"results": null}'): "results is None",
-        holding('{"results": {"set": []}}'): "it holds no object",
-        holding('{"results": {"set": {"pass@1,none": "x"}}}'): "pass@1,none is 'x'",
-        holding('{"results": {"set": {"pass@1,none": NaN}}}'): "NaN is no JSON",
-    },
-}
-SAMPLES = {
-    f"samples_{SPEC}.jsonl": NOT_A_FILE
-    | {
-        missing: "has no samples_set.jsonl",
-        truncated: "is damaged",
-        binary: "is damaged",
-        holding("{}"): "it has no 'doc'",
-        holding("null"): "it holds no object",
-        holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
-    },
-    "samples.parquet": NOT_A_FILE
-    | {
-        missing: "has no samples.parquet",
-        empty: "is damaged",
-        truncated: "is damaged",
-        binary: "is damaged",
-        changed("right", None): "it has no column 'right'",
-        changed("right", [None], pa.bool_()): "column 'right' has empty cells",
-        changed("way", [3]): "",
-        changed("right", ["perhaps"]): "is damaged",
-    },
-}
-
-
-def cases(table):
-    return [
-        pytest.param(file, damage, reason, id=f"{file} {damage.__name__}")
-        for file, own in table.items()
-        for damage, reason in own.items()
-        if reason != ""
-    ]
-
-
-@pytest.mark.parametrize("name", ["bad", "bad/after"])
-@pytest.mark.parametrize(("file", "damage", "reason"), cases(EVALS))
-def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(library, ask, file, damage, reason, name):
-    damage(place_of(library, name) / file)
-    answer = ask("evals")
-    faults = {entry["name"]: entry["fault"] for entry in answer["faults"]}
-    assert name in faults and reason in faults[name] and file in faults[name]
-    assert {"good", "good/after", "fine/after"} <= {row["name"] for row in answer["rows"]}
-    for query, given in QUESTIONS:
-        ask(query, **given)
-    refused_at_most(ask, "evaluation", {"name": name})
-    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
-
-
-@pytest.mark.parametrize("name", ["bad", "bad/after"])
-@pytest.mark.parametrize(("file", "damage", "reason"), cases(SAMPLES))
-def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, file, damage, reason, name):
-    damage(place_of(library, name) / file)
-    with pytest.raises(ValueError) as caught:
-        ask("evaluation", name=name)
-    assert reason in str(caught.value) and file in str(caught.value)
-    for query, given in QUESTIONS:
-        ask(query, **given)
-    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
-
-
-def place_of(library, name):
-    return library / "evals" / name if "/" not in name else library / "runs" / "bad" / "heldout" / "after"
-
-
-def test_an_evaluation_that_is_compared_on_the_command_line_has_no_links_out(library, capsys):
-    link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
-    assert main(["compare", "good", "bad", "--out", str(library / "evals")]) == 2
-    assert "is a link that leads outside it" in capsys.readouterr().err
-
-
-# -------------------------------------------------------------------------------------------------- through the server
+# ------------------------------------------------------------------------------------------------ through the server
 
 
 def test_half_a_pair_of_surrogates_reaches_the_page_as_its_escape(library):

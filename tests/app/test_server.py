@@ -93,6 +93,14 @@ def test_what_another_page_could_send_unasked_is_refused(client, folder, kind, p
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
+@pytest.mark.parametrize("name", ["question", "begin", "gold", "prompt"])
+def test_half_of_a_surrogate_pair_is_refused_before_a_model_is_asked(client, name):
+    given = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
+    reply = client.post("/play", content=given, headers={"content-type": "application/json"})
+    message = f"the {name} holds half of a surrogate pair ('\\ud83d') at character 6"
+    assert reply.status_code == 400 and reply.json() == {"error": message}
+
+
 def test_a_question_cannot_be_asked_by_an_address(client):
     assert client.get("/ask/runs").status_code == 404
 

@@ -4,16 +4,18 @@ import { ask, card, el, empty, interval, link, number, percent, put, select, vis
 
 const PAGE = 50;
 
+const faults = (list) => (list.length ? card("Evaluations that cannot be read", list.map((one) => el("p", { data: { fault: one.name } }, el("span", { class: "badge bad" }, "damaged"), ` ${visible(one.name)}: ${visible(one.fault)}`))) : null);
+
 export async function open(root, page) {
   const all = await ask("evals");
-  if (!all.rows.length) { put(root, el("h1", {}, "Evals"), empty(`There is no evaluation in ${all.folder} or under a run yet.`, "reasoner eval --model base --pass@1 --cons@16")); return {}; }
+  if (!all.rows.length) { put(root, el("h1", {}, "Evals"), faults(all.faults), empty(`There is no evaluation in ${all.folder} or under a run yet.`, "reasoner eval --model base --pass@1 --cons@16")); return {}; }
   // Those of the run that is picked; all of them without a run, where that is asked for, and for a link to another's.
   const { run } = page.params, own = all.rows.filter((row) => row.run === run);
   const isAll = !run || page.params.all === "1" || Boolean(page.params.eval && !own.some((row) => row.name === page.params.eval));
   const rows = isAll ? all.rows : own;
   const shown = el("div"), head = el("div", { class: "bar-row", data: { evals: isAll ? "all" : run } }, el("h1", {}, isAll ? "Evals" : `Evals of ${run}`),
     !run ? null : isAll ? link("evals", { run }, `those of ${run} (${number(own.length)})`) : link("evals", { run, all: 1 }, `all evaluations (${number(all.rows.length)})`));
-  if (!rows.length) { put(root, head, empty(`There is no evaluation of run ${run} yet. Training measures the held-out problems when it ends; this measures them now:`, `reasoner eval --model ${run} --pass@1 --cons@16`)); return {}; }
+  if (!rows.length) { put(root, head, faults(all.faults), empty(`There is no evaluation of run ${run} yet. Training measures the held-out problems when it ends; this measures them now:`, `reasoner eval --model ${run} --pass@1 --cons@16`)); return {}; }
   const name = page.params.eval ?? rows[0].name, now = rows.find((row) => row.name === name && (!page.params.set || row.set === page.params.set));
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row.metrics)))];
   const estimate = (one) => (one ? el("span", { data: { value: String(one.value) } }, percent(one.value), " ", el("small", {}, interval(one))) : "–");
@@ -21,7 +23,7 @@ export async function open(root, page) {
     el("thead", {}, el("tr", {}, ["evaluation", "model", "set", "problems", "samples", ...columns.map((metric) => `${metric}, 95 % CI`)].map((h) => el("th", {}, h)))),
     el("tbody", {}, rows.map((row) => el("tr", { data: { eval: row.name }, class: row === now ? "now" : "" }, [
       link("evals", { ...page.params, eval: row.name, set: row.set, show: "", offset: "" }, row.name), row.model, row.set, number(row.problems), Object.values(row.samples ?? {}).length ? Object.entries(row.samples).map(([way, n]) => `${way} ${n}`).join(", ") : number(row.samples),
-      ...columns.map((name) => estimate(row.metrics[name]))].map((cell) => el("td", {}, cell)))))))), shown);
+      ...columns.map((name) => estimate(row.metrics[name]))].map((cell) => el("td", {}, cell)))))))), faults(all.faults), shown);
   const offset = Number(page.params.offset ?? 0), show = page.params.show || "all";
   const found = await ask("evaluation", { name, set: page.params.eval ? page.params.set ?? "" : "", show, offset, limit: PAGE });
   const go = (values) => page.go("evals", { ...page.params, eval: name, set: found.set, ...values });

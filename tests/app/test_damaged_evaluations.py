@@ -1,0 +1,121 @@
+"""Damaged evaluations: each is named with its reason, and everything beside it works as ever."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from reasoner.cli import main
+from tests.app.damage import (
+    NO_OBJECT,
+    NOT_A_FILE,
+    QUESTIONS,
+    SPEC,
+    binary,
+    cases,
+    changed,
+    empty,
+    holding,
+    link_out,
+    missing,
+    refused_at_most,
+    truncated,
+)  # fmt: skip
+
+pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
+
+ABOUT = {"model": "m", "data": {SPEC: {"rows": 2, "sha256": "s"}}, "samples": 2, "grader": "g", "prompt": {}}
+
+
+def about(**changes):
+    damage = holding(json.dumps({name: value for name, value in (ABOUT | changes).items() if value != "LEFT OUT"}))
+    damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
+    return damage
+
+
+EVALS = {
+    "evaluation.json": NOT_A_FILE
+    | NO_OBJECT
+    | {
+        empty: "is damaged",
+        truncated: "is damaged",
+        holding("{}"): "it has no 'model'",
+        about(model=None): "model is None",
+        about(model="LEFT OUT"): "it has no 'model'",
+        about(data=None): "data is None",
+        about(data=[]): "data is []",
+        about(data={}): "it names no data set",
+        about(data={SPEC: None}): "it holds no object",
+        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is no JSON",
+        about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
+        about(samples="two"): "samples is 'two'",
+        about(prompt="none"): "prompt is 'none'",
+    },
+    "results.json": NOT_A_FILE
+    | NO_OBJECT
+    | {
+        empty: "is damaged",
+        truncated: "is damaged",
+        holding('{"results": null}'): "results is None",
+        holding('{"results": {"set": []}}'): "it holds no object",
+        holding('{"results": {"set": {"pass@1,none": "x"}}}'): "pass@1,none is 'x'",
+        holding('{"results": {"set": {"pass@1,none": NaN}}}'): "NaN is no JSON",
+    },
+}
+SAMPLES = {
+    f"samples_{SPEC}.jsonl": NOT_A_FILE
+    | {
+        missing: "has no samples_set.jsonl",
+        truncated: "is damaged",
+        binary: "is damaged",
+        holding("{}"): "it has no 'doc'",
+        holding("null"): "it holds no object",
+        holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
+    },
+    "samples.parquet": NOT_A_FILE
+    | {
+        missing: "has no samples.parquet",
+        empty: "is damaged",
+        truncated: "is damaged",
+        binary: "is damaged",
+        changed("right", None): "it has no column 'right'",
+        changed("right", [None], pa.bool_()): "column 'right' has empty cells",
+        changed("right", ["perhaps"]): "is damaged",
+    },
+}
+
+
+@pytest.mark.parametrize("name", ["bad", "bad/after"])
+@pytest.mark.parametrize(("file", "damage", "reason"), cases(EVALS))
+def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(library, ask, file, damage, reason, name):
+    damage(place_of(library, name) / file)
+    answer = ask("evals")
+    faults = {entry["name"]: entry["fault"] for entry in answer["faults"]}
+    assert name in faults and reason in faults[name] and file in faults[name]
+    assert {"good", "good/after", "fine/after"} <= {row["name"] for row in answer["rows"]}
+    for query, given in QUESTIONS:
+        ask(query, **given)
+    refused_at_most(ask, "evaluation", {"name": name})
+    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
+
+
+@pytest.mark.parametrize("name", ["bad", "bad/after"])
+@pytest.mark.parametrize(("file", "damage", "reason"), cases(SAMPLES))
+def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, file, damage, reason, name):
+    damage(place_of(library, name) / file)
+    with pytest.raises(ValueError) as caught:
+        ask("evaluation", name=name)
+    assert reason in str(caught.value) and file in str(caught.value)
+    for query, given in QUESTIONS:
+        ask(query, **given)
+    refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
+
+
+def place_of(library, name):
+    return library / "evals" / name if "/" not in name else library / "runs" / "bad" / "heldout" / "after"
+
+
+def test_an_evaluation_that_is_compared_on_the_command_line_has_no_links_out(library, capsys):
+    link_out(library / "evals" / "bad" / f"samples_{SPEC}.jsonl")
+    assert main(["compare", "good", "bad", "--out", str(library / "evals")]) == 2
+    assert "is a link that leads outside it" in capsys.readouterr().err

@@ -1,0 +1,59 @@
+"""The difference between two texts: whole, and within a bound on the work."""
+
+import difflib
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.differences import BoundedMatcher, word_difference
+
+LOOP = "So 3 + 4 = 7. Wait, let me check. "
+OTHER_LOOP = "Wait, let me check that 3 + 4 = 7 again. So "
+texts = st.text(alphabet="ab 1.\n", max_size=60)
+
+
+def assert_whole(pieces, a, b):
+    for side, text in (("a", a), ("b", b)):
+        assert "".join(piece for kind, piece in pieces if kind in ("same", side)) == text
+    assert all(before[0] != after[0] for before, after in pairwise(pieces))
+
+
+@settings(deadline=None)
+@given(a=texts, b=texts, most_steps=st.integers(0, 40))
+def test_a_matcher_keeps_its_bound_and_still_covers_both_texts(a, b, most_steps):
+    matcher = BoundedMatcher(list(a), list(b), most_steps)
+    covered = [(i1 - i0, j1 - j0) for _, i0, i1, j0, j1 in matcher.get_opcodes()]
+    assert (sum(i for i, _ in covered), sum(j for _, j in covered)) == (len(a), len(b))
+    assert matcher.steps <= most_steps
+
+
+def test_an_unbounded_matcher_finds_what_difflib_finds():
+    a, b = LOOP * 10, OTHER_LOOP * 9
+    plain = difflib.SequenceMatcher(a=list(a), b=list(b), autojunk=False)
+    assert BoundedMatcher(list(a), list(b), 10**12).get_opcodes() == plain.get_opcodes()
+
+
+@pytest.mark.timeout(60)  # 150 s before there was a bound
+@pytest.mark.parametrize("times", [500, 20_000])
+def test_two_texts_that_loop_are_compared_within_the_bound(times):
+    a, b = LOOP * times, OTHER_LOOP * times
+    assert_whole(word_difference(a, b), a, b)
+
+
+@pytest.mark.timeout(60)
+def test_what_two_long_texts_begin_and_end_with_is_the_same_whatever_the_bound():
+    a, b = (LOOP * 2_000 + middle + OTHER_LOOP * 2_000 for middle in ("one ", "another thing "))
+    pieces = word_difference(a, b)
+    assert_whole(pieces, a, b)
+    assert sum(len(text) for kind, text in pieces if kind != "same") < 40
+
+
+def test_a_changed_word_is_the_only_difference():
+    assert word_difference("the sum is 7, so", "the sum is 8, so") == [
+        ("same", "the sum is"),
+        ("a", " 7"),
+        ("b", " 8"),
+        ("same", ", so"),
+    ]
