@@ -96,12 +96,12 @@ def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> 
         return None, None
     low, colon, high = given[name].partition(":")
     try:
-        found = (kind(low) if low else None, kind(high) if high else None)
+        least, most = (kind(low) if low else None), (kind(high) if high else None)
     except ValueError as error:
         raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
-    if None not in found and found[0] > found[1]:
+    if least is not None and most is not None and least > most:
         raise ValueError(f"{name} is {given[name]!r}; the lower bound stands first")
-    return found if colon else (found[0], found[0])
+    return (least, most) if colon else (least, least)
 
 
 def _whole(name: str, given: Mapping[str, str]) -> int | None:
