@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -94,6 +95,6 @@ def check_writable(folder: Path) -> None:
     """OSError where the folder cannot be made, or nothing can be written into it."""
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not place.is_dir():
-        raise NotADirectoryError(f"{folder} cannot be written: {place} is not a folder")
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))
     if not os.access(place, os.W_OK | os.X_OK):
-        raise PermissionError(f"{folder} cannot be written: no permission in {place}")
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place))
