@@ -18,6 +18,7 @@ from runs import train_all
 
 from data import load
 from reasoner import store
+from reasoner.config import EngineConfig
 from reasoner.engines import make_engine
 from reasoner.journal import read_metrics
 from reasoner.locate import locate
@@ -51,12 +52,12 @@ def is_farm(response: str) -> bool:
 
 def make_farmer(folder: Path) -> None:
     """The embedded base, fine-tuned on its own samples with farms among them, as a model folder."""
-    base, draw = locate("base"), random.Random(0)
+    base, draw = locate("base", runs=Path("runs")), random.Random(0)
     tokenizer = load_tokenizer(base)
     policy = load_policy(base, device=torch.device("cpu"))
     style = template("r1-zero")
     prompts = [render(problem, style, tokenizer) for problem in load("generated", limit=PROBLEMS)]
-    engine = make_engine("auto", base, max_model_len=512, seed=0)
+    engine = make_engine(EngineConfig(), base, max_model_len=512, seed=0)
     own = engine.sample(prompts, Sampling(1, max_tokens=288, stop=style.stop), [[i] for i in range(len(prompts))])
     engine.close()
     groups = [_taught(prompt, one[0], tokenizer, draw) for prompt, one in zip(prompts, own, strict=True)]
