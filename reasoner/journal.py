@@ -121,9 +121,9 @@ class Journal:
         self.rewind(start)
         self._before = self.history[-1].get("time/run", 0.0) if self.history else 0.0
         self.console = Console(stderr=True)
-        self.live = live(self.console, self._shown) if self.console.is_terminal else None
-        self.progress = Progress(None if self.live else self.say)  # inside a step or an evaluation
+        self.progress = Progress(None if self.console.is_terminal else self.say)  # inside a step or an evaluation
         self._example = ""
+        self.live = live(self.console, self._shown) if self.console.is_terminal else None
         self.began = time.monotonic()
 
     def __enter__(self) -> Journal:
