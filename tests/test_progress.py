@@ -133,9 +133,9 @@ with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
 @pytest.mark.parametrize("program", [_SHOWING, _TRAINING], ids=["alone", "journal"])
 def test_a_terminal_shows_a_line_that_changes_and_what_is_piped_stays_in_the_pipe(program, tmp_path):
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     done = subprocess.run(
-        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True,
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=theirs, env=env, text=True,
         check=True, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     os.close(theirs)
