@@ -157,9 +157,9 @@ class Journal:
         self._rewind(start, last_look=start or -1)  # a run that begins looks before its first step
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
-        self.live = live(self.console, self._shown) if self.console.is_terminal else None
-        self.progress = Progress(None if self.live else self.say)  # inside a step or an evaluation
+        self.progress = Progress(None if self.console.is_terminal else self.say)  # inside a step or an evaluation
         self._example = ""
+        self.live = live(self.console, self._shown) if self.console.is_terminal else None
         self.began = time.monotonic()
 
     def __enter__(self) -> Journal:

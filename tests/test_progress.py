@@ -116,18 +116,34 @@ with shown_progress() as progress:
 """
 
 
-def test_a_terminal_shows_a_line_that_changes_and_what_is_piped_stays_in_the_pipe():
+_TRAINING = """
+import sys, time
+from pathlib import Path
+from reasoner.journal import Journal
+with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
+    journal.progress.begin("gsm8k, sampled")
+    journal.progress.count("sampled", 3, 8)
+    time.sleep(1.5)
+    shares = dict.fromkeys(("reward/mean", "correct", "format", "completions/mean_length", "self_check"), 0.5)
+    journal.write({"step": 0, **shares}, {"tokens_per_second": 0.5}, example="so")
+    print("the table")
+"""
+
+
+@pytest.mark.parametrize("program", [_SHOWING, _TRAINING], ids=["alone", "journal"])
+def test_a_terminal_shows_a_line_that_changes_and_what_is_piped_stays_in_the_pipe(program, tmp_path):
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
     done = subprocess.run(
-        [sys.executable, "-c", _SHOWING], stdout=subprocess.PIPE, stderr=theirs, env=environment, text=True, check=True,
-        cwd=Path(__file__).parents[1],
+        [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=theirs, env=env, text=True,
+        check=True, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
     assert done.stdout == "the table\n"
     assert "gsm8k, sampled: sampled 3/8" in shown and "the table" not in shown
+    assert ("30.0 tok/min" in shown) is (program is _TRAINING)
 
 
 def test_a_log_of_quick_work_has_no_line():
