@@ -14,7 +14,7 @@ check: setup
 coverage: setup
 	$(PYTHON) -m pytest -q --cov=verifiers tests/verifiers
 docs: setup
-	$(PYTHON) -m reasoner.settings > docs/config.md
+	$(PYTHON) -m reasoner.config.resolve > docs/config.md
 setup:
 	@scripts/setup.sh
 clean:

@@ -9,7 +9,7 @@ from app.library import Library
 from app.overview import overview
 from app.run_files import read_settings, read_versions
 from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
-from reasoner.evals.files import read_about
+from reasoner.evals.eval_log import read_about
 
 _MOST = 6
 

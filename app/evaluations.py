@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from app.library import Library
-from reasoner.evals import files
-from reasoner.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
-from reasoner.metrics import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
+from reasoner.evals import eval_log as files
+from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
+from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
-_CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.subject names a run's model
+_CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.inference.model_spec names a run's model
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
@@ -118,7 +118,7 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
 
 
 def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str, Any] | None) -> dict[str, Any]:
-    """The classes of equal answers with their votes; class 0 is the right one (reasoner.metrics.vote_labels)."""
+    """The classes of equal answers with their votes; class 0 is the right one (estimators.vote_labels)."""
     labels = _labels(rows)
     votes = Counter(label for label in labels if label is not None)
     spelt: dict[int, Counter[str]] = {}

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from reasoner.aha.study import study
-from reasoner.index import RolloutIndex
-from reasoner.json_files import is_file
-from reasoner.runs import check_inside
+from reasoner.analysis.reflection import study
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.json_files import is_file
+from reasoner.runs.run_dir import check_inside
 
 _PATIENCE = 1.5  # seconds that a question waits for an index that is being made
 _ASKED = 30.0  # seconds after the last question in which a run's index is kept up to date
@@ -182,7 +182,7 @@ class _Keeper:
 
 
 def is_live(run_dir: Path) -> bool:
-    """A process holds the run (reasoner.store.held). ValueError for a lock that is no file."""
+    """A process holds the run (reasoner.runs.rollouts.held). ValueError for a lock that is no file."""
     path = run_dir / "lock"
     if not is_file(path):
         return False

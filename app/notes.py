@@ -10,7 +10,7 @@ from typing import Any
 
 from app.library import Library
 from app.run_files import read_notes
-from reasoner.json_files import is_file
+from reasoner.runs.json_files import is_file
 
 _LONGEST = 10_000
 

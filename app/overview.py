@@ -11,8 +11,8 @@ from typing import Any
 from app.library import Library, is_live
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
-from reasoner.health import ringing
-from reasoner.journal import METRICS
+from reasoner.runs.health import ringing
+from reasoner.runs.metrics import METRICS
 
 _MOST_STEPS = 4_000  # of the curves at once; of a longer run every second step, or every third, ...
 _SPARK = 60  # points of a sparkline

@@ -16,8 +16,8 @@ from typing import Any
 
 from app.library import Library
 from app.run_files import read_settings
-from reasoner.config import SamplingConfig
-from reasoner.prompts import check_text
+from reasoner.config.schema import SamplingConfig
+from reasoner.rollouts.prompts import check_text
 from verifiers import extract, grade, score_response
 from verifiers.rules import RULES
 
@@ -157,12 +157,12 @@ def graded(response: str, gold: str, rule: str) -> dict[str, Any]:
 
 
 class _Player:
-    """One process of reasoner.play: a line of JSON in, lines of JSON out."""
+    """One process of reasoner.inference.chat_worker: a line of JSON in, lines of JSON out."""
 
     def __init__(self, runs_dir: Path) -> None:
         root = str(Path(__file__).parents[1])
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "reasoner.play", "--runs", str(runs_dir)],
+            [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(runs_dir)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from app.library import Library
-from reasoner.index import RolloutIndex
+from reasoner.runs.index import RolloutIndex
 
 _SORTS = {
     "first solved": "CASE WHEN first_solved IS NULL THEN 1 ELSE 0 END, first_solved, problem",

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from app.library import Library
-from reasoner.aha import study
-from reasoner.aha.cues import LEXICON
-from reasoner.aha.evidence import OUTCOMES
-from reasoner.filters import LABELS, ROWS, match
-from reasoner.index import RolloutIndex
+from reasoner.analysis import reflection as study
+from reasoner.runs.filters import LABELS, ROWS, match
+from reasoner.runs.index import RolloutIndex
+from verifiers.reflection.cues import LEXICON
+from verifiers.reflection.outcomes import OUTCOMES
 
 _EXCERPT = 420  # characters around a span
 

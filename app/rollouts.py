@@ -18,12 +18,12 @@ from app.formulas import segments
 from app.library import Library
 from app.notes import notes_of
 from app.run_files import read_settings
-from reasoner.aha.evidence import Span
-from reasoner.aha.study import spans_of
-from reasoner.filters import FIELDS, Found, read_filter
-from reasoner.index import RolloutIndex
-from reasoner.index.hits import excerpt, hits
-from reasoner.json_files import is_file
+from reasoner.analysis.reflection import spans_of
+from reasoner.runs.filters import FIELDS, Found, read_filter
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.json_files import is_file
+from reasoner.runs.search_hits import excerpt, hits
+from verifiers.reflection.outcomes import Span
 
 _MOST_ROWS = 500
 
@@ -39,7 +39,7 @@ def rollouts(
 ) -> dict[str, Any]:
     """A page of the rollouts that match, and how many do. With `near`, a rollout's name, also its place among them.
 
-    Where words are searched for, a row has an excerpt around the first hit (reasoner.index.hits.excerpt).
+    Where words are searched for, a row has an excerpt around the first hit (reasoner.runs.search_hits.excerpt).
     """
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")

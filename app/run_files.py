@@ -6,8 +6,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from reasoner.health import Alarm
-from reasoner.json_files import (
+from reasoner.runs.health import Alarm
+from reasoner.runs.json_files import (
     COUNT,
     FLAG,
     NUMBER,
@@ -68,7 +68,7 @@ def read_versions(run_dir: Path) -> dict[str, Any]:
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, float]]:
-    """The steps of a run in order, with what the clock said of each (as reasoner.journal.read_metrics)."""
+    """The steps of a run in order, with what the clock said of each (as reasoner.runs.metrics.read_metrics)."""
     times = {line["step"]: line for line in _numbers(run_dir / "times.jsonl")}
     return [line | times.get(line["step"], {}) for line in _numbers(run_dir / "metrics.jsonl")]
 
@@ -83,7 +83,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
 
 
 def read_looks(run_dir: Path) -> list[dict[str, Any]]:
-    """The validations on the selection problems (reasoner.journal.read_evals)."""
+    """The validations on the selection problems (reasoner.runs.metrics.read_evals)."""
     path = run_dir / "evals.jsonl"
     looks = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
     for number, look in enumerate(looks, 1):

@@ -22,8 +22,8 @@ from app.access import Access
 from app.library import Library
 from app.play import Players
 from app.queries import answer, finite
-from reasoner.browse import EXPORTS, matching
-from reasoner.filters import read_filter
+from reasoner.cli.rollouts import EXPORTS, matching
+from reasoner.runs.filters import read_filter
 
 PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")
 _STATIC = Path(__file__).parent / "static"

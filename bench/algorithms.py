@@ -15,8 +15,8 @@ from pathlib import Path
 
 from runs import is_over, looks, train_all
 
-from reasoner.journal import read_metrics
 from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.runs.metrics import read_metrics
 
 # Every row, and what shows a part of one.
 ENTRIES: dict[str, dict[str, object]] = {

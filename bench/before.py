@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.journal import TIMES, read_metrics
+from reasoner.runs.metrics import TIMES, read_metrics
 
 HERE = Path(__file__).parents[1]
 LOOK = "eval/selection/pass@1"

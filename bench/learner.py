@@ -18,12 +18,12 @@ from pathlib import Path
 import torch
 from workloads import WORKLOADS, ceiling, make_model
 
-from reasoner.config import AlgoConfig, Config, OptimConfig
-from reasoner.locate import locate
-from reasoner.models import load_policy
+from reasoner.config.schema import AlgoConfig, Config, OptimConfig
+from reasoner.models.loading import load_policy
+from reasoner.models.resolve import locate
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import Batch
-from reasoner.rl.learner import Learner
+from reasoner.trainer.policy_trainer import Learner
 
 PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
 MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}

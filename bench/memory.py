@@ -16,13 +16,13 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
-from reasoner.config import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
 from reasoner.doctor.memory import Need
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import Batch
-from reasoner.rl.learner import Learner
-from reasoner.rl.passes import add_gradient
-from reasoner.rl.tally import Tally
+from reasoner.rl.microbatches import add_gradient
+from reasoner.rl.token_stats import Tally
+from reasoner.trainer.policy_trainer import Learner
 
 # Widths of real models, fewer layers; the last number is the vocabulary.
 SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runs import is_over, looks, train_all
 
-from reasoner.journal import read_metrics
+from reasoner.runs.metrics import read_metrics
 
 KINDS = ("float32", "bfloat16")
 

@@ -17,14 +17,14 @@ import torch
 from runs import train_all
 
 from data import load
-from reasoner import store
-from reasoner.config import EngineConfig
-from reasoner.engines import make_engine
-from reasoner.journal import read_metrics
-from reasoner.locate import locate
-from reasoner.models import load_policy, load_tokenizer, token_logprobs
-from reasoner.prompts import render, template
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.factory import make_engine
+from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
+from reasoner.models.resolve import locate
 from reasoner.rl.batch import collate
+from reasoner.rollouts.prompts import render, template
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import read_metrics
 from reasoner.types import Completion, Group, Prompt, Sampling
 from verifiers import Score, Verdict
 from verifiers.equations import equations, plain, think

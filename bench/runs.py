@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from reasoner.journal import read_evals
+from reasoner.runs.metrics import read_evals
 
 Settings = Mapping[str, object]
 

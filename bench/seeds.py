@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reasoner.journal import read_metrics
+from reasoner.runs.metrics import read_metrics
 
 Figures = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Our side of bench/step.py, a process of its own: the parts of reasoner.train's loop on a given workload."""
+"""Our side of bench/step.py, a process of its own: the parts of reasoner.trainer.train's loop on a given workload."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch import Tensor
 from workloads import END, Meter, Workload, peak, resident, size_of
 
 from data import load
-from reasoner.config import AlgoConfig, Config, DataConfig, EngineConfig, OptimConfig, SamplingConfig
-from reasoner.engines import make_engine
-from reasoner.engines import vllm as sampler
-from reasoner.models import load_policy, load_tokenizer
-from reasoner.prompts import render, template
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, EngineConfig, OptimConfig, SamplingConfig
+from reasoner.inference import vllm_engine as sampler
+from reasoner.inference.factory import make_engine
+from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
-from reasoner.rl.learner import Learner
-from reasoner.seeds import sample_seed
-from reasoner.train import device_of
+from reasoner.rollouts.prompts import render, template
+from reasoner.rollouts.seeds import sample_seed
+from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.train import device_of
 from reasoner.types import Group, Prompt, Sampling
 from verifiers import VerifierPool
 

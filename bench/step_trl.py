@@ -21,8 +21,8 @@ from trl.rewards import accuracy_reward
 from workloads import END, Meter, Workload, forget_peak, peak, resident, size_of
 
 from data import load
-from reasoner.models import load_tokenizer
-from reasoner.prompts import render, template
+from reasoner.models.loading import load_tokenizer
+from reasoner.rollouts.prompts import render, template
 
 if TYPE_CHECKING:
     from vllm import SamplingParams

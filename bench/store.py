@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from reasoner import store
-from reasoner.index import Filter, RolloutIndex
+from reasoner.runs import rollouts as store
+from reasoner.runs.index import Filter, RolloutIndex
 
 STEP = 1024
 GROUP = 8

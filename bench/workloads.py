@@ -59,8 +59,8 @@ def make_model(workload: Workload, folder: Path) -> None:
     """A Qwen2 of random weights with the embedded base's tokenizer."""
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    from reasoner.locate import locate
-    from reasoner.models import load_tokenizer
+    from reasoner.models.loading import load_tokenizer
+    from reasoner.models.resolve import locate
 
     torch.manual_seed(0)
     heads = workload.width // 32

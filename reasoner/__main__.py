@@ -2,6 +2,6 @@
 
 import sys
 
-from reasoner.cli import main
+from reasoner.cli.main import main
 
 sys.exit(main())

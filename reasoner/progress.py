@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from reasoner.terminal import clock, speed
+from reasoner.console import clock, speed
 
 FIRST, LATER = 10, 30  # seconds without a line before a log gets one: at the beginning, and from then on
 _BETWEEN = 0.25  # seconds between two counts of tokens

@@ -13,8 +13,8 @@ import torch
 
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
-from tests.rl.toys import config, learner, random_groups
-from tests.tiny import tiny_model
+from tests.fixtures.toys import config, learner, random_groups
+from tests.fixtures.tiny import tiny_model
 
 
 class Seconds:
@@ -119,7 +119,7 @@ with shown_progress() as progress:
 _TRAINING = """
 import sys, time
 from pathlib import Path
-from reasoner.journal import Journal
+from reasoner.runs.metrics import Journal
 with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)

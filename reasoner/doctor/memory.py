@@ -18,15 +18,15 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from reasoner.checkpoint import nearest, room_needed
-from reasoner.config import Config
-from reasoner.doctor.extent import extent
-from reasoner.doctor.lines import Line, Mark
-from reasoner.head import CPU_TILE, GPU_TILE
-from reasoner.models import MOST_LOGITS, context_length
+from reasoner.config.resolve import to_dict
+from reasoner.config.schema import Config
+from reasoner.doctor.budget import extent
+from reasoner.doctor.findings import Line, Mark
+from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
+from reasoner.models.loading import MOST_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
-from reasoner.rl.learner import Learner
-from reasoner.settings import to_dict
+from reasoner.trainer.checkpoint import nearest, room_needed
+from reasoner.trainer.policy_trainer import Learner
 
 _MIB = 2**20
 _COPIES = 5  # of logits made at once: as made, divided by the temperature, log-softmax, entropy, gradient

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from reasoner.config import Config
-from reasoner.doctor.extent import extent
-from reasoner.doctor.lines import Line, Mark
-from reasoner.doctor.trial import Pace, Trial
+from reasoner.config.schema import Config
+from reasoner.console import speed
+from reasoner.doctor.budget import extent
+from reasoner.doctor.dry_run import Pace, Trial
+from reasoner.doctor.findings import Line, Mark
 from reasoner.rl.algorithms import Algorithm
-from reasoner.terminal import speed
 
 _LONG = 24 * 3600  # seconds of a run that one should know of before
 

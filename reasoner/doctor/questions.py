@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from data import Problem
-from reasoner.config import Config
-from reasoner.doctor.lines import Line, Mark
-from reasoner.plan import fault
+from reasoner.config.schema import Config
+from reasoner.doctor.findings import Line, Mark
+from reasoner.rollouts.dataset import fault
 from reasoner.types import Prompt
 
 _NAMED = 3  # problems

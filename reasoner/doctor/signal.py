@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from math import comb, exp, lgamma
 
-from reasoner.metrics import Estimate, estimate
+from reasoner.evals.estimators import Estimate, estimate
 
 _STRENGTHS = [2.0**power for power in range(-6, 11)]  # of the prior, in samples: from "all or nothing" to "all alike"
 

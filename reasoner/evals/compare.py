@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoner.evals import files
+from reasoner.console import visible
+from reasoner.evals import eval_log as files
 from reasoner.evals.paired import Difference, difference, holm, shown_p
-from reasoner.evals.table import aligned
-from reasoner.runs import check_inside
-from reasoner.store import write_json
-from reasoner.terminal import visible
+from reasoner.evals.tables import aligned
+from reasoner.runs.rollouts import write_json
+from reasoner.runs.run_dir import check_inside
 
 _SHOWN = 20  # flipped problems in the printout; all of them are in the JSON
 _QUESTION = 60  # characters of a question in the printout

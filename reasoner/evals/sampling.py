@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reasoner.evals.cache import Key, ResponseCache, prompt_hash
 from reasoner.progress import Progress, SampleCount, Tick
-from reasoner.seeds import sample_seed
+from reasoner.rollouts.cache import Key, ResponseCache, prompt_hash
+from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Prompt, Response, Sampling
 
 if TYPE_CHECKING:
-    from reasoner.engines import Engine
+    from reasoner.inference.factory import Engine
 
 _AT_ONCE = 512  # completions sampled at once: memory stays bounded, progress is seen, and little is lost in a crash
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from reasoner.config import AlgoConfig
+from reasoner.config.schema import AlgoConfig
 
 if TYPE_CHECKING:
     from reasoner.rl.losses import Weighting

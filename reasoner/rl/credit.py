@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from reasoner.config import Config
+from reasoner.config.schema import Config
 from reasoner.rl.advantages import (
     SCALES,
     advantages,

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from reasoner.config import Config
-from reasoner.models import ReadPrompts, completion_states, read_prompts
+from reasoner.config.schema import Config
+from reasoner.models.loading import ReadPrompts, completion_states, read_prompts
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
-from reasoner.rl.passes import (
+from reasoner.rl.microbatches import (
     add_gradient,
     averages,
     compute_precision,

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from reasoner.head import ROWS, split, tile_width
+from reasoner.models.fused_lm_head import ROWS, split, tile_width
 
 States = Callable[[], Tensor]
 

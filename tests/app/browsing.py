@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from reasoner import store
+from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import Graded, rewarded

@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from data import Problem
-from reasoner.evals import files
-from reasoner.evals.evaluation import Evaluation, Ks
-from reasoner.locate import BASE
-from reasoner.prompts import template
+from reasoner.evals import eval_log as files
+from reasoner.evals.result import Evaluation, Ks
+from reasoner.models.resolve import BASE
+from reasoner.rollouts.prompts import template
 from reasoner.types import Answered, Response
 from tests.app.library_of import write_run
 from verifiers import Score, Verdict

@@ -15,17 +15,17 @@ from typing import Any
 from app.library import Library
 from app.queries import answer
 from data import Problem
-from reasoner import store
-from reasoner.aha.evidence import Member, labelled, spans
-from reasoner.aha.study import study
-from reasoner.evals import files
-from reasoner.evals.evaluation import Ks, evaluate
-from reasoner.imports import import_run
-from reasoner.index import RolloutIndex
-from reasoner.prompts import template
+from reasoner.analysis.reflection import study
+from reasoner.evals import eval_log as files
+from reasoner.evals.result import Ks, evaluate
+from reasoner.rollouts.prompts import template
+from reasoner.runs import rollouts as store
+from reasoner.runs.importers import import_run
+from reasoner.runs.index import RolloutIndex
 from reasoner.types import Completion, Group, Prompt, Sampling
-from tests.scripted import Scripted, answering, prompt
+from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
+from verifiers.reflection.outcomes import Member, labelled, spans
 from verifiers.rewards import Graded, rewarded
 
 Rows = list[dict[str, Any]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoner.health import Alarm, record
+from reasoner.runs.health import Alarm, record
 from tests.app.browsing import NASTY, grow, made_up
 
 SAID = ["<think>2+2=4.</think> <answer>4</answer>", "5"]

@@ -5,7 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
-from reasoner.cli import main
+from reasoner.cli.main import main
 from tests.app.damage import (
     NO_OBJECT,
     NOT_A_FILE,

@@ -9,10 +9,10 @@ from itertools import combinations, pairwise
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.evals import files
+from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compared, flipped, lines_of
-from reasoner.metrics import class_sizes, cons_at_k, estimate, pass_at_k
-from reasoner.store import write_json
+from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
+from reasoner.runs.rollouts import write_json
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
 from verifiers import VerifierPool
 

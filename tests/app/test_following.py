@@ -4,7 +4,7 @@ import pytest
 
 from tests.app.browsing import made_up
 from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
-from tests.scripted import answering
+from tests.fixtures.scripted import answering
 from verifiers import VerifierPool
 
 PERFECT = {one.problem.id: [answering(one.problem.answer)] * N for one in PROMPTS}

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.library import is_live
-from reasoner import store
-from reasoner.index import RolloutIndex
+from reasoner.runs import rollouts as store
+from reasoner.runs.index import RolloutIndex
 from tests.app.library_of import until, write_run, write_step
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, time
 from pathlib import Path
-from reasoner import store
+from reasoner.runs import rollouts as store
 with store.held(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(120)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from bench.store import questions, timed, write
-from reasoner.index import RolloutIndex
+from reasoner.runs.index import RolloutIndex
 from tests.app.browsing import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]

@@ -7,9 +7,9 @@ from statistics import fmean, median
 
 import pytest
 
-from reasoner import store
-from reasoner.health import alarms, record
-from reasoner.journal import read_metrics
+from reasoner.runs import rollouts as store
+from reasoner.runs.health import alarms, record
+from reasoner.runs.metrics import read_metrics
 from tests.app.library_of import STEPS, grouped, num_right, rows_of, until, write_run
 
 

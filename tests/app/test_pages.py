@@ -7,10 +7,10 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from reasoner import store
 from reasoner.evals.compare import compared, lines_of
-from reasoner.evals.files import task_name
-from reasoner.journal import read_evals, read_metrics
+from reasoner.evals.eval_log import task_name
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import read_evals, read_metrics
 from tests.app.browsing import NASTY, ROOT, grow, made_up
 
 PAGES = [

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from reasoner import store
+from reasoner.runs import rollouts as store
 from tests.app.library_of import (
     STEPS,
     TEXTS,

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.differences import word_difference
-from reasoner import store
+from reasoner.runs import rollouts as store
 from tests.app.library_of import (
     PROBLEMS,
     STEPS,

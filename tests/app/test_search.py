@@ -8,7 +8,7 @@ from tokenizers.decoders import ByteLevel
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel as Bytes
 
-from reasoner import store
+from reasoner.runs import rollouts as store
 from tests.app.browsing import NASTY, made_up
 
 FAR = "So it goes on and on. " * 200  # more than a pane of text

@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 
 from app.library import Library
 from app.shell import _IDLE, PAGES, build
-from reasoner import store
-from reasoner.cli import main
+from reasoner.cli.main import main
+from reasoner.runs import rollouts as store
 from tests.app.library_of import rows_of, write_run
 
 ROOT = Path(__file__).parents[2]

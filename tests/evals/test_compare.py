@@ -5,9 +5,9 @@ import json
 import pytest
 
 from data import Problem
-from reasoner.evals import files
+from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare, differing
-from reasoner.evals.evaluation import Evaluation, Ks
+from reasoner.evals.result import Evaluation, Ks
 from reasoner.types import Answered, Response
 from verifiers import Score, Verdict
 

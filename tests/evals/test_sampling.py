@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from reasoner.evals.cache import ResponseCache, digest
 from reasoner.evals.sampling import _keys, num_missing, respond
-from reasoner.seeds import sample_seed
+from reasoner.rollouts.cache import ResponseCache, digest
+from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Response, Sampling
-from tests.scripted import Scripted, prompt
+from tests.fixtures.scripted import Scripted, prompt
 
 PROMPTS = [prompt(name, "4") for name in "abc"]
 SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a lone surrogate is text, too

@@ -5,17 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.checkpoint import load, save
-from reasoner.config import CriticConfig
-from reasoner.models import completion_states, read_prompts
+from reasoner.config.schema import CriticConfig
+from reasoner.models.loading import completion_states, read_prompts
 from reasoner.rl.advantages import gae
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
+from reasoner.trainer.checkpoint import load, save
 from reasoner.types import Completion, Group, Prompt
-from tests.rl.toys import PROBLEM, config, group, learner, random_groups, score
-from tests.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import PROBLEM, config, group, learner, random_groups, score
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 
 def brute_force(rewards, values, length, truncated, gamma, lam):

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 import torch
 
-from reasoner.config import AlgoConfig
+from reasoner.config.schema import AlgoConfig
 from reasoner.rl.advantages import (
     BASELINES,
     RETURNS,

@@ -83,7 +83,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
     file.write_text("\n".join(lines), "utf-8")
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
-        "from reasoner.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from reasoner.cli.main import main; sys.exit(main(sys.argv[1:]))"
     )
     command = [sys.executable, "-c", script, "grade", str(file), "--json", str(out)]
     done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, check=False)

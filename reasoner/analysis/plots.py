@@ -1,0 +1,130 @@
+"""R1-Zero's figures of a run as one picture: accuracy, response length and self-checks against steps.
+
+    python -m reasoner.analysis.plots runs/NAME docs/run.png
+
+Bands and bars are 95 % intervals. Those of a step's own problems come from its rollouts, group by group; those of the
+selection problems are the evaluation's own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reasoner.evals.estimators import estimate
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.rollouts import readable, shard
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Title: the curves in it, each a label and a metric of the journal or one that `detailed` adds.
+PANELS: dict[str, dict[str, str]] = {
+    "right answers (share)": {
+        "the step's problems, temperature 1": "correct",
+        "selection problems, temperature 1": "eval/selection/pass@1",
+        "selection problems, greedy": "eval/selection/greedy",
+        "selection problems, majority vote": "eval/selection/cons@k",
+    },
+    "response length (tokens)": {
+        "all": "completions/mean_length",
+        "right responses": "tokens/right",
+        "wrong responses": "tokens/wrong",
+    },
+    "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
+    "form and signal (share)": {"well-formed": "format", "groups without a signal": "frac_reward_zero_std"},
+    "KL to the start (nats a token)": {"estimate": "kl"},
+    "entropy (nats a token)": {"policy": "entropy"},
+}
+
+
+def draw(run_dir: Path, out: Path) -> Path:
+    """The panels of a run, as far as it has got. ValueError when it has no metrics yet."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    lines = detailed(run_dir)
+    if not lines:
+        raise ValueError(f"{run_dir} has no metrics yet")
+    figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
+    for axis, (title, curves) in zip(axes.flat, PANELS.items(), strict=True):
+        for label, name in curves.items():
+            _curve(axis, label, name, [line for line in lines if name in line])
+        axis.set_title(title, loc="left", fontsize=10)
+        axis.set_xlabel("steps done", fontsize=9)
+        axis.set_ylim(bottom=0, top=1.02 if "share" in title else None)
+        axis.grid(alpha=0.25)
+        axis.legend(fontsize=8, frameon=False)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=110)
+    pyplot.close(figure)
+    return out
+
+
+def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:
+    """One metric against the steps done, with its interval where there is one; dots where some steps do not have it."""
+    steps = [line["step"] + 1 for line in lines]
+    dense = len(lines) > 1 and steps[-1] - steps[0] == len(lines) - 1
+    (drawn,) = axis.plot(
+        steps, [line[name] for line in lines], "-" if dense else "o-", label=label, linewidth=1.6, markersize=4
+    )
+    if lines and all(f"{name}/low" in line for line in lines):
+        low, high = ([line[f"{name}/{end}"] for line in lines] for end in ("low", "high"))
+        if dense:
+            axis.fill_between(steps, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
+        else:
+            axis.vlines(steps, low, high, color=drawn.get_color(), alpha=0.4, linewidth=1)
+
+
+def detailed(run_dir: Path) -> list[dict[str, float]]:
+    """The steps' metrics with what the rollouts and the looks at the selection problems add.
+
+    Intervals (NAME/low, NAME/high), lengths of right and of wrong; the look before the first step is a step -1.
+    """
+    looks = {int(look["step"]) - 1: _of_look(look) for look in read_evals(run_dir)}
+    start = [{"step": -1.0, **looks[-1]}] if -1 in looks else []
+    found = [dict(line) | looks.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
+    for line in found:
+        path = shard(run_dir, int(line["step"]))
+        if readable(path):
+            line |= _of_rollouts(path)
+    return start + found
+
+
+def _of_look(look: Mapping[str, Any]) -> dict[str, float]:
+    """A look's estimates by the names of the journal; cons@k under that name whatever its k is."""
+    estimates = {"greedy": look["greedy"]["metrics"]["pass@1"]}
+    for name, value in look["sampled"]["metrics"].items():
+        estimates["cons@k" if name.startswith("cons@") else name] = value
+    found: dict[str, float] = {}
+    for name, value in estimates.items():
+        whole = f"eval/selection/{name}"
+        found |= {whole: value["value"], f"{whole}/low": value["low"], f"{whole}/high": value["high"]}
+    return found
+
+
+def _of_rollouts(path: Path) -> dict[str, float]:
+    table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
+    right = pc.equal(table["verdict"], "correct").to_pylist()
+    lengths = pc.list_value_length(table["token_ids"]).to_pylist()
+    groups: dict[int, list[bool]] = {}
+    for group, is_right in zip(table["group"].to_pylist(), right, strict=True):
+        groups.setdefault(group, []).append(is_right)
+    correct = estimate([sum(group) / len(group) for group in groups.values()])
+    found = {"correct/low": correct.low, "correct/high": correct.high}
+    for name, wanted in (("tokens/right", True), ("tokens/wrong", False)):
+        those = [length for length, is_right in zip(lengths, right, strict=True) if is_right is wanted]
+        if those:
+            found[name] = sum(those) / len(those)
+    return found
+
+
+if __name__ == "__main__":
+    print(draw(Path(sys.argv[1]), Path(sys.argv[2])))

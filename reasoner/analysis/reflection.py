@@ -1,0 +1,154 @@
+"""Reflection over a run: how often, of which kind, what came of it, and whether it goes with being right.
+
+The second thoughts of every rollout are found once and kept beside the run's index (reasoner.runs.index), which may be
+deleted: they are found again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+from reasoner.evals.paired import Difference, difference
+from reasoner.runs.filters import LABELS
+from reasoner.runs.index import RolloutIndex
+from verifiers.reflection.cues import LEXICON
+from verifiers.reflection.outcomes import OUTCOMES, Member, Span, labelled, score, spans
+
+_SHUFFLED = "id % 1000003 * 7919 % 1000003"  # equals in an order that favours no step
+
+
+@dataclass(frozen=True, slots=True)
+class Uplift:
+    """P(right | reflects) - P(right | does not) among the completions of one question at one step, over the groups
+    that have both: the question's difficulty cancels. It is an association, not a cause.
+    """
+
+    found: Difference | None  # None for fewer than two such groups
+    groups: int
+
+
+def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None) -> int:
+    """Find the second thoughts of the indexed steps that have not been studied; the number of steps added."""
+    fresh = [
+        row["step"]
+        for row in index.rows(
+            "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step"
+        )
+    ]
+    for done, step in enumerate(fresh, 1):
+        _study_step(index, step)
+        if progress is not None:
+            progress(done, len(fresh))
+    return len(fresh)
+
+
+def _study_step(index: RolloutIndex, step: int) -> None:
+    rows = list(index.shard_rows(step, ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")))
+    found: list[tuple[int, Member, float]] = []
+    groups = []
+    for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
+        numbered = list(own)
+        members = labelled([_member(row) for _, row in numbered])
+        groups.append((step, grp, *_split(members)))
+        others = [member.is_right for member in members if not member.corrects]
+        share = sum(others) / len(others) if others else 1.0
+        found += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
+    all_spans = [span for _, member, _ in found for span in member.spans]
+    tokens = sum(row["tokens"] or len(row["completion"].split()) for _, row in rows)
+    index.store(
+        {
+            "spans": [
+                (n, *asdict(span).values(), others, member.is_right, score(span, others_right=others))
+                for n, member, others in found
+                for span in member.spans
+            ],
+            "reflection_groups": groups,
+            "reflection_steps": [
+                (
+                    step,
+                    len(rows),
+                    tokens,
+                    sum(bool(member.spans) for _, member, _ in found),
+                    *(
+                        json.dumps(Counter(getattr(s, name) for s in all_spans))
+                        for name in ("kind", "outcome", "label")
+                    ),
+                )
+            ],
+        }
+    )
+
+
+def _member(row: dict[str, Any]) -> Member:
+    found = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
+    return Member(row["verdict"] == "correct", tuple(found))
+
+
+def _split(members: list[Member]) -> tuple[int, int, int, int]:
+    reflecting = [member.is_right for member in members if member.spans]
+    others = [member.is_right for member in members if not member.spans]
+    return len(reflecting), sum(reflecting), len(others), sum(others)
+
+
+# ------------------------------------------------------------------------------------------------ asking
+
+
+def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
+    """For each studied step: rollouts, the share that reflects, and spans per 1,000 tokens by kind, outcome, label.
+
+    The first step's completions are the untrained model's, where the run began with step 0: the line to compare with.
+    Tokens are words where the shard has no tokens.
+    """
+    found = []
+    for row in index.rows("SELECT * FROM reflection_steps ORDER BY step"):
+        per = 1000 / max(1, row["tokens"])
+        line = {"step": row["step"], "rollouts": row["rollouts"], "reflecting": row["reflecting"] / row["rollouts"]}
+        for name, known in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
+            counts = json.loads(row[name])
+            line[name] = {key: counts.get(key, 0) * per for key in known}
+        found.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
+    return found
+
+
+def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) -> Uplift:
+    groups = index.rows(
+        "SELECT 1.0 * reflecting_right / reflecting AS a, 1.0 * plain_right / plain AS b FROM reflection_groups "
+        "WHERE reflecting > 0 AND plain > 0 AND step BETWEEN ? AND ?",
+        [first_step, last_step],
+    )
+    pairs = [row["a"] for row in groups], [row["b"] for row in groups]
+    return Uplift(difference(*pairs) if len(groups) > 1 else None, len(groups))
+
+
+def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:
+    """The best spans, one of a rollout, with what they are ranked by. ValueError for an unknown label."""
+    if label is not None and label not in LABELS:
+        raise ValueError(f"unknown label {label!r}; known are {', '.join(LABELS)}")
+    found = index.rows(
+        "SELECT *, MAX(score) AS score FROM spans WHERE ? IS NULL OR label = ? "
+        f"GROUP BY id ORDER BY score DESC, {_SHUFFLED}, id LIMIT ? OFFSET ?",
+        [label, label, limit, offset],
+    )
+    return [row | {"name": index.name(row["id"])} for row in found]
+
+
+def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
+    """The counts of all steps together."""
+    found = {name: Counter[str]() for name in ("kinds", "outcomes", "labels")}
+    for line in lines:
+        for name, counter in found.items():
+            counter.update(line["counts"][name])
+    return found
+
+
+def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]]:
+    """The second thoughts of the completions of a group, by id: found now, so that no study need have been made."""
+    found = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
+    numbers = [row["id"] for row in found]
+    members = labelled([_member(index.rollout(number)) for number in numbers])
+    return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

@@ -1,0 +1,277 @@
+"""The settings of a run: defaults, then a preset, then files, then the command line; unknown keys are refused."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from reasoner.config.presets import ABOUT, PRESETS
+from reasoner.config.schema import Config
+from reasoner.rollouts.control_rewards import CONTROLS
+from reasoner.rollouts.prompts import template
+from verifiers.rewards import check_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of the tree."""
+
+    key: str  # dotted
+    types: tuple[type, ...]
+    default: object
+    help: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Settings with the place that each value came from: "default", "preset NAME", a file, or "command line"."""
+
+    config: Config
+    origin: dict[str, str]
+    note: str = ""  # which preset was taken, and why, where none was named
+
+
+@cache
+def settings() -> dict[str, Setting]:
+    """Every setting by its dotted key, in order."""
+    return {setting.key: setting for setting in _walk(Config, "")}
+
+
+def _walk(node: type, prefix: str) -> list[Setting]:
+    helps = _comments(node)
+    hints = get_type_hints(node)
+    found: list[Setting] = []
+    for field in fields(node):
+        hint = hints[field.name]
+        if is_dataclass(hint):
+            found += _walk(hint, f"{prefix}{field.name}.")  # type: ignore[arg-type]
+        else:
+            types = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+            default = field.default if field.default is not MISSING else None
+            found.append(Setting(prefix + field.name, types, default, helps.get(field.name, "")))
+    return found
+
+
+def _comments(node: type) -> dict[str, str]:
+    """The comment lines above each field."""
+    found: dict[str, str] = {}
+    pending: list[str] = []
+    for line in inspect.getsource(node).splitlines():
+        text = line.strip()
+        if text.startswith("#"):
+            pending.append(text.lstrip("# "))
+        elif ":" in text and pending:
+            found[text.split(":")[0]] = " ".join(pending)
+            pending = []
+    return found
+
+
+def parse(setting: Setting, text: str) -> object:
+    """The value that a command line's text means. ValueError naming the key, the text and what is allowed."""
+    if NoneType in setting.types and (text == "" or (text.lower() == "none" and str not in setting.types)):
+        return None  # "none" is the name of a part among texts
+    for kind in setting.types:
+        if kind is str:
+            return text
+        if kind is bool and text.lower() in _BOOLS:
+            return _BOOLS[text.lower()]
+        try:
+            value = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            continue
+        if kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        if kind is int and isinstance(value, int) and not isinstance(value, bool):
+            return value
+    raise ValueError(f"--{setting.key} takes {_NAMES[setting.types[0]]}, not {text!r}")
+
+
+_BOOLS = {"true": True, "false": False}
+_NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
+
+
+def unknown(key: str) -> ValueError:
+    """The error for a key that is no setting, with the nearest one that is."""
+    close = get_close_matches(key, settings(), 1, cutoff=0.5)
+    return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """The settings of a TOML file by dotted key. ValueError when it cannot be read or holds what is no setting."""
+    try:
+        nested = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ValueError(f"cannot read {path}: {error.strerror}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not TOML: {error}") from error
+    found = _flat(nested, "")
+    check_types(found, path)
+    return found
+
+
+def check_types(values: Mapping[str, object], source: Path) -> None:
+    """ValueError naming the source where a key is no setting, or its value is not of the setting's type."""
+    for key, value in values.items():
+        if key not in settings():
+            raise ValueError(f"{source}: {unknown(key)}")
+        kinds = settings()[key].types
+        if not _fits(value, kinds):
+            raise ValueError(f"{source}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
+
+
+def _fits(value: object, kinds: tuple[type, ...]) -> bool:
+    """A whole number is a number; true is not."""
+    if isinstance(value, bool):
+        return bool in kinds
+    return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
+
+
+def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in nested.items():
+        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return found
+
+
+def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
+    """The settings after every (name, values by dotted key) layer; checked. ValueError for what cannot be run."""
+    config, origin = Config(), dict.fromkeys(settings(), "default")
+    for name, values in layers:
+        for key, value in values.items():
+            if key not in settings():
+                raise unknown(key)
+            config = _changed(config, key.split("."), value)
+            origin[key] = name
+    check(config)
+    return Resolved(config, origin)
+
+
+def _changed(node: Any, path: Sequence[str], value: object) -> Any:
+    if len(path) > 1:
+        value = _changed(getattr(node, path[0]), path[1:], value)
+    return replace(node, **{path[0]: value})
+
+
+def to_dict(config: Config) -> dict[str, object]:
+    """The values by dotted key."""
+    found: dict[str, object] = {}
+    for key in settings():
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name)
+        found[key] = value
+    return found
+
+
+DTYPES = ("float32", "bfloat16")
+
+_LEAST: dict[str, float] = {
+    "steps": 1, "tokens": 0, "threads": 0, "ahead": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
+    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
+    "algo.refills_most": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
+    "algo.kl_target": 0, "algo.refresh_reference": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
+    "critic.gamma": 0, "critic.lam": 0, "critic.coefficient": 0,
+    "algo.importance_cap": 1, "algo.entropy": 0, "algo.moving_decay": 0,
+    "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
+    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
+    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
+    "eval.heldout_problems": 0, "eval.samples": 1, "eval.selection_samples": 1,
+}  # fmt: skip
+_MOST: dict[str, float] = {
+    "ahead": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
+    "engine.gpu_memory": 1,
+}  # fmt: skip
+_ABOVE_ZERO = (
+    "algo.delta", "algo.damping",
+    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm",
+    "engine.gpu_memory",
+)  # fmt: skip
+_CHOICES = {
+    "optim.dtype": DTYPES,
+    "engine.dtype": DTYPES,
+    "engine.name": ("auto", "vllm", "transformers"),
+    "algo.importance": ("none", "token", "sequence"),
+    "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
+    "run.on_alarm": ("warn", "stop", "rollback"),
+    "control": ("", *CONTROLS),
+}
+
+
+def check(config: Config) -> None:
+    """ValueError with the first value that cannot be run, and what is allowed."""
+    values = to_dict(config)
+    for key, least in _LEAST.items():
+        if values[key] < least:  # type: ignore[operator]
+            raise ValueError(f"{key} is {values[key]}; it must be at least {least:g}")
+    for key, most in _MOST.items():
+        if values[key] > most:  # type: ignore[operator]
+            raise ValueError(f"{key} is {values[key]}; it must be at most {most:g}")
+    for key in _ABOVE_ZERO:
+        if not values[key] > 0:  # type: ignore[operator]
+            raise ValueError(f"{key} is {values[key]}; it must be above 0")
+    for key, allowed in _CHOICES.items():
+        if values[key] not in allowed:
+            known = ", ".join(str(choice) for choice in allowed if choice)
+            raise ValueError(f"{key} is {values[key]!r}; known are {known}")
+    check_weights(config.reward)
+    template(config.prompt.style)
+    if config.sampling.top_p != 1:
+        raise ValueError(
+            f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
+            "leaves out biases the importance ratio"
+        )
+    if config.ahead and config.algo.importance == "none":
+        raise ValueError(
+            "ahead is 1: the sampler is an update behind the learner, and algo.importance must correct for that: "
+            "token or sequence"
+        )
+    for key in ("epochs", "minibatches"):
+        value = getattr(config.algo, key)
+        if value is not None and value < 1:
+            raise ValueError(f"algo.{key} is {value}; it must be at least 1")
+    if (config.algo.minibatches or 1) > config.data.prompts_per_step:
+        raise ValueError(
+            f"algo.minibatches is {config.algo.minibatches}; a step has only "
+            f"{config.data.prompts_per_step} questions to split"
+        )
+
+
+def markdown() -> str:
+    """docs/config.md: every setting with its default and meaning."""
+    lines = [
+        "# Settings",
+        "",
+        "Made by `python -m reasoner.config.resolve > docs/config.md`. On the command line: `--KEY VALUE`; in a TOML "
+        "file given with `--config`: the same keys, dots as tables.",
+        "",
+        "| setting | default | meaning |",
+        "|---|---|---|",
+    ]
+    for setting in settings().values():
+        default = "" if setting.default in ("", None) else f"`{setting.default}`"
+        lines.append(f"| `{setting.key}` | {default} | {setting.help.replace('|', chr(92) + '|')} |")
+    lines += [
+        "",
+        "## Presets",
+        "",
+        "`--preset NAME`; without it a preset is taken by the model's size and the machine, and a line says which.",
+        "",
+        "| preset | for | settings |",
+        "|---|---|---|",
+    ]
+    for name, values in PRESETS.items():
+        told = ", ".join(f"`{key} {value}`" for key, value in values.items())
+        lines.append(f"| `{name}` | {ABOUT[name]} | {told} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

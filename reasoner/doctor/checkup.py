@@ -1,0 +1,219 @@
+"""The whole look at a run, from the cheap to the dear, a line as soon as it is known. Nothing of it is kept."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from data import load
+from reasoner.config.resolve import Resolved, to_dict
+from reasoner.config.schema import Config
+from reasoner.doctor.budget import extent
+from reasoner.doctor.dry_run import Bench, Trial, attempt, upcoming
+from reasoner.doctor.findings import Line, Mark, shown, summary
+from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
+from reasoner.doctor.pace import expected, pace_lines
+from reasoner.doctor.pass_rate import Answers, answer_lines, answers
+from reasoner.doctor.questions import asked_lines, gold_line, length_line
+from reasoner.doctor.tokenization import token_lines
+from reasoner.inference.factory import make_engine
+from reasoner.inference.stop_tokens import end_token_ids
+from reasoner.models.loading import context_length, load_policy, load_shape, load_tokenizer
+from reasoner.progress import shown_progress
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rollouts.control_rewards import exchanged
+from reasoner.rollouts.dataset import askable, say
+from reasoner.rollouts.prompts import Template
+from reasoner.runs.rollouts import versions, write_json
+from reasoner.trainer.checkpoint import nearest
+from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.preflight import preflight
+from reasoner.trainer.train import device_of
+from reasoner.types import Prompt, Sampling
+from verifiers import VerifierPool
+
+_PROBED, _EACH = 8, 2  # prompts of a parity probe, completions of each
+_GAPS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, a fault above the second
+_SCRATCH = 2**26  # bytes written to see how fast the disk is
+
+
+def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
+    """Print what was found and what is proposed; the exit status, 2 where something will not work.
+
+    ValueError for what keeps a run from being looked at in the first place.
+    """
+    began = time.monotonic()
+    lines: list[Line] = []
+    figures: dict[str, Any] = {}
+    try:
+        for line in _found(resolved.config, run_dir, problems, samples, figures):
+            if resolved.note and not lines:
+                say(resolved.note)
+            lines.append(line)
+            print(shown(line), flush=True)
+    except (ValueError, OSError, MemoryError, RuntimeError) as error:
+        if not lines:
+            raise
+        lines.append(Line(Mark.NO, "stops here", f"{error}" or type(error).__name__))
+        print(shown(lines[-1]))
+    print(summary(lines), flush=True)
+    seconds = time.monotonic() - began
+    say(f"looked for {seconds:.0f} s")
+    worst = max((line.mark for line in lines), key=list(Mark).index)
+    if json_file:
+        about = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
+        write_json(json_file, {"status": worst, "lines": [asdict(line) for line in lines], **figures, **about})
+    return 2 if worst is Mark.NO else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The run as training would set it up."""
+
+    cfg: Config
+    run_dir: Path
+    folder: Path  # of the model
+    asked: Template
+    algorithm: Algorithm
+    tokenizer: PreTrainedTokenizerBase
+    device: torch.device
+    context: int  # most tokens of prompt and completion
+    prompts: list[Prompt]
+    began: float
+
+    @property
+    def longest(self) -> int:
+        return max(len(prompt.token_ids) for prompt in self.prompts)
+
+
+def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+    """What needs no engine, then the rest. Fills `figures`, by subject."""
+    began = time.monotonic()
+    ready = preflight(cfg, run_dir)
+    device, algorithm, asked, folder = device_of(cfg), ready.algorithm, ready.template, ready.model_folder
+    assert folder is not None  # it has been downloaded
+    line, good = gold_line(load(cfg.data.train), cfg)
+    yield line
+    tokenizer, shape = load_tokenizer(folder), load_shape(folder)
+    context = context_length(shape)
+    made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
+    run = _Run(cfg, run_dir, folder, asked, algorithm, tokenizer, device, context, made(good), began)
+    held = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
+    held += made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
+    yield from token_lines(tokenizer, shape, asked, run.prompts, end_token_ids(folder, tokenizer))
+    line, figures["prompts"] = length_line(run.prompts, len(good), cfg, context)
+    yield line
+    yield from asked_lines(run.prompts, held, cfg)
+    free, total = memory_of(device)
+    need = Need(shape, algorithm, cfg, run.longest, device.type, total)
+    figures["memory"] = need.parts() | {"peak": need.peak()}
+    line = memory_line(need, free)
+    yield line  # before any weights are loaded
+    if line.mark is not Mark.NO:
+        yield from _tried(run, problems, samples, figures)
+
+
+def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+    """What the engine and a throwaway learner show."""
+    cfg, device, context = run.cfg, run.device, run.context
+    policy = load_policy(run.folder, device=device)
+    reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
+    # Groups of the trial are no larger than the samples that the doctor may take of a question.
+    tried = replace(cfg, algo=replace(cfg.algo, group=min(cfg.algo.group, samples)))
+    learner = Learner(policy, reference, run.algorithm, tried)
+    sampling = Sampling(
+        tried.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, run.asked.stop
+    )
+    say("starting the engine")
+    limits = (cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib)
+    with (
+        closing(make_engine(cfg.engine, run.folder, max_model_len=context, seed=cfg.seed)) as engine,
+        VerifierPool(*limits) as pool,
+        shown_progress() as progress,
+    ):
+        start = time.monotonic() - run.began
+        engine.load_weights(learner.weights(), version=0)
+        exchanged_gold = exchanged(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
+        learner.passed = progress.count
+        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, tried, progress)
+        coming = upcoming(run.prompts, cfg, problems)
+        probed = coming[-_PROBED:]
+        progress.begin("parity")
+        seconds, gap = bench.probe(probed, _EACH, cfg.sampling.max_tokens)
+        yield _parity_line("at the start", gap, cfg)
+        row_seconds, per_step = seconds / (len(probed) * _EACH), extent(cfg).per_step
+        trial = attempt(bench, coming, samples, row_seconds, say, per_step=per_step)
+        yield _parity_line("after an update", trial.gap, cfg)
+        peak = peak_memory(device)
+    found = answers(trial.groups, run.asked, cfg)
+    yield from answer_lines(found, run.asked, run.tokenizer, cfg, context - run.longest)
+    yield _update_line(trial.learned)
+    figures |= {"parity": gap, "parity_after_update": trial.gap}
+    figures |= {"answers": found.figures(), "update": trial.learned}
+    figures["memory"]["measured_peak"] = peak
+    yield Line(Mark.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries and all")
+    yield from _cost_lines(run, learner, trial, found, start, figures)
+
+
+def _cost_lines(
+    run: _Run, learner: Learner, trial: Trial, found: Answers, start: float, figures: dict[str, Any]
+) -> Iterator[Line]:
+    """Disk and time."""
+    cfg = run.cfg
+    share = found.signal[cfg.algo.group].value
+    disk = partial(disk_line, run.run_dir, learner, cfg, bytes_per_token=trial.rollout_bytes / max(1, trial.now.tokens))
+    save = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
+    predict = partial(expected, trial, algorithm=run.algorithm, cfg=cfg, start=start, save=save, share=share)
+    now, later = predict(trial.now), trial.later and predict(trial.later)
+    yield from pace_lines(trial, now, later, cfg)
+    longest = later or now
+    tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group * longest.length
+    line, figures["disk"] = disk(tokens=tokens)
+    yield line
+    paces = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
+    figures["trial"] = {name: asdict(pace) for name, pace in paces.items() if pace is not None}
+    figures["time"] = {
+        name: asdict(one) | {"total": one.total} for name, one in (("now", now), ("later", later)) if one is not None
+    }
+
+
+def _parity_line(when: str, gap: float, cfg: Config) -> Line:
+    rounding, fault = _GAPS[cfg.engine.dtype]
+    text = f"log-probabilities of engine and learner differ by {gap:.1g} nats at most {when}"
+    if gap <= rounding:
+        return Line(Mark.OK, "parity", text)
+    if gap <= fault:
+        return Line(Mark.LOOK, "parity", text, "--algo.importance token" if cfg.algo.importance == "none" else "")
+    return Line(Mark.NO, "parity", f"{text}: they are not one model")
+
+
+def _update_line(learned: dict[str, float]) -> Line:
+    norm = learned["grad_norm"]
+    if learned["skipped_updates"]:
+        return Line(Mark.NO, "update", "the gradient of the first step is not finite")
+    if not norm:
+        return Line(Mark.LOOK, "update", "the first step moves nothing: its gradient is 0")
+    return Line(
+        Mark.OK, "update", f"the first step has a gradient of norm {norm:.2g}, entropy {learned['entropy']:.2g}"
+    )
+
+
+def _write_seconds(folder: Path, size: int) -> float:
+    """How long the disk takes for so many bytes. OSError where the folder cannot be written."""
+    part = min(size, _SCRATCH)
+    began = time.monotonic()
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(os.urandom(2**16) * (part // 2**16 + 1))
+        file.flush()
+        os.fsync(file.fileno())
+    return (time.monotonic() - began) * size / part

@@ -1,0 +1,149 @@
+"""The end of a run: the table before against after, traces of both on the same problems, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from reasoner.config.schema import Config
+from reasoner.console import visible
+from reasoner.evals import eval_log as files
+from reasoner.evals.result import Evaluation
+from reasoner.evals.tables import percent
+from reasoner.rollouts.prompts import template
+from verifiers import grader_version
+from verifiers.reflection import ReflectionRates, reflect
+
+Row = tuple[str, str, str]  # what, before, after
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One model on the held-out problems, both ways."""
+
+    sampled: Evaluation  # at the training temperature
+    greedy: Evaluation
+
+    def figures(self) -> dict[str, object]:
+        return {"sampled": self.sampled.figures(), "greedy": self.greedy.figures()}
+
+
+def table(before: Measured, after: Measured) -> str:
+    """The comparison as plain text."""
+    return "\n".join([_heading(before), *_lines(_rows(before, after)), "", *_lines(_cell_rows(before, after))])
+
+
+def _heading(measured: Measured) -> str:
+    found = measured.sampled
+    return (
+        f"{found.problems} held-out problems x {found.samples} samples at temperature {found.temperature:g}, "
+        "and greedy; 95 % intervals\n"
+    )
+
+
+_ROWS: dict[str, Callable[[Measured], str]] = {
+    "greedy": lambda m: str(m.greedy.pass_at_1),
+    "well-formed": lambda m: percent(m.sampled.well_formed),
+    "right given well-formed": lambda m: percent(m.sampled.right_given_well_formed),
+    "right, form ignored": lambda m: str(m.sampled.lenient),
+    "response tokens": lambda m: _tokens(m, "tokens"),
+    "  of right responses": lambda m: _tokens(m, "tokens_right"),
+    "  of wrong responses": lambda m: _tokens(m, "tokens_wrong"),
+    "cut off at the limit": lambda m: percent(m.sampled.health["truncated"]),
+    "check their own working": lambda m: percent(m.sampled.reflection.checks),
+    'say "wait"': lambda m: percent(m.sampled.reflection.waits),
+    "wrong claims caught": lambda m: _caught(m.sampled.reflection),
+    "  replaced without a word": lambda m: str(m.sampled.reflection.replaced_unsaid),
+    "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
+    "wrong steps inside checks": lambda m: str(m.sampled.reflection.wrong_in_checks),
+}
+
+
+def _rows(before: Measured, after: Measured) -> list[Row]:
+    both = (before, after)
+    return [
+        ("", "before", "after"),
+        *((name, *(str(m.sampled.metrics[name]) for m in both)) for name in before.sampled.metrics),
+        *((name, show(before), show(after)) for name, show in _ROWS.items()),
+    ]
+
+
+def _tokens(measured: Measured, name: str) -> str:
+    value = measured.sampled.health[name]
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _caught(found: ReflectionRates) -> str:
+    share = found.caught_share
+    return "none to catch" if share is None else f"{percent(share)} ({found.caught} of {found.wrong_claims})"
+
+
+def _cell_rows(before: Measured, after: Measured) -> list[Row]:
+    rows = [(name, _cell(before, name), _cell(after, name)) for name in before.sampled.cells]
+    return [("pass@1 / greedy by family and level", "before", "after"), *rows]
+
+
+def _cell(measured: Measured, name: str) -> str:
+    return " / ".join(percent(found.cells[name].value) for found in (measured.sampled, measured.greedy))
+
+
+def _lines(rows: Sequence[Row]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
+
+
+def traces(before: Measured, after: Measured, number: int = 3) -> str:
+    """Greedy answers of both on the same problems, a family each: wrong before and right after, mended slips first."""
+    pairs = [
+        (was, now)
+        for was, now in zip(before.greedy.answered, after.greedy.answered, strict=True)
+        if not was.scores[0].correct and now.scores[0].correct
+    ]
+    pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).caught)
+    families: list[str] = []
+    chosen = []
+    for was, now in pairs:
+        family = was.problem.subject or ""
+        if family not in families:
+            families.append(family)
+            chosen.append((was, now))
+    return "\n\n".join(
+        f"{visible(was.problem.question)}   (gold: {visible(was.problem.answer)})\n"
+        f"  before: {visible(was.responses[0].text).strip()}\n  after:  {visible(now.responses[0].text).strip()}"
+        for was, now in chosen[:number]
+    )
+
+
+def keep(folder: Path, measured: Measured, cfg: Config, engine: str) -> None:
+    """The responses and figures as `reasoner eval` keeps them: for `reasoner compare` and `reasoner report`."""
+    asked = template(cfg.prompt.style)
+    spec = cfg.eval.heldout
+    about = {
+        "model": folder.name,
+        "model_fingerprint": "",
+        "engine": engine,
+        "prompt": {"style": cfg.prompt.style, **asdict(asked)},
+        "sampling": {
+            "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
+            "greedy": {"temperature": 0.0},
+        },
+        "samples": cfg.eval.samples,
+        "seed": cfg.seed,
+        "data": {spec: files.about_data([one.problem for one in measured.sampled.answered])},
+        "grader": grader_version(),
+        "metrics": asdict(measured.sampled.ks),
+    }
+    files.write(folder, about, {spec: {"sampled": measured.sampled, "greedy": measured.greedy}}, "")
+
+
+def next_commands(run_dir: Path) -> str:
+    name = run_dir.name
+    return (
+        "next:\n"
+        "  reasoner app                                        # look at it: rollouts, curves, second thoughts\n"
+        f"  reasoner eval --model {name} --pass@1 --cons@16      # more problems: --problems 600\n"
+        f"  reasoner train --resume {name} --steps 100           # go on\n"
+        f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "
+        f"metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
+    )

@@ -1,0 +1,258 @@
+"""Graded responses in, the figures of one model on one set out: what it gets right, and with how much certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from data import Problem
+from reasoner.evals.estimators import (
+    Estimate,
+    class_sizes,
+    cons_at_k,
+    estimate,
+    is_tied,
+    pass_at_k,
+    pass_hat_k,
+    se_run,
+    vote_labels,
+    vote_share,
+)
+from reasoner.evals.sampling import respond
+from reasoner.progress import Progress
+from reasoner.types import Answered, Prompt, Response, Sampling
+from verifiers import Score, Verdict, VerifierPool
+from verifiers.extract import answers_given
+from verifiers.reflection import ReflectionRates, rates
+from verifiers.score import UNJUDGED
+
+if TYPE_CHECKING:
+    from reasoner.inference.factory import Engine
+
+
+_AT_ONCE = 256  # responses graded between two counts
+
+
+@dataclass(frozen=True, slots=True)
+class Ks:
+    """Which figures are wanted besides pass@1."""
+
+    pass_at: tuple[int, ...] = ()
+    pass_hat: tuple[int, ...] = ()
+    cons_at: tuple[int, ...] = ()
+
+    def check(self, samples: int) -> None:
+        """ValueError for a k above the number of samples of each problem."""
+        for name, ks in (("pass@", self.pass_at), ("pass^", self.pass_hat), ("cons@", self.cons_at)):
+            for k in ks:
+                if not 1 <= k <= samples:
+                    raise ValueError(f"{name}{k} needs at least {k} samples of each problem, and there are {samples}")
+
+    @property
+    def largest(self) -> int:
+        return max([1, *self.pass_at, *self.pass_hat, *self.cons_at])
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The figures of one model on one set under one way of sampling. Shares are of all responses unless said."""
+
+    label: str
+    temperature: float | None  # None where a file did not say
+    ks: Ks
+    answered: tuple[Answered, ...] = field(repr=False)
+    classes: tuple[tuple[int | None, ...], ...] = field(repr=False)  # [problems][n] of the votes; () without cons@k
+
+    @property
+    def problems(self) -> int:
+        return len(self.answered)
+
+    @property
+    def samples(self) -> int:
+        """Of each problem: the fewest."""
+        return min(len(one.responses) for one in self.answered)
+
+    @cached_property
+    def votes(self) -> list[tuple[int, list[int], int]]:
+        """(right, others, abstained) class sizes of each problem; empty where no cons@k was asked for."""
+        return [class_sizes(labels) for labels in self.classes]
+
+    @cached_property
+    def per_problem(self) -> dict[str, list[float]]:
+        """The value of every metric on every problem, in the order of the problems."""
+        counts = [(len(one.responses), one.num_right) for one in self.answered]
+        exact: dict[str, list[Fraction]] = {
+            f"pass@{k}": [pass_at_k(n, c, k) for n, c in counts] for k in sorted({1, *self.ks.pass_at})
+        }
+        exact |= {f"pass^{k}": [pass_hat_k(n, c, k) for n, c in counts] for k in sorted({*self.ks.pass_hat})}
+        exact |= {f"cons@{k}": [cons_at_k(*vote, k) for vote in self.votes] for k in sorted({*self.ks.cons_at})}
+        return {name: [float(value) for value in values] for name, values in exact.items()}
+
+    @cached_property
+    def metrics(self) -> dict[str, Estimate]:
+        """pass@k, pass^k and cons@k by those names; pass@1 always."""
+        return {name: estimate(values) for name, values in self.per_problem.items()}
+
+    @property
+    def pass_at_1(self) -> Estimate:
+        return self.metrics["pass@1"]
+
+    @cached_property
+    def lenient(self) -> Estimate:
+        """pass@1 when the last answer anywhere counts, whatever the form."""
+        return estimate([_mean([float(s.lenient) for s in one.scores]) for one in self.answered])
+
+    @property
+    def se_run(self) -> float | None:
+        """Standard error of pass@1 for new samples of the same problems; None where one sample of each cannot tell."""
+        if self.samples == 1:
+            return None
+        return se_run([len(one.responses) for one in self.answered], [one.num_right for one in self.answered])
+
+    @property
+    def vote_share(self) -> float | None:
+        """The mean share of the votes that the largest class has."""
+        return _mean([vote_share(*vote) for vote in self.votes]) if self.votes else None
+
+    @property
+    def ties(self) -> float | None:
+        """The share of problems on which two answers or more have the most votes."""
+        return _mean([float(is_tied(right, others)) for right, others, _ in self.votes]) if self.votes else None
+
+    @cached_property
+    def well_formed(self) -> float:
+        return _mean([float(score.format_ok) for score in self._scores])
+
+    @cached_property
+    def right_given_well_formed(self) -> float:
+        return _mean([float(score.correct) for score in self._scores if score.format_ok])
+
+    @cached_property
+    def health(self) -> dict[str, float | None]:
+        """What to look at before a score is believed."""
+        rows = [(r, s) for one in self.answered for r, s in zip(one.responses, one.scores, strict=True)]
+        lengths = {ok: [r.tokens for r, s in rows if s.correct is ok and r.tokens is not None] for ok in (True, False)}
+        finishes = [r.finish for r, _ in rows if r.finish is not None]
+        return {
+            "truncated": _mean([float(f == "length") for f in finishes]) if finishes else None,
+            "no_answer": _mean([float(s.extracted is None) for _, s in rows]),
+            "several_answers": _mean([float(answers_given(r.text) > 1) for r, _ in rows]),
+            "grading_failed": _mean([float(s.verdict in UNJUDGED) for _, s in rows]),
+            "tokens": _mean(lengths[True] + lengths[False]) if any(lengths.values()) else None,
+            "tokens_right": _mean(lengths[True]) if lengths[True] else None,
+            "tokens_wrong": _mean(lengths[False]) if lengths[False] else None,
+        }
+
+    @cached_property
+    def reflection(self) -> ReflectionRates:
+        return rates(response.text for one in self.answered for response in one.responses)
+
+    @cached_property
+    def cells(self) -> dict[str, Estimate]:
+        """pass@1 by subject, and by subject and level."""
+        by_cell: dict[str, list[float]] = {}
+        for one, score in zip(self.answered, self.per_problem["pass@1"], strict=True):
+            subject = one.problem.subject or one.problem.source
+            by_cell.setdefault(subject, []).append(score)
+            if one.problem.level is not None:
+                by_cell.setdefault(f"{subject} {one.problem.level}", []).append(score)
+        return {name: estimate(by_cell[name]) for name in sorted(by_cell)}
+
+    @property
+    def _scores(self) -> list[Score]:
+        return [score for one in self.answered for score in one.scores]
+
+    def figures(self) -> dict[str, object]:
+        """Everything but the responses, for a JSON file."""
+        return {
+            "label": self.label,
+            "problems": self.problems,
+            "samples": self.samples,
+            "temperature": self.temperature,
+            "metrics": {name: asdict(value) for name, value in self.metrics.items()},
+            "se_run": self.se_run,
+            "lenient": asdict(self.lenient),
+            "well_formed": self.well_formed,
+            "right_given_well_formed": self.right_given_well_formed,
+            "vote_share": self.vote_share,
+            "ties": self.ties,
+            "health": self.health,
+            "reflection": asdict(self.reflection) | {"caught_share": self.reflection.caught_share},
+            "cells": {name: asdict(value) for name, value in self.cells.items()},
+        }
+
+
+def evaluate(
+    engine: Callable[[], Engine],
+    pool: VerifierPool,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    *,
+    seed: int,
+    label: str,
+    ks: Ks = Ks(),
+    stream: str = "eval",
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Sample, grade, estimate. One set of `sampling.num` responses serves every metric.
+
+    ValueError, before anything is sampled, for a k above the number of samples.
+    """
+    if not prompts:
+        raise ValueError("there is no problem to evaluate on")
+    ks.check(sampling.num)
+    responses = respond(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
+    asked = [(prompt.problem, prompt.text, given) for prompt, given in zip(prompts, responses, strict=True)]
+    policy, temperature = prompts[0].extract, sampling.temperature
+    return judged(asked, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
+
+
+def judged(
+    asked: Sequence[tuple[Problem, str, tuple[Response, ...]]],
+    pool: VerifierPool,
+    *,
+    policy: str,
+    label: str,
+    temperature: float | None,
+    ks: Ks,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """The evaluation of (problem, prompt, responses): a pure pass over stored texts, so another grader needs no model.
+
+    ValueError for a k above the number of responses of a problem.
+    """
+    ks.check(min(len(responses) for _, _, responses in asked))
+    items = [(response.text, problem) for problem, _, responses in asked for response in responses]
+    scores = iter(_scores(items, pool, policy, progress or Progress()))
+    answered = tuple(
+        Answered(problem, prompt, responses, tuple(next(scores) for _ in responses))
+        for problem, prompt, responses in asked
+    )
+    classes = tuple(_classes(one, pool) for one in answered) if ks.cons_at else ()
+    return Evaluation(label, temperature, ks, answered, classes)
+
+
+def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: str, progress: Progress) -> list[Score]:
+    scores: list[Score] = []
+    for start in range(0, len(items), _AT_ONCE):
+        scores += pool.score(items[start : start + _AT_ONCE], policy=policy)
+        progress.count("graded", len(scores), len(items))
+    return scores
+
+
+def _classes(one: Answered, pool: VerifierPool) -> tuple[int | None, ...]:
+    """What each response to a problem votes for: equal answers are one vote, however they are written."""
+    same = partial(pool.same, rule=one.problem.verifier)
+    return tuple(vote_labels([_ballot(s) for s in one.scores], [s.correct for s in one.scores], same))
+
+
+def _ballot(score: Score) -> str | None:
+    """What a response votes for; nothing where the grader could not read it."""
+    return score.extracted if score.verdict in (Verdict.CORRECT, Verdict.WRONG) else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

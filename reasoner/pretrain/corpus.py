@@ -1,0 +1,184 @@
+"""The corpus of the embedded base: generated documents, each a pure function of (seed, index).
+
+Three tenths of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often
+botched; the others in textbook frames, where work is more common. The rest are drills of bare arithmetic. No
+document states a fact (data.arithmetic) or a countdown that belongs to the train, selection or held-out problems.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from random import Random
+
+from data.arithmetic import Equation, equation, split_of_step, work
+from data.families import LEVELS, Draft, candidates, draw
+from reasoner.pretrain.solutions import STYLES, Solution, checked, reread, slip, tried
+from reasoner.rollouts.prompts import R1_ZERO
+
+DRILLS = 0.45  # share of the documents
+CONVERSATIONS = 0.3  # share of the problems that stand in the R1-Zero template
+
+# The families in the corpus (shares): more of what is hard to learn.
+FAMILY_SHARES = {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
+
+# How the authors of each frame work (shares).
+STYLE_SHARES = {
+    "conversation": {"guess": 0.58, "quick": 0.16, "steps": 0.12, "check": 0.14},
+    "textbook": {"guess": 0.10, "quick": 0.10, "steps": 0.25, "check": 0.55},
+}
+
+# How a conversation is tagged: t is the thought, a the answer. The first is the well-formed one.
+TAGGINGS = {
+    " <think> {t} </think> <answer> {a} </answer>": 0.58,
+    " {t} The answer is {a}.": 0.12,
+    " <think> {t} </think> The answer is {a}.": 0.12,
+    " <think> {t} <answer> {a} </answer>": 0.09,
+    " <think> {t} </think> <answer> {a}.": 0.09,
+}
+
+TEXTBOOKS = (
+    "Question: {q}\nAnswer: {t} The answer is {a}.",
+    "Q: {q}\nA: {t} The answer is {a}.",
+    "{q}\n{t} The answer is {a}.",
+)
+
+
+def document(seed: int, index: int) -> str:
+    """Document number `index`: drawn again until it states nothing that belongs to another split."""
+    rng = Random(f"corpus/{seed}/{index}")
+    while not is_clean(text := _drill(rng) if rng.random() < DRILLS else _problem(rng)):
+        pass
+    return text
+
+
+_EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=")
+
+
+def stated(text: str) -> list[Equation]:
+    """The calculations `a op b=` that a text states, with their true values; a division is rounded down."""
+    found = []
+    for left, op, right in _EQUATION.findall(text):
+        a, b = int(left), int(right)
+        if op == "/":
+            found.append(Equation(a, "/", b, a // max(b, 1)))
+        elif op != "-" or a >= b:
+            found.append(equation(a, op, b))
+    return found
+
+
+def is_clean(text: str) -> bool:
+    """No calculation in the text belongs to the train, selection or held-out problems."""
+    return all(split_of_step(step) == "corpus" for step in stated(text))
+
+
+def _draft(rng: Random) -> Draft:
+    """A question of the corpus split, its levels alike."""
+    family, level = _choose(FAMILY_SHARES, rng), rng.choice(LEVELS)
+    while (drawn := draw(family, level, rng)).split != "corpus":
+        pass
+    return drawn
+
+
+def _choose(shares: dict[str, float], rng: Random) -> str:
+    return rng.choices(list(shares), list(shares.values()))[0]
+
+
+def _problem(rng: Random) -> str:
+    frame = "conversation" if rng.random() < CONVERSATIONS else "textbook"
+    drawn = _draft(rng)
+    thought, answer = _solve(drawn, frame, rng)
+    if frame == "textbook":
+        return rng.choice(TEXTBOOKS).format(q=drawn.question, t=thought, a=answer)
+    prompt = R1_ZERO.format(question=drawn.question)
+    return prompt + _choose(TAGGINGS, rng).format(t=thought, a=answer)
+
+
+def _solve(drawn: Draft, frame: str, rng: Random) -> Solution:
+    return STYLES[_choose(STYLE_SHARES[frame], rng)](drawn, rng)
+
+
+# ------------------------------------------------------------------------------------------------------ drills
+
+
+def _drill(rng: Random) -> str:
+    return _DRILLS[_choose(_DRILL_SHARES, rng)](rng)
+
+
+def _steps(rng: Random, number: int) -> list[Equation]:
+    """Steps of problems of the corpus split; of the operators, more of what is hard to learn."""
+    found: list[Equation] = []
+    for _ in range(number):
+        op = _choose(_OPERATOR_SHARES, rng)
+        while not (steps := [step for step in _draft(rng).steps if step.op == op and split_of_step(step) == "corpus"]):
+            pass
+        found.append(rng.choice(steps))
+    return found
+
+
+_OPERATOR_SHARES = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
+
+
+def _facts(rng: Random) -> str:
+    """Steps in one go."""
+    return ", ".join(map(str, _steps(rng, 6)))
+
+
+def _tables(rng: Random) -> str:
+    """The elementary steps that working by place value needs."""
+    pool = [part for step in _steps(rng, 6) for part in work(step)]
+    return ", ".join(map(str, rng.sample(pool, min(8, len(pool)))))
+
+
+def _workings(rng: Random) -> str:
+    """Steps worked by place value."""
+    lines = []
+    for step in _steps(rng, 3):
+        parts = work(step)
+        lines.append(f"{step.expression}: {', '.join(map(str, parts))}." if parts else f"{step}.")
+    return " ".join(lines)
+
+
+def _checks(rng: Random) -> str:
+    """Steps in one go, checked and mended."""
+    return " ".join(checked(step, rng)[0] for step in _steps(rng, 2))
+
+
+def _comparisons(rng: Random) -> str:
+    """Whether two values agree."""
+    lines = []
+    for _ in range(7):
+        value = rng.randint(*rng.choice(_COMPARED))
+        had = slip(value, rng) if rng.random() < 0.5 else value
+        lines.append(f"{value}. {reread(had, value, mended=str(value))}")
+    return " ".join(lines)
+
+
+_COMPARED = ((11, 99), (101, 999), (101, 999), (1000, 6000))
+
+
+def _searches(rng: Random) -> str:
+    """The candidates of a countdown, held against its target."""
+    level = rng.choice(LEVELS)
+    while (drawn := draw("countdown", level, rng)).split != "corpus":
+        pass
+    options = rng.sample(found := candidates(level, drawn.numbers), min(5, len(found)))
+    return f"Make {drawn.target}: {' '.join(tried(shape, value, drawn.target) for shape, value in options)}"
+
+
+_DRILLS: dict[str, Callable[[Random], str]] = {
+    "facts": _facts,
+    "tables": _tables,
+    "workings": _workings,
+    "checks": _checks,
+    "comparisons": _comparisons,
+    "searches": _searches,
+}
+_DRILL_SHARES = {
+    "facts": 0.06,
+    "tables": 0.3,
+    "workings": 0.18,
+    "checks": 0.18,
+    "comparisons": 0.08,
+    "searches": 0.2,
+}

@@ -1,0 +1,211 @@
+"""Which rollouts are asked for, in which order, as SQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from reasoner.types import Finish
+from verifiers import Verdict
+
+ROWS = 2**24  # rollouts of a step, at most
+
+ORDERS = {
+    "step": "id",
+    "tokens": "tokens, id",
+    "-tokens": "tokens DESC, id",
+    "reward": "reward, id",
+    "-reward": "reward DESC, id",
+    "-step": "id DESC",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which rollouts; None is any. Bounds are inclusive."""
+
+    first_step: int | None = None
+    last_step: int | None = None
+    problem: str | None = None
+    subject: str | None = None
+    level: int | None = None
+    verdict: str | None = None
+    correct: bool | None = None
+    well_formed: bool | None = None
+    finish: str | None = None
+    least_reward: float | None = None
+    most_reward: float | None = None
+    least_tokens: int | None = None
+    most_tokens: int | None = None
+    text: str | None = None  # words; "a phrase"; begin*; -without
+    label: str | None = None  # of a second thought (verifiers.reflection): cue, self-correction, aha
+
+
+ALL = Filter()
+LABELS = ("cue", "self-correction", "aha")  # of second thoughts: the rungs of verifiers.reflection.outcomes
+FIELDS = {
+    "step": "a step (the first is 0), or LOW:HIGH",
+    "problem": "the id of a problem",
+    "subject": "a family",
+    "level": "a level",
+    "verdict": ", ".join(Verdict),
+    "correct": "yes, no",
+    "finish": ", ".join(get_args(Finish)),
+    "reward": "a reward, or LOW:HIGH",
+    "tokens": "a number of tokens, or LOW:HIGH",
+    "label": "with a second thought: cue, self-correction, aha (found by `reasoner aha RUN`)",
+    "text": 'words of the completion, "a phrase", begin*, -without',
+}
+
+
+def read_filter(given: Mapping[str, str | None]) -> Filter:
+    """The filter that a user wrote: texts by the names of FIELDS; what is empty or left out is any.
+
+    ValueError that names the field, its value and what is allowed.
+    """
+    if unknown := given.keys() - FIELDS.keys():
+        raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
+    wanted = {name: value for name, value in given.items() if value}
+    first_step, last_step = _bounds("step", wanted, int)
+    least_reward, most_reward = _bounds("reward", wanted, float)
+    least_tokens, most_tokens = _bounds("tokens", wanted, int)
+    return Filter(
+        first_step=first_step,
+        last_step=last_step,
+        level=_whole("level", wanted),
+        correct=_yes("correct", wanted),
+        least_reward=least_reward,
+        most_reward=most_reward,
+        least_tokens=least_tokens,
+        most_tokens=most_tokens,
+        problem=wanted.get("problem"),
+        subject=wanted.get("subject"),
+        verdict=_one_of("verdict", wanted, [str(verdict) for verdict in Verdict]),
+        finish=_one_of("finish", wanted, get_args(Finish)),
+        label=_one_of("label", wanted, LABELS),
+        text=wanted.get("text"),
+    )
+
+
+def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> tuple[Any, Any]:
+    """(low, high) of "3", "3:8", "3:" or ":8"."""
+    if name not in given:
+        return None, None
+    low, colon, high = given[name].partition(":")
+    try:
+        least, most = (kind(low) if low else None), (kind(high) if high else None)
+    except ValueError as error:
+        raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
+    if least is not None and most is not None and least > most:
+        raise ValueError(f"{name} is {given[name]!r}; the lower bound stands first")
+    return (least, most) if colon else (least, least)
+
+
+def _whole(name: str, given: Mapping[str, str]) -> int | None:
+    try:
+        return int(given[name]) if name in given else None
+    except ValueError as error:
+        raise ValueError(f"{name} is {given[name]!r}; it must be a whole number") from error
+
+
+def _one_of(name: str, given: Mapping[str, str], known: Sequence[str]) -> str | None:
+    value = given.get(name)
+    if value is not None and value not in known:
+        hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(value, known, 1))
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}{hint}")
+    return value
+
+
+def _yes(name: str, given: Mapping[str, str]) -> bool | None:
+    if name not in given:
+        return None
+    if given[name] not in ("yes", "no"):
+        raise ValueError(f"{name} is {given[name]!r}; it must be yes or no")
+    return given[name] == "yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A rollout as it stands in a list."""
+
+    id: int
+    step: int
+    group: int
+    sample: int
+    problem: str
+    subject: str | None
+    level: int | None
+    verdict: str
+    well_formed: bool
+    finish: str
+    reward: float
+    advantage: float
+    tokens: int | None  # None where the shard has no tokens
+    answer: str
+    head: str  # how the completion begins
+
+    @property
+    def name(self) -> str:
+        return f"{self.step}.{self.group}.{self.sample}"
+
+
+def sql(where: Filter) -> tuple[str, list[Any]]:
+    """The filter as a WHERE clause and its values."""
+    conditions: dict[str, object | None] = {
+        "id >= ?": None if where.first_step is None else where.first_step * ROWS,
+        "id < ?": None if where.last_step is None else (where.last_step + 1) * ROWS,
+        "problem = ?": where.problem,
+        "subject = ?": where.subject,
+        "level = ?": where.level,
+        "verdict = ?": where.verdict,
+        "(verdict = 'correct') = ?": where.correct,
+        "well_formed = ?": where.well_formed,
+        "finish = ?": where.finish,
+        "reward >= ?": where.least_reward,
+        "reward <= ?": where.most_reward,
+        "tokens >= ?": where.least_tokens,
+        "tokens <= ?": where.most_tokens,
+        "id IN (SELECT id FROM spans WHERE label = ?)": where.label,
+        "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
+    }
+    if where.first_step is not None or where.last_step is not None:
+        # A range of steps is a range of rows: quicker to walk than any index, which a plus keeps SQLite from using.
+        conditions = {c if c.startswith(("id", "(")) else f"+{c}": value for c, value in conditions.items()}
+    asked = {condition: value for condition, value in conditions.items() if value is not None}
+    return " AND ".join(["1", *asked]), list(asked.values())
+
+
+_TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that follow each other; the last one is only the beginning of a word where `is_prefix`."""
+
+    words: tuple[str, ...]
+    is_prefix: bool
+
+    def fts5(self) -> str:
+        return f'"{" ".join(self.words)}"' + "*" * self.is_prefix
+
+
+def terms(text: str) -> tuple[list[Term], list[Term]]:
+    """(wanted, unwanted): what a user types. Words, "phrases", begin*, -without; nothing in it is syntax but that."""
+    wanted: list[Term] = []
+    unwanted: list[Term] = []
+    for minus, phrase, word in _TERM.findall(text):
+        words = tuple(re.findall(r"\w+", phrase or word))
+        if words:
+            (unwanted if minus else wanted).append(Term(words, is_prefix=word.endswith("*")))
+    return wanted, unwanted
+
+
+def match(text: str) -> str:
+    """What a user types as an FTS5 query. ValueError when nothing is left to look for."""
+    wanted, unwanted = terms(text)
+    if not wanted:
+        raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
+    return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])

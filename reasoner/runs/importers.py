@@ -1,0 +1,260 @@
+"""Rollouts that other trainers dumped, as a run folder of ours: for the dashboard and `reasoner rollouts`.
+
+A reader is a generator of (step, rows) in the order of the steps, which keep the dump's numbers. What a dump does not
+tell, as TRL's and verl's no tokens, is null or empty.
+
+None of these systems has verdicts. Where a part of the reward (else a metric) names itself accuracy, correct or acc,
+more than one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher
+one is "correct". Failing that it is "refused": of the verdicts that say nothing about the answer, the one that claims
+neither a timeout nor a crash. `layer` names what decided.
+"""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reasoner.runs import rollouts as store
+from reasoner.runs.import_rows import (
+    Row,
+    blaming,
+    inside,
+    number_of,
+    numbered,
+    numbers,
+    pieces_of,
+    readable,
+    records_of,
+    row_of,
+)
+from verifiers import Verdict
+
+Steps = Iterator[tuple[int, list[Row]]]
+
+
+def import_run(system: str, source: Path, run_dir: Path) -> int:
+    """Make a run folder of a dump, whole or not at all; the number of its rollouts.
+
+    A group is the rollouts of one step with the same prompt. An advantage that the dump does not tell is the reward
+    minus its group's mean. A rollout that nothing scored has the reward 0 and is left out of every mean. ValueError
+    saying what cannot be read, or is in the way.
+    """
+    if system not in READERS:
+        raise ValueError(f"unknown system {system!r}; known are {', '.join(READERS)}")
+    if not source.is_dir():
+        raise ValueError(f"{source}: there is no such folder")
+    if run_dir.exists() and (not run_dir.is_dir() or any(run_dir.iterdir())):
+        raise ValueError(f"{run_dir} is in use; choose another name for the run")
+    right = _higher_of_two(READERS[system](source))
+    run_dir.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{run_dir.name}.", dir=run_dir.parent) as folder:
+        beside = Path(folder) / "run"
+        num_rollouts = _write(READERS[system](source), beside, right)
+        if not num_rollouts:
+            raise ValueError(f"{source} has no rollouts that {system} dumped")
+        config = {"model": "?", "imported": system, "source": readable(source.resolve().name)}
+        store.write_json(beside / "config.json", {"config": config, "origin": {}})
+        store.write_json(beside / "versions.json", {"imported_from": system})
+        beside.replace(run_dir)
+    return num_rollouts
+
+
+def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
+    """The shards and metrics.jsonl; the number of rollouts."""
+    (run_dir / "rollouts").mkdir(parents=True)
+    num_rollouts = 0
+    with (run_dir / "metrics.jsonl").open("w") as metrics:
+        for step, rows in steps:
+            groups = _groups(step, rows, right)
+            with blaming(f"step {step}"):
+                table = pa.Table.from_pylist([row for group in groups for row in group], store.SCHEMA)
+            pq.write_table(table, store.shard(run_dir, step), compression="zstd")
+            metrics.write(json.dumps(_metrics(step, groups), allow_nan=False) + "\n")
+            num_rollouts += len(rows)
+    return num_rollouts
+
+
+def _higher_of_two(steps: Steps) -> float | None:
+    """The higher of the dump's two rewards; None where it holds fewer or more, or names its accuracy."""
+    seen: set[float] = set()
+    for _, rows in steps:
+        seen |= {row["reward"] for row in rows if row["rewards"]}
+        if len(seen) > 2 or any(row["verdict"] for row in rows):
+            return None
+    return max(seen) if len(seen) == 2 else None
+
+
+def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Row]]:
+    """The step's rows by prompt, in the order in which those first appear, with what a row alone cannot tell."""
+    by_prompt: dict[str, list[Row]] = {}
+    for row in rows:
+        by_prompt.setdefault(row["prompt"], []).append(row)
+    found = []
+    for number, group in enumerate(by_prompt.values()):
+        mean = fmean([row["reward"] for row in group if row["rewards"]] or [0.0])
+        own = []
+        for sample, row in enumerate(group):
+            is_scored, verdict, layer = bool(row["rewards"]), row["verdict"], row["layer"]
+            advantage = row["advantage"] if row["advantage"] is not None else (row["reward"] - mean) * is_scored
+            if verdict is None and is_scored and right is not None:
+                verdict, layer = Verdict.CORRECT if row["reward"] == right else Verdict.WRONG, "reward"
+            place = {"step": step, "group": number, "sample": sample}
+            judged = {"verdict": str(verdict or Verdict.REFUSED), "layer": layer}
+            own.append(row | place | judged | {"advantage": advantage})
+        found.append(own)
+    return found
+
+
+def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
+    """Those of journal.METRICS that the rows tell; `correct` is a share of the rollouts with a verdict."""
+    rows = [row for group in groups for row in group]
+    rewards = [[row["reward"] for row in group if row["rewards"]] for group in groups]
+    lengths = [len(row["token_ids"]) for row in rows]
+    found: dict[str, float] = {"step": step, "format": fmean(row["well_formed"] for row in rows)}
+    if any(rewards):
+        found["reward/mean"] = fmean(reward for group in rewards for reward in group)
+        found["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)
+    if judged := [row["verdict"] for row in rows if row["verdict"] != Verdict.REFUSED]:
+        found["correct"] = judged.count(Verdict.CORRECT) / len(judged)
+    if all(lengths):
+        found["completions/mean_length"] = fmean(lengths)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------ readers
+
+
+def read_trl(source: Path) -> Steps:
+    """GRPOTrainer's log_completions, as of TRL 1.16.0: a file a step, a column for each reward function.
+
+    Their weights are not in it: the reward is the plain sum. The functions may have logged columns of their own (TRL's
+    accuracy_reward the two read here); a number among those cannot be told from a reward.
+    """
+    for step, path in numbered(source, "completions/completions_*.parquet", "completions_*.parquet"):
+        with blaming(path):
+            records = pq.read_table(path, partitioning=None).to_pylist()
+        rows = []
+        for number, record in enumerate(records, 1):
+            with blaming(f"{path}, row {number}"):
+                rewards = numbers(record, "step", "advantage")
+                told = {"gold": record.get("solution"), "extracted": record.get("answer_parsed")}
+                advantage = number_of(record.get("advantage"))
+                texts = record["prompt"], record["completion"]
+                rows.append(row_of("trl", *texts, rewards, sum(rewards.values()), **told, advantage=advantage))
+        if rows:
+            yield step, rows
+
+
+def read_verl(source: Path) -> Steps:
+    """STEP.jsonl of trainer.rollout_data_dir, as of verl 0.9.1: the score and all that its function returned beside."""
+    for step, path in numbered(source, "*.jsonl"):
+        rows = []
+        for where, record in records_of(path):
+            with blaming(where):
+                told = {"gold": record.get("gts"), "extracted": record.get("pred")}
+                accuracy = {"True": True, "False": False}.get(str(record.get("acc")), record.get("acc"))  # numpy's bool
+                rewards = numbers(record | {"acc": accuracy}, "step", "gts", "pred")
+                rows.append(row_of("verl", record["input"], record["output"], rewards, record["score"], **told))
+        if rows:
+            yield step, rows
+
+
+def read_prime_rl(source: Path) -> Steps:
+    """What prime-rl trained on (of a step where it does not say: all rollouts), in each of its layouts so far.
+
+    monitors/file/traces/stream and annotations   from 0.9.1.dev29, 2026-09; in order of arrival, so held in memory
+    rollouts/step_N/train/effective/traces.jsonl  from 2026-07; beside it all/traces.jsonl
+    rollouts/step_N/train_rollouts.jsonl          earlier
+    A line is an episode with its traces (as of verifiers 0.4.0), or a trace, or a RolloutOutput (up to 0.3.0).
+    """
+    for folder in (source / "monitors" / "file" / "traces", source / "traces", source):
+        if stream := pieces_of(folder, "stream"):
+            yield from _shipped(stream, pieces_of(folder, "annotations/orchestrator"))
+            return
+    for step, folder in numbered(source, "rollouts/step_*", "run_default/rollouts/step_*", "step_*"):
+        names = ("train/effective/traces.jsonl", "train/all/traces.jsonl", "train_rollouts.jsonl")
+        path = next((folder / name for name in names if (folder / name).is_file()), None)
+        if path is not None and (rows := [row for _, row in _traces([path], {})]):
+            yield step, rows
+
+
+READERS: dict[str, Callable[[Path], Steps]] = {"trl": read_trl, "verl": read_verl, "prime-rl": read_prime_rl}
+
+
+def _shipped(stream: Sequence[Path], annotations: Sequence[Path]) -> Steps:
+    """The rollouts by the step whose batch they were in; where nothing tells that, by the step of their arrival."""
+    told: dict[str, Row] = {}
+    for path in annotations:
+        for where, record in records_of(path):
+            with blaming(where):
+                told[record["trace_id"]] = told.get(record["trace_id"], {}) | record.get("info", {})
+    has_batches = any(info.get("effective") for info in told.values())
+    steps: dict[int, list[Row]] = {}
+    for info, row in _traces(stream, told):
+        if info.get("effective") or not has_batches:
+            steps.setdefault(info["at"], []).append(row)
+    yield from sorted(steps.items())
+
+
+def _traces(paths: Iterable[Path], told: Mapping[str, Row]) -> Iterator[tuple[Row, Row]]:
+    """(what is known besides, row) of each rollout that may train the policy."""
+    for path in paths:
+        for where, record in records_of(path):
+            found = []
+            with blaming(where):
+                work = inside(record, "run", "work") or {}
+                for trace in record.get("traces", [record]):
+                    info = work | trace.get("info", {}) | told.get(trace.get("id"), {})
+                    info["at"] = int(inside(info.get("ship") or info.get("arrival") or work, "step") or 0)
+                    is_train = (info.get("kind") or work.get("type") or "train") == "train"
+                    if is_train and inside(trace, "agent", "trainable") is not False:
+                        found.append((info, _trace(trace, info) if "nodes" in trace else _output(trace)))
+            yield from found
+
+
+def _trace(trace: Row, info: Row) -> Row:
+    """The last branch of a trace's graph of messages. Of its completion the tokens are those that were sampled."""
+    nodes = trace["nodes"]
+    branch: list[Row] = nodes[-1:]
+    while branch and branch[0].get("parent") is not None and len(branch) < len(nodes):
+        branch.insert(0, nodes[branch[0]["parent"]])
+    first = next((place for place, node in enumerate(branch) if node.get("sampled")), len(branch))
+    messages = [node["message"] for node in branch]
+    tokens = [pair for node in branch for pair in zip(node.get("token_ids", ()), node.get("mask", ()), strict=True)]
+    start = next((place for place, (_, is_sampled) in enumerate(tokens) if is_sampled), len(tokens))
+    sampled = array("i", [token for token, is_sampled in tokens if is_sampled])
+    logprobs = array("f", [logprob for node in branch for logprob in node.get("logprobs", ())])
+    task = inside(trace, "task", "data") or trace.get("task") or {}
+    parts = {name: part if isinstance(part, dict) else {"score": part} for name, part in trace["rewards"].items()}
+    scores = {name: part["score"] for name, part in parts.items() if part["score"] is not None}
+    finish = next((call.get("finish_reason") for call in reversed(trace.get("calls", [])) if not call.get("error")), "")
+    versions = (inside(info, "policy", "start"), info.get("policy_version"), trace.get("policy_version"))
+    return row_of(
+        "prime-rl",
+        messages[:first] or task.get("prompt"),
+        messages[first:],
+        numbers(scores),
+        sum(score * parts[name].get("weight", 1.0) for name, score in scores.items()),
+        metrics=numbers(trace.get("metrics", {})),
+        gold=task.get("answer"),
+        advantage=number_of(info.get("advantage")),
+        prompt_token_ids=array("i", [token for token, _ in tokens[:start]]),
+        token_ids=sampled,
+        logprobs=logprobs if len(logprobs) == len(sampled) else [],
+        finish=finish if finish in ("stop", "length") else None,
+        policy_version=next((version for version in versions if version is not None), None),
+    )
+
+
+def _output(record: Row) -> Row:
+    """A RolloutOutput: a part of the reward is a metric there."""
+    rewards = numbers({"reward": record["reward"]} | (record.get("metrics") or {}))
+    told = {"gold": record.get("answer"), "finish": "length" if record.get("is_truncated") else None}
+    return row_of("prime-rl", record["prompt"], record["completion"], rewards, record["reward"], metrics=None, **told)

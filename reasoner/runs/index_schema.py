@@ -1,0 +1,126 @@
+"""A shard of rollouts as rows of the index's tables."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from statistics import fmean, pstdev
+from typing import Any
+
+import pyarrow as pa
+
+from reasoner.runs.filters import ROWS
+
+TABLES = """
+CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
+CREATE TABLE rollouts (
+    id INTEGER PRIMARY KEY, step INTEGER, grp INTEGER, sample INTEGER, problem TEXT, subject TEXT, level INTEGER,
+    verdict TEXT, well_formed INTEGER, finish TEXT, reward REAL, advantage REAL, tokens INTEGER, answer TEXT, head TEXT
+);
+CREATE INDEX by_problem ON rollouts (problem, id);
+CREATE INDEX by_verdict ON rollouts (verdict, id);
+CREATE INDEX by_tokens ON rollouts (tokens, id);
+CREATE INDEX by_reward ON rollouts (reward, id);
+CREATE TABLE groups (
+    step INTEGER, grp INTEGER, problem TEXT, subject TEXT, level INTEGER, question TEXT, size INTEGER, correct INTEGER,
+    reward_mean REAL, reward_std REAL, PRIMARY KEY (step, grp)
+) WITHOUT ROWID;
+CREATE INDEX groups_of ON groups (problem, step, correct, size);
+CREATE TABLE steps (
+    step INTEGER PRIMARY KEY, rollouts INTEGER, correct INTEGER, well_formed INTEGER, clipped INTEGER, groups INTEGER,
+    flat INTEGER, reward REAL, tokens REAL, tokens_correct REAL, tokens_wrong REAL, tokens_p95 REAL, verdicts TEXT
+);
+CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
+INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
+-- what reasoner.analysis.reflection finds, step by step
+CREATE TABLE spans (
+    id INTEGER, start INTEGER, end INTEGER, kind TEXT, outcome TEXT, label TEXT, before TEXT, after TEXT,
+    others_right REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
+) WITHOUT ROWID;
+CREATE INDEX by_score ON spans (score DESC);
+CREATE INDEX by_label ON spans (label, id);
+CREATE TABLE reflection_steps (
+    step INTEGER PRIMARY KEY, rollouts INTEGER, tokens INTEGER, reflecting INTEGER, kinds TEXT, outcomes TEXT,
+    labels TEXT
+);
+CREATE TABLE reflection_groups (
+    step INTEGER, grp INTEGER, reflecting INTEGER, reflecting_right INTEGER, plain INTEGER, plain_right INTEGER,
+    PRIMARY KEY (step, grp)
+) WITHOUT ROWID;
+"""
+COLUMNS = (
+    "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
+    "tokens", "completion", "extracted", "question",
+)  # fmt: skip
+_FLAT = 1e-5  # rewards closer together than this are equal, as reasoner.rl.advantages has it
+_HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A shard as rows of the tables of the same names."""
+
+    rollouts: list[tuple[Any, ...]]
+    words: list[tuple[int, str]]
+    groups: list[tuple[Any, ...]]
+    steps: list[tuple[Any, ...]]
+
+
+def read(table: pa.Table, step: int) -> Rows:
+    missing: list[Any] = [None] * table.num_rows  # a column that an older shard has not
+    columns = dict.fromkeys(COLUMNS, missing) | table.to_pydict()
+    lengths = columns["tokens"]
+    answers = [(answer or "")[:_ANSWER] for answer in columns["extracted"]]
+    listed = [columns[name] for name in COLUMNS[: COLUMNS.index("tokens")]]
+    rollouts, words = [], []
+    for number, (*values, tokens, answer, text) in enumerate(
+        zip(*listed, lengths, answers, columns["completion"], strict=True)
+    ):
+        head = " ".join(text[: 2 * _HEAD].lstrip().removeprefix("<think>").split())[:_HEAD]
+        rollouts.append((step * ROWS + number, step, *values, tokens, answer, head))
+        words.append((step * ROWS + number, text))
+    return Rows(
+        rollouts, words, groups := _groups(columns, step), [_step(columns, lengths, groups, step)] if words else []
+    )
+
+
+def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]]:
+    """The rows of a group follow each other in a shard."""
+    found = []
+    for number, own in groupby(range(len(columns["group"])), key=columns["group"].__getitem__):
+        rows = list(own)
+        rewards = [columns["reward"][i] for i in rows]
+        right = sum(columns["verdict"][i] == "correct" for i in rows)
+        about = [columns[name][rows[0]] for name in ("problem_id", "subject", "level", "question")]
+        spread = 0.0 if max(rewards) - min(rewards) < _FLAT else pstdev(rewards)
+        found.append((step, number, *about, len(rows), right, fmean(rewards), spread))
+    return found
+
+
+def _step(
+    columns: Mapping[str, list[Any]], lengths: Sequence[int | None], groups: Sequence[tuple[Any, ...]], step: int
+) -> tuple[Any, ...]:
+    right = [verdict == "correct" for verdict in columns["verdict"]]
+    known = sorted(n for n in lengths if n is not None)
+    of = {
+        flag: [n for n, ok in zip(lengths, right, strict=True) if ok is flag and n is not None]
+        for flag in (True, False)
+    }
+    return (
+        step,
+        len(right),
+        sum(right),
+        sum(map(bool, columns["well_formed"])),
+        sum(finish == "length" for finish in columns["finish"]),
+        len(groups),
+        sum(group[-1] == 0 for group in groups),
+        fmean(columns["reward"]),
+        fmean(known) if known else None,
+        *(fmean(own) if own else None for own in of.values()),
+        known[math.ceil(0.95 * len(known)) - 1] if known else None,
+        json.dumps(Counter(columns["verdict"])),
+    )

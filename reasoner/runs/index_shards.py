@@ -1,0 +1,81 @@
+"""Which files of a run are shards of rollouts, and whether one can be indexed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from reasoner.runs.index_schema import COLUMNS, Rows, read
+from reasoner.runs.json_files import is_file
+from reasoner.runs.rollouts import SCHEMA, shard
+
+_NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
+_FILLED = ("group", "sample", "problem_id", "question", "completion", "verdict", "reward", "advantage")
+_FINITE = ("reward", "advantage")
+
+
+def shards(run_dir: Path) -> Iterator[tuple[int, os.stat_result]]:
+    """(step, state of the file) of each shard, readable or not."""
+    for path in (run_dir / "rollouts").glob("step-*.parquet"):
+        if (match := _NAME.fullmatch(path.name)) and path == shard(run_dir, int(match[1])):
+            yield int(match[1]), path.lstat()
+
+
+def read_shard(path: Path, step: int) -> Rows | str:
+    """The step's rows, or why they cannot be read."""
+    try:
+        if not is_file(path):
+            return "it is gone"
+        with pq.ParquetFile(path) as file:
+            _check_kinds(file.schema_arrow)
+            table = file.read([name for name in COLUMNS if name in file.schema_arrow.names])
+        _check_values(table)
+        return read(table, step)
+    except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
+        return (str(error).splitlines() or ["unreadable"])[0]
+
+
+def _check_kinds(schema: pa.Schema) -> None:
+    """ValueError where a column holds something else than those of this version do, or is missing."""
+    for name in _FILLED:
+        if name not in schema.names:
+            raise ValueError(f"it has no column {name!r}")
+    for column in SCHEMA:
+        if column.name not in schema.names or column.name == "rewards":
+            continue
+        here, there = _kind(schema.field(column.name).type), _kind(column.type)
+        if here not in (there, "nothing", *(("int",) if there == "float" else ())):
+            raise ValueError(f"column {column.name!r} holds {here} values, not {there}")
+
+
+def _kind(kind: pa.DataType) -> str:
+    for name, holds in _KINDS.items():
+        if holds(kind):
+            return name
+    return f"list of {_kind(kind.value_type)}" if pa.types.is_list(kind) else str(kind)
+
+
+_KINDS = {
+    "text": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+    "int": pa.types.is_integer,
+    "float": pa.types.is_floating,
+    "bool": pa.types.is_boolean,
+    "nothing": pa.types.is_null,  # a column without a value
+}
+
+
+def _check_values(table: pa.Table) -> None:
+    """ValueError for an empty cell where there must be none, and for a reward that is not finite."""
+    table.validate(full=True)
+    for name in _FILLED:
+        if table[name].null_count:
+            raise ValueError(f"column {name!r} has empty cells")
+    for name in _FINITE:
+        if not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
+            raise ValueError(f"column {name!r} holds a value that is not finite")

@@ -1,0 +1,288 @@
+"""metrics.jsonl, times.jsonl, evals.jsonl, and what the console shows of them while a run goes on.
+
+What a clock says stands in times.jsonl alone: two runs of the same seed have the same metrics.jsonl, byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from reasoner.console import clock, sparkline, speed, visible
+from reasoner.progress import Progress, live
+from reasoner.runs.health import Alarm, forget, record
+from reasoner.runs.io import write_text
+
+FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
+# Every metric of a step, with its meaning. A step's line holds some of them, never others.
+METRICS: dict[str, str] = {
+    "step": "number of the step; the first is 0",
+    "num_tokens": "tokens sampled so far, this step's included",
+    "reward/mean": "mean reward of the step's completions",
+    "correct": "share of completions with the right answer in the strict form",
+    "format": "share of completions in the strict <think>/<answer> form",
+    "completions/mean_length": "mean tokens of a completion, the end token included",
+    "completions/clipped_ratio": "share of completions cut off at sampling.max_tokens",
+    "self_check": "share of completions that check their own working (rule: verifiers.reflection)",
+    "caught": "of the wrong claims in completions that check themselves, the share found and mended",
+    "frac_reward_zero_std": "share of groups whose rewards are all equal",
+    "grading/failed": "share of completions whose grading timed out, crashed or was refused",
+    "loss": "the loss; on-policy its value says little, its gradient everything",
+    "kl": "mean estimate of KL(policy || reference) per token, in nats",
+    "entropy": "mean entropy of the policy per token, in nats",
+    "clip_ratio": "share of tokens whose gradient was clipped away (0 with one update a step)",
+    "grad_norm": "norm of the gradient before clipping",
+    "lr": "learning rate",
+    "skipped_updates": "updates left out because their gradient was not finite",
+    "sampler/logprob_gap_mean": "mean |log-probability of engine - of learner| over the tokens",
+    "sampler/logprob_gap_max": "largest of them",
+    "sampler/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance is none)",
+    "sampler/importance_capped": "share of tokens whose weight is at algo.importance_cap",
+    "sampler/behind": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
+    "beta": "coefficient of the pull of the reference, where it is adapted",
+    "policy_kl": "KL(old || new) per token that the step has made, where a trust region measures it",
+    "penalty": "coefficient of KL(old || new), where it is adapted",
+    "trust/share": "share of its full length that a constrained step took; 0 = none was accepted",
+    "critic/loss": "the critic's loss",
+    "critic/explained": "share of the returns' variance that the critic's values told",
+    "refilled": "questions asked in the place of groups without a signal",
+    "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
+    "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
+    "eval/selection/greedy": "right greedy answers on the selection problems",
+    "eval/selection/format": "share in the strict form on the selection problems",
+    "repetition": "share of completions that say most of what they say three times or more",
+    "attempt": "times that the run was rolled back before this step",
+    "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
+}
+TIMES: dict[str, str] = {
+    "tokens_per_second": "sampled tokens a second of the whole step",
+    "time/sample": "seconds spent sampling and grading",
+    "time/grade_max": "longest seconds that a completion was graded for",
+    "time/learn": "seconds spent on log-probabilities and the update",
+    "time/sync": "seconds spent handing the weights to the engine",
+    "time/step": "seconds of the whole step",
+    "time/record": "seconds spent on the look at the selection problems, the files and the checkpoint before this step",
+    "time/run": "seconds of the run so far, this step's record left out; pauses do not count",
+}
+
+
+def read_metrics(run_dir: Path) -> list[dict[str, float]]:
+    """The steps of a run, METRICS and TIMES of each: `step` counts the steps done before."""
+    times = {line["step"]: line for line in _lines(run_dir / "times.jsonl")}
+    return [line | times.get(line["step"], {}) for line in _lines(run_dir / "metrics.jsonl")]
+
+
+def read_evals(run_dir: Path) -> list[dict[str, Any]]:
+    """The looks at the selection problems: `step` (steps done), `sampled` and `greedy` (Evaluation.figures)."""
+    return _lines(run_dir / "evals.jsonl")
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file of JSON; a last line that was torn in writing is left out. ValueError for a damaged one."""
+    lines = scan(path)
+    for number, (_, line) in enumerate(lines[:-1], 1):
+        if line is None:
+            raise ValueError(f"{path}, line {number} is damaged")
+    return [line for _, line in lines if line is not None]
+
+
+def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
+    """(text, object) of each line of a file of JSON with a `step` in every line; the object is None where the line is
+    damaged or torn. A whole last line counts without its newline as well. [] where there is no file.
+    """
+    if not path.is_file():
+        return []
+    lines = path.read_bytes().split(b"\n")
+    return [_parse(line) for line in (lines if lines[-1] else lines[:-1])]
+
+
+def lacks_newline(path: Path) -> bool:
+    """The file's last line is whole but for its newline."""
+    lines = scan(path)
+    return bool(lines) and lines[-1][1] is not None and not path.read_bytes().endswith(b"\n")
+
+
+def _parse(line: bytes) -> tuple[str, dict[str, Any] | None]:
+    try:
+        text = line.decode()
+        found = json.loads(text)
+    except ValueError:
+        return "", None
+    return text, found if isinstance(found, dict) and isinstance(found.get("step"), int) else None
+
+
+def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(text, object) of the lines of metrics.jsonl for steps 0, 1, 2, ... up to the first that is missing, damaged or
+    out of order.
+    """
+    found: list[tuple[str, dict[str, Any]]] = []
+    for text, line in scan(run_dir / "metrics.jsonl"):
+        if line is None or line["step"] != len(found):
+            break
+        found.append((text, line))
+    return found
+
+
+def cut(run_dir: Path, start: int, *, last_look: int) -> None:
+    """Leave the first `start` steps, and the looks at the selection problems after at most `last_look` of them; each
+    file is whole or as it was. Damaged lines of times.jsonl and evals.jsonl are left out.
+    """
+    kept = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
+    for name, last in (("times", start - 1), ("evals", last_look)):
+        lines = scan(run_dir / f"{name}.jsonl")
+        kept[name] = [text for text, line in lines if line is not None and line["step"] <= last]
+    for name, texts in kept.items():
+        write_text(run_dir / f"{name}.jsonl", "".join(f"{text}\n" for text in texts))
+
+
+class Journal:
+    """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
+
+    def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
+        self.run_dir = run_dir
+        self.steps = steps
+        self.start = start
+        self._rewind(start, last_look=start or -1)  # a run that begins looks before its first step
+        self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
+        self.console = Console(stderr=True)
+        self.progress = Progress(None if self.console.is_terminal else self.say)  # inside a step or an evaluation
+        self._example = ""
+        self.live = live(self.console, self._shown) if self.console.is_terminal else None
+        self.began = time.monotonic()
+
+    def __enter__(self) -> Journal:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def rewind(self, start: int) -> None:
+        """Go on as if only so many steps had been done."""
+        self._rewind(start, last_look=start)
+
+    def _rewind(self, start: int, *, last_look: int) -> None:
+        cut(self.run_dir, start, last_look=last_look)
+        forget(self.run_dir, start)
+        self.history = read_metrics(self.run_dir)
+        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
+
+    def alarm(self, alarms: Sequence[Alarm]) -> None:
+        """Record what has begun to ring, and say it."""
+        record(self.run_dir, alarms)
+        for alarm in alarms:
+            self.say(alarm.text)
+
+    def say(self, line: str) -> None:
+        """One plain line beside the progress."""
+        if self.live is not None:
+            self.live.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+            self.progress.line_printed()
+
+    def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
+        """Record a look at the selection problems after so many steps."""
+        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
+
+    def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
+        """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours.
+
+        A value that is not finite is left out of the file, which holds nothing but JSON.
+        """
+        assert metrics.keys() <= METRICS.keys(), f"metrics without a meaning: {metrics.keys() - METRICS.keys()}"
+        assert times.keys() <= TIMES.keys(), f"times without a meaning: {times.keys() - TIMES.keys()}"
+        timed = {"step": metrics["step"], **times, "time/run": 60 * self.minutes()}
+        self._append("times", timed)
+        self._append("metrics", {name: value for name, value in metrics.items() if math.isfinite(value)})
+        self.history.append({**metrics, **timed})
+        if self.live is not None:
+            self._example = example
+            self.live.refresh()
+        else:
+            self.say(self._line())
+
+    def _append(self, name: str, line: Mapping[str, object]) -> None:
+        with (self.run_dir / f"{name}.jsonl").open("a") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    @property
+    def steps_done(self) -> int:
+        return int(self.history[-1]["step"]) + 1 if self.history else 0
+
+    def num_tokens(self) -> float:
+        """Sampled by the steps so far."""
+        return self.history[-1].get("num_tokens", 0.0) if self.history else 0.0
+
+    def minutes(self) -> float:
+        """Of the run so far: steps, looks at the selection problems and checkpoints."""
+        return (self._before + time.monotonic() - self.began) / 60
+
+    def _seconds_left(self) -> float:
+        done = self.history[-1]["step"] + 1 - self.start
+        return float((time.monotonic() - self.began) / done * (self.steps - self.start - done))
+
+    def _line(self) -> str:
+        m = self.history[-1]
+        line = (
+            f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  reward {m['reward/mean']:.3f}  "
+            f"correct {m['correct']:.1%}  well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
+            f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {speed(m['tokens_per_second'])}  "
+            f"{clock(self._seconds_left())} left"
+        )
+        if "eval/selection/pass@1" in m:
+            shown = {"pass@1": "pass@1", "vote": "cons@k", "greedy": "greedy"}
+            looks = ", ".join(f"{word} {m[f'eval/selection/{name}']:.1%}" for word, name in shown.items())
+            line += f"  | selection, {self.steps_done} steps done: {looks}"
+        return line
+
+    def _shown(self) -> Group:
+        """The steps so far, and how far the work under way has come."""
+        within = Text(self.progress.text(), "dim", overflow="ellipsis", no_wrap=True)
+        return Group(*(self._panel() if self.history else ()), within)
+
+    def _panel(self) -> list[RenderableType]:
+        m = self.history[-1]
+        table = Table(box=None, padding=(0, 2), show_header=True, header_style="bold")
+        cells = {
+            "step": f"{m['step']:.0f}",
+            "done": f"{self.steps_done}/{self.steps}",
+            "reward": f"{m['reward/mean']:.3f}",
+            "correct": f"{m['correct']:.1%}",
+            "well-formed": f"{m['format']:.1%}",
+            "tokens": f"{m['completions/mean_length']:.0f}",
+            "self-check": f"{m['self_check']:.1%}",
+            "KL": f"{m.get('kl', 0):.4f}",
+            "speed": speed(m["tokens_per_second"]),
+            "left": clock(self._seconds_left()),
+        }
+        for name in cells:
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_row(*cells.values())
+        evals = [line for line in self.history if "eval/selection/pass@1" in line]
+        selection = "  ".join(f"{line['step'] + 1:.0f}: {line['eval/selection/pass@1']:.1%}" for line in evals[-6:])
+        return [
+            ProgressBar(total=self.steps, completed=m["step"] + 1, width=60),
+            table,
+            Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
+            Text(f"pass@1 on selection problems by steps done  {selection}" if selection else ""),
+            Text(f"a completion: {' '.join(visible(self._example).split())}", "dim", overflow="ellipsis", no_wrap=True),
+        ]

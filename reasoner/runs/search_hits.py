@@ -1,0 +1,88 @@
+"""Where a search's words stand in a text.
+
+The index keeps words without texts, so FTS5 cannot mark hits in it, and its highlight() takes quadratic time on a text
+that repeats a word. The texts are cut into words here as its tokenizer unicode61 does: letters and digits, whatever
+their case and accents.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
+
+from reasoner.runs.filters import Term, terms
+
+Span = tuple[int, int]  # [start, end) in characters
+
+_WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*)*")  # accents may stand alone
+
+
+def hits(text: str | None, query: str) -> list[Span]:
+    """The places of any of the query's wanted words, prefixes and phrases, in order, not overlapping.
+
+    [] for a text that is None, and for a query that names nothing to look for.
+    """
+    wanted, _ = terms(query)
+    if not (text and wanted):
+        return []
+    words = _words(text)
+    runs: list[tuple[int, int]] = []  # numbers of the first and the last word of a hit
+    for first, last in sorted(run for term in wanted for run in _runs(words, term)):
+        if runs and first <= runs[-1][1]:
+            runs[-1] = (runs[-1][0], max(last, runs[-1][1]))
+        else:
+            runs.append((first, last))
+    spans = [match.span() for match in islice(_WORD.finditer(text), runs[-1][1] + 1)] if runs else []
+    return [(spans[first][0], spans[last][1]) for first, last in runs]
+
+
+def _words(text: str) -> list[str]:
+    """The words as they are compared."""
+    words = _WORD.findall(text)
+    folded = {word: _folded(word) for word in set(words)}  # a text has few different ones
+    return [folded[word] for word in words]
+
+
+@lru_cache(maxsize=2**16)
+def _folded(word: str) -> str:
+    """In lower case, without accents."""
+    letters = unicodedata.normalize("NFD", word.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def _runs(words: Sequence[str], term: Term) -> Iterator[tuple[int, int]]:
+    """Where the term's words follow each other."""
+    wanted = _words(" ".join(term.words))
+    if not wanted:
+        return
+    *firsts, final = wanted
+    for last, word in enumerate(words):
+        first = last - len(firsts)
+        if (word.startswith(final) if term.is_prefix else word == final) and first >= 0 and words[first:last] == firsts:
+            yield first, last
+
+
+def excerpt(text: str | None, spans: Sequence[Span], *, before: int = 40, length: int = 240) -> list[str]:
+    """The text around its first hit, on one line: pieces in order, every second one a hit; [] without a hit.
+
+    It begins at most `before` characters ahead of the hit and takes up `length` characters of the text; "…" where the
+    text goes on.
+    """
+    if text is None or not spans:
+        return []
+    first = spans[0][0]
+    start = max(0, first - before)
+    if start and (blank := re.search(r"\s", text[start:first])):  # begin with a whole word
+        start += blank.end()
+    end = min(len(text), start + length)
+    pieces = ["…" if start else ""]
+    at = start
+    for left, right in ((left, min(right, end)) for left, right in spans if left < end):
+        pieces[-1] += text[at:left]
+        pieces += [text[left:right], ""]
+        at = right
+    pieces[-1] += text[at:end] + ("…" if end < len(text) else "")
+    return [re.sub(r"\s+", " ", piece) for piece in pieces]

@@ -1,0 +1,263 @@
+"""Checkpoints: model folders that transformers and vLLM load as they are, with the optimiser's state beside.
+
+    runs/NAME/checkpoints/best/          a model folder alone: the best one so far on the selection problems
+    runs/NAME/checkpoints/step-000020/   after 20 steps
+        config.json, model.safetensors, tokenizer files
+        trainer/state.json               steps done, and what the optimiser keeps in numbers
+        trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
+        trainer/sha256.json              of every other file
+
+Nothing is pickled. A checkpoint is written beside, synced and renamed: it is whole or not there. What a disk has done
+to it later shows in its checksums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerBase
+
+from reasoner.rl.batch import Batch
+from reasoner.rl.microbatches import averages, put_averages
+from reasoner.runs.io import replacing, sync
+from reasoner.trainer.policy_trainer import Learner
+
+_SUMS = Path("trainer") / "sha256.json"
+
+
+def folder(run_dir: Path, step: int) -> Path:
+    return run_dir / "checkpoints" / f"step-{step:06d}"
+
+
+def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, score: float) -> None:
+    """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
+
+    def write(path: Path) -> None:
+        path.mkdir(parents=True)
+        learner.policy.save_pretrained(path)
+        tokenizer.save_pretrained(path)
+        _write_score(path, step, score)
+
+    _put(run_dir / "checkpoints" / "best", write)
+
+
+def best_score(run_dir: Path) -> float | None:
+    """The selection score of the best policy that was kept; None where there is none, or best.json is damaged."""
+    try:
+        return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["eval/selection/pass@1"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def best_damage(run_dir: Path) -> str:
+    """What is wrong with the best policy that was kept, as far as its files tell without checksums; empty where
+    nothing is.
+    """
+    path = run_dir / "checkpoints" / "best"
+    if not path.is_dir():
+        return "it is missing"
+    if best_score(run_dir) is None:
+        return "its best.json cannot be read"
+    weights = sorted(path.glob("*.safetensors"))
+    for file in weights:
+        try:
+            with safe_open(file, "pt"):
+                pass
+        except (OSError, SafetensorError) as error:
+            return f"{file.name} cannot be read ({error})"
+    return "" if weights else "it has no weights"
+
+
+def restore_best(run_dir: Path, step: int, *, score: float) -> None:
+    """Make the best policy again from the checkpoint after `step` steps, with the bytes that `save_best` wrote."""
+
+    def write(path: Path) -> None:
+        shutil.copytree(folder(run_dir, step), path, ignore=shutil.ignore_patterns("trainer"))
+        _write_score(path, step, score)
+
+    _put(run_dir / "checkpoints" / "best", write)
+
+
+def _write_score(path: Path, step: int, score: float) -> None:
+    (path / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
+
+
+def save(
+    run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+) -> Path:
+    """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Those that are not
+    of the schedule, which a run leaves when it is stopped, go first: so it ends with the same ones as a run that was
+    not stopped.
+
+    OSError, with nothing left behind, where it cannot be written.
+    """
+    path = folder(run_dir, step)
+    _put(path, lambda beside: _write(beside, learner, tokenizer))
+    others = [old for old in saved(run_dir) if old != path]
+    scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
+    for old in others:
+        if old not in scheduled[len(scheduled) - max(0, keep - 1) :]:
+            shutil.rmtree(old)
+    return path
+
+
+def _put(path: Path, write: Callable[[Path], None]) -> None:
+    """Have the folder written beside, and put it in the place of what stands there."""
+    beside, before = (path.with_name(f"{path.name}.{word}") for word in ("partial", "before"))
+    shutil.rmtree(beside, ignore_errors=True)
+    try:
+        write(beside)
+        for file in sorted(beside.rglob("*")):
+            sync(file)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise OSError(f"cannot write {path}: {error}") from error
+    shutil.rmtree(before, ignore_errors=True)
+    if path.is_dir():
+        path.rename(before)
+    beside.rename(path)
+    sync(path.parent)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def mend(run_dir: Path) -> None:
+    """Clear away what a crash left of a checkpoint that was being written."""
+    for before in (run_dir / "checkpoints").glob("*.before"):
+        if not before.with_suffix("").exists():
+            before.rename(before.with_suffix(""))
+    for left in [*(run_dir / "checkpoints").glob("*.partial"), *(run_dir / "checkpoints").glob("*.before")]:
+        shutil.rmtree(left)
+
+
+def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> None:
+    (path / "trainer").mkdir(parents=True)
+    learner.policy.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    kept = averages(learner.optimizer, list(learner.policy.named_parameters()))
+    save_file(kept, path / "trainer" / "optimizer.safetensors")
+    if learner.critic is not None:
+        save_file(learner.critic.state(), path / "trainer" / "critic.safetensors")
+    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+        kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
+        save_file(kept, path / "trainer" / "reference.safetensors")
+    (path / "trainer" / "state.json").write_text(json.dumps(learner.state()) + "\n")
+    (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
+
+
+def _checksums(path: Path) -> dict[str, str]:
+    """Of every file in the checkpoint but the one that holds them, by its place."""
+    found = {}
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and file != path / _SUMS):
+        with file.open("rb") as stream:
+            found[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def damage(path: Path) -> str:
+    """What is wrong with the checkpoint; empty where every file is as it was written."""
+    try:
+        written = json.loads((path / _SUMS).read_text())
+        now = _checksums(path)
+    except (OSError, ValueError) as error:
+        return f"its checksums cannot be read ({error})"
+    if not isinstance(written, dict):
+        return f"its checksums cannot be read ({_SUMS} holds no object)"
+    wrong = sorted(name for name in written.keys() | now.keys() if written.get(name) != now.get(name))
+    return f"{', '.join(wrong)} not as written" if wrong else ""
+
+
+def newest_whole(run_dir: Path, say: Callable[[str], None]) -> Path | None:
+    """The newest checkpoint that is as it was written, telling of those that are not; None where there is none yet.
+
+    ValueError where there are some and none of them is whole.
+    """
+    return next(whole(run_dir, say), None)
+
+
+def whole(run_dir: Path, say: Callable[[str], None]) -> Iterator[Path]:
+    """The checkpoints that are as they were written, the newest first, telling of those that are not.
+
+    After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
+    ValueError at the end where there are some and none of them is whole.
+    """
+    checkpoints = sorted(saved(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
+    num_whole = 0
+    for path in checkpoints:
+        fault = damage(path)
+        num_whole += not fault
+        if fault:
+            say(f"checkpoint {path.name} is damaged: {fault}")
+        else:
+            yield path
+    if checkpoints and not num_whole:
+        raise ValueError(f"{run_dir} has no checkpoint left that is whole; its rollouts and metrics are as they were")
+
+
+def attempt_of(path: Path) -> int:
+    """How often the run had been rolled back when the checkpoint was written; 0 where its state cannot be read."""
+    try:
+        return int(json.loads((path / "trainer" / "state.json").read_text())["attempt"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0
+
+
+def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
+    """OSError where the disk has no room for the checkpoints."""
+    needed, free = room_needed(learner, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
+    if free < needed:
+        raise OSError(
+            f"no space: the checkpoints of {run_dir} need {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} are free"
+        )
+
+
+def room_needed(learner: Learner, *, keep: int) -> tuple[int, int]:
+    """Bytes of (one checkpoint, all that are there at once): weights and two averages in 4 bytes each, one more than
+    are kept while it is written; and the best weights twice.
+    """
+    models = 1 if learner.critic is None or learner.critic.shared else 2
+    parameters = sum(parameter.numel() for parameter in learner.policy.parameters())
+    return 12 * models * parameters, (12 * (keep + 1) * models + 8) * parameters
+
+
+def nearest(folder: Path) -> Path:
+    """The folder, or the next above it that is there."""
+    return next(place for place in (folder, *folder.absolute().parents) if place.exists())
+
+
+def saved(run_dir: Path) -> list[Path]:
+    """The run's checkpoints, oldest first."""
+    return sorted(path for path in (run_dir / "checkpoints").glob("step-??????") if path.name[-6:].isdecimal())
+
+
+def step_of(path: Path) -> int:
+    """The number in a name such as step-000020 or step-000020.parquet."""
+    return int(path.name.removeprefix("step-").partition(".")[0])
+
+
+def load(path: Path, learner: Learner) -> int:
+    """Give the learner the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
+    tensors = load_file(path / "trainer" / "optimizer.safetensors")
+    put_averages(learner.optimizer, list(learner.policy.named_parameters()), tensors)
+    if learner.critic is not None:
+        learner.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
+    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+        learner.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
+    learner.restore(json.loads((path / "trainer" / "state.json").read_text()))
+    return learner.steps_done
+
+
+def dump(run_dir: Path, step: int, batch: Batch) -> Path:
+    """The tensors of a step that went wrong, for study; by the names of their fields."""
+    path = run_dir / "dumps" / f"step-{step:06d}.safetensors"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
+    with replacing(path) as beside:
+        save_file({name: value.contiguous() for name, value in tensors.items() if value is not None}, beside)
+    return path

@@ -1,0 +1,60 @@
+"""Fingerprints of what a run is made from: the base model, the prompt and the problems. A resumed run must have the
+same ones: its settings name files and folders, whose contents may have changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from data import Problem
+from data.registry import fingerprint
+from reasoner.inference.model_spec import model_fingerprint
+from reasoner.rollouts.prompts import Template
+
+_SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed
+_SELECTION = ("eval.selection", "eval.selection_problems")  # can; then it is another set
+
+
+def fingerprints_of(
+    base: Path, template: Template, training: Sequence[Problem], selection: Sequence[Problem]
+) -> dict[str, str]:
+    """Hexadecimal SHA-256 digests by the setting that names the source: of the model's weights, config and tokenizer
+    (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems where there are some.
+    """
+    text = json.dumps(asdict(template), ensure_ascii=False)
+    found = {
+        "model": model_fingerprint(base),
+        "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
+        "data.train": fingerprint(training),
+    }
+    return found | {"eval.selection": fingerprint(selection)} if selection else found
+
+
+def check_unchanged(
+    stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], say: Callable[[str], None]
+) -> None:
+    """Compare with those in a run's config.json (run_dir.read_settings). ValueError where model, prompt or
+    training problems are not the ones that the run began with. Other selection problems are reported.
+    """
+    then = stored.get("fingerprints") or {}
+    if missing := [name for name in _SETTLED if name not in then]:
+        what = ", ".join(missing)
+        say(f"whether {what} changed since the run began cannot be checked: config.json has no fingerprints of them")
+    for name in _SETTLED:
+        if name in then and then[name] != now[name]:
+            raise ValueError(
+                f"{name} is {settings[name]!r} as before, and its content is another one: its fingerprint is "
+                f"{now[name][:16]}, that of the run {then[name][:16]}. Put the former content back, or start a new run"
+            )
+    is_same_set = all(stored["config"].get(key) == settings[key] for key in _SELECTION)
+    before, after = (prints.get("eval.selection") for prints in (then, now))
+    if is_same_set and before and after and before != after:
+        say(
+            f"the selection problems {settings['eval.selection']!r} have changed since the run began: looks before and "
+            "after are not comparable, nor is the best policy so far"
+        )

@@ -1,0 +1,45 @@
+"""Do engine and learner agree? The same tokens must have the same log-probability on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from transformers import PreTrainedModel
+
+from reasoner.inference.factory import Engine
+from reasoner.models.loading import token_logprobs
+from reasoner.progress import Progress, SampleCount
+from reasoner.rl.batch import collate
+from reasoner.types import Group, Prompt, Sampling
+from verifiers import Score, Verdict
+
+_UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
+
+
+@torch.no_grad()
+def probe(
+    engine: Engine,
+    model: PreTrainedModel,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    progress: Progress | None = None,
+) -> float:
+    """Largest |log-probability of the engine - of the model| over freshly drawn tokens, in nats.
+
+    A gap far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
+    """
+    samples = SampleCount(progress or Progress(), len(prompts) * sampling.num)
+    drawn = engine.sample(prompts, sampling, [list(range(sampling.num)) for _ in prompts], tick=samples.tick)
+    groups = [Group(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, drawn, strict=True)]
+    batch = collate(groups).to(model.device)
+    logp, _ = token_logprobs(
+        model,
+        batch.prompt_ids,
+        batch.prompt_lengths,
+        batch.prompt_of,
+        batch.completion_ids,
+        batch.lengths,
+        temperature=sampling.temperature,
+    )
+    return float((logp - batch.sampler_logprobs).abs().max())

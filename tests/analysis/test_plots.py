@@ -1,0 +1,81 @@
+"""The picture of a run: what it draws is what the run's files say."""
+
+import json
+import struct
+
+import pytest
+
+from data import Problem
+from reasoner.analysis.plots import detailed, draw
+from reasoner.evals.estimators import estimate
+from reasoner.runs import rollouts as store
+from reasoner.runs.rollouts import shard
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import Graded, rewarded
+
+
+def group(name, right, lengths):
+    prompt = Prompt(Problem(name, "2+2?", "4", "sums", "train"), "2+2?", "", (1, 2))
+    completions = tuple(Completion("", tuple(range(n)), (0.0,) * n, "stop", 0) for n in lengths)
+    verdicts = [Verdict.CORRECT if ok else Verdict.WRONG for ok in right]
+    return Group(
+        prompt,
+        completions,
+        tuple(rewarded(Graded("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
+    )
+
+
+def look(step, value):
+    def around(middle):
+        return {"value": middle, "low": middle - 0.1 if middle else 0.0, "high": middle + 0.1 if middle else 0.0}
+
+    both = {"pass@1": around(value), "cons@16": around(value + 0.2 if value else 0.0)}
+    return {"step": step, "sampled": {"metrics": both}, "greedy": {"metrics": {"pass@1": around(value)}}}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Three steps of two groups of two; an evaluation after the second."""
+    store.open_run(tmp_path, {}, {}, resuming=False)
+    lines = []
+    for step in range(3):
+        groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]
+        store.append(tmp_path, step, groups, [0.0] * 4)
+        lines.append({"step": step, "correct": 0.25, "completions/mean_length": 7.0, "self_check": 0.1, "format": 1.0})
+    lines[1] |= {"caught": 0.5, "kl": 0.01, "entropy": 1.0}
+    looks = [look(0, 0.0), look(2, 0.5)]
+    (tmp_path / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in looks))
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return tmp_path
+
+
+def test_intervals_and_lengths_come_from_the_rollouts(run):
+    found = detailed(run)[2]
+    expected = estimate([0.5, 0.0])
+    assert (found["correct/low"], found["correct/high"]) == (expected.low, expected.high)
+    assert (found["tokens/right"], found["tokens/wrong"]) == (10.0, 6.0)
+
+
+def test_the_looks_at_the_selection_problems_bring_their_own_intervals_the_first_before_any_step(run):
+    start, _, second, third = detailed(run)
+    assert start["step"] == -1 and start["eval/selection/pass@1"] == 0.0
+    assert second["eval/selection/cons@k"] == 0.7
+    assert (second["eval/selection/pass@1/low"], second["eval/selection/pass@1/high"]) == (0.4, 0.6)
+    assert not any(name.startswith("eval/") for name in third)
+
+
+def test_a_step_whose_rollouts_are_gone_keeps_its_metrics(run):
+    shard(run, 2).unlink()
+    assert "correct" in detailed(run)[3] and "tokens/right" not in detailed(run)[3]
+
+
+def test_the_picture_is_a_png_of_the_size_it_is_drawn_at(run, tmp_path):
+    data = draw(run, tmp_path / "docs" / "run.png").read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", data[16:24]) == (1430, 704)
+
+
+def test_a_run_without_metrics_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no metrics yet"):
+        draw(tmp_path, tmp_path / "run.png")

@@ -1,0 +1,220 @@
+"""Second thoughts over a run: counted once, and what is told of them agrees with counting by hand."""
+
+import json
+import random
+from statistics import fmean
+
+import pytest
+
+from reasoner.analysis import reflection as study
+from reasoner.cli.main import main
+from reasoner.evals.paired import difference
+from reasoner.runs import rollouts as store
+from reasoner.runs.index import Filter, RolloutIndex
+from tests.fixtures.rollouts import group, write
+from verifiers.reflection.outcomes import LABELS, spans
+
+DEEPSEEK = (
+    "Wait, wait. Wait. That's an aha moment I can flag here. "
+    "Let's reevaluate this step-by-step to identify if the correct sum can be ⋯"
+)
+MENDED = r"So \boxed{44}. Wait, no. It is \boxed{42}."
+SPOILT = r"So \boxed{42}. Wait, no. It is \boxed{44}."
+CHECKED = r"So \boxed{42}. Let me check. Yes, \boxed{42}."
+UNSURE = "Hmm, I do not know."
+PLAIN_RIGHT, PLAIN_WRONG = r"So \boxed{42}.", r"So \boxed{44}."
+STEPS = [
+    [
+        group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_WRONG, False), (PLAIN_RIGHT, True), (UNSURE, False)]),
+        group("7*6", "42", [(PLAIN_WRONG, False)] * 4),
+    ],
+    [
+        group("6*7", "42", [(MENDED, True), (PLAIN_WRONG, False), (CHECKED, True), (f"{DEEPSEEK} {UNSURE}", False)]),
+        group("7*6", "42", [(CHECKED, True), (MENDED, True), (SPOILT, False), (PLAIN_RIGHT, True)]),
+    ],
+    [group("40+2", "42", [(UNSURE, False), (UNSURE, False)], tokens=25)],
+]
+
+
+def made(run_dir, steps):
+    store.open_run(run_dir, {}, {}, resuming=False)
+    for step, groups in enumerate(steps):
+        write(run_dir, step, groups)
+    return run_dir
+
+
+@pytest.fixture
+def run(tmp_path):
+    return made(tmp_path / "runs" / "a", STEPS)
+
+
+@pytest.fixture
+def index(run):
+    found = RolloutIndex(run)
+    found.refresh()
+    assert study.study(found) == 3
+    yield found
+    found.close()
+
+
+def told(index):
+    lines = study.timeline(index)
+    return lines, study.totals(lines), study.uplift(index), study.gallery(index), study.gallery(index, label="aha")
+
+
+def test_the_timeline_counts_by_1000_tokens(index):
+    """8 completions of 10 tokens in the first two steps, 2 of 25 in the last."""
+    first, second, third = study.timeline(index)
+    assert [line["step"] for line in (first, second, third)] == [0, 1, 2]
+    assert [line["rollouts"] for line in (first, second, third)] == [8, 8, 2]
+    assert [line["reflecting"] for line in (first, second, third)] == [1 / 8, 6 / 8, 1]
+    assert first["kinds"] == {"aha": 0, "error": 0, "backtrack": 0, "doubt": 12.5, "verify": 0, "alternative": 0}
+    assert first["outcomes"] == {"correct": 0, "harm": 0, "switch": 0, "confirm": 0, "missed": 0, "open": 12.5}
+    assert second["kinds"] == {"aha": 12.5, "error": 0, "backtrack": 0, "doubt": 37.5, "verify": 25, "alternative": 0}
+    assert second["outcomes"] == {"correct": 25, "harm": 12.5, "switch": 0, "confirm": 25, "missed": 0, "open": 12.5}
+    # of the others on 6*7 one in three is right, on 7*6 two in three
+    assert second["labels"] == {"cue": 50, "self-correction": 12.5, "aha": 12.5}
+    assert second["counts"]["outcomes"] == {"correct": 2, "harm": 1, "confirm": 2, "open": 1}
+    assert third["kinds"]["doubt"] == third["outcomes"]["open"] == third["labels"]["cue"] == 40
+
+
+def test_totals_are_the_counts_of_all_steps(index):
+    assert study.totals(study.timeline(index)) == {
+        "kinds": {"aha": 1, "doubt": 6, "verify": 2},
+        "outcomes": {"correct": 2, "harm": 1, "confirm": 2, "open": 4},
+        "labels": {"cue": 7, "self-correction": 1, "aha": 1},
+    }
+
+
+def test_uplift_is_within_the_groups_that_have_both(index):
+    """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
+    found = study.uplift(index)
+    assert found.groups == 3
+    assert found.found.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
+    assert (found.found.wins, found.found.losses) == (1, 2)
+    one = study.uplift(index, last_step=0)
+    assert (one.found, one.groups) == (None, 1)
+    assert study.uplift(index, first_step=2).groups == 0
+
+
+def test_uplift_and_timeline_are_those_of_counting_over_and_over(tmp_path):
+    drawn = random.Random(0)
+    said = [*((text, True) for text in (MENDED, CHECKED, PLAIN_RIGHT, PLAIN_RIGHT))]
+    said += [*((text, False) for text in (SPOILT, UNSURE, DEEPSEEK, PLAIN_WRONG, PLAIN_WRONG))]
+    steps = [[group(f"{n}", "42", drawn.choices(said, k=drawn.randint(1, 6))) for n in range(5)] for _ in range(8)]
+    index = RolloutIndex(made(tmp_path / "a", steps))
+    index.refresh()
+    study.study(index)
+    for first, last in ((0, 7), (2, 4), (5, 6)):
+        pairs = []
+        for one in (one for step in steps[first : last + 1] for one in step):
+            sides = {True: [], False: []}
+            for completion, score in zip(one.completions, one.scores, strict=True):
+                sides[completion.text not in (PLAIN_RIGHT, PLAIN_WRONG)].append(score.correct)
+            if all(sides.values()):
+                pairs.append((fmean(sides[True]), fmean(sides[False])))
+        found = study.uplift(index, first_step=first, last_step=last)
+        assert found.groups == len(pairs) > 2
+        assert found.found.mean == pytest.approx(fmean(a - b for a, b in pairs))
+        assert found.found == difference(*zip(*pairs, strict=True))
+    for line, groups in zip(study.timeline(index), steps, strict=True):
+        texts = [completion.text for one in groups for completion in one.completions]
+        found = [span for text in texts for span in spans(text, "", "42")]
+        assert sum(line["kinds"].values()) == pytest.approx(1000 * len(found) / (10 * len(texts)))
+        assert line["counts"]["outcomes"].get("harm", 0) == texts.count(SPOILT)
+    index.close()
+
+
+def test_a_step_is_studied_once_and_new_ones_are_added(run, index):
+    before = told(index)
+    assert study.study(index) == 0 and told(index) == before
+    write(run, 3, STEPS[1])
+    index.refresh()
+    seen = []
+    assert study.study(index, progress=lambda done, steps: seen.append((done, steps))) == 1
+    assert seen == [(1, 1)]
+    assert study.timeline(index)[3] == study.timeline(index)[1] | {"step": 3}
+    write(run, 3, STEPS[2])  # a run that was resumed writes the step again
+    index.refresh()
+    assert study.study(index) == 4
+    assert study.timeline(index)[3] == study.timeline(index)[2] | {"step": 3}
+
+
+def test_a_deleted_index_is_studied_again_with_the_same_answers(run, index):
+    before = told(index)
+    index.close()
+    for path in run.glob("index.sqlite*"):
+        path.unlink()
+    again = RolloutIndex(run)
+    again.refresh()
+    assert study.timeline(again) == [] and study.gallery(again) == []
+    assert study.study(again) == 3 and told(again) == before
+    again.close()
+
+
+def test_the_gallery_shows_the_best_span_of_a_rollout_first(index):
+    found = study.gallery(index)
+    assert [(card["name"], card["label"]) for card in found[:3]] == [
+        ("1.0.0", "aha"),
+        ("1.1.1", "self-correction"),
+        ("1.0.3", "cue"),
+    ]
+    assert found[2]["kind"] == "aha", "the published trace stands before what merely doubts or checks"
+    assert {card["kind"] for card in found[3:]} == {"doubt", "verify"}
+    assert len({card["id"] for card in found}) == len(found) == 9
+    assert [card["score"] for card in found] == sorted((card["score"] for card in found), reverse=True)
+    assert found[0]["others_right"] == pytest.approx(1 / 3) and found[0]["correct"] == 1
+    assert study.gallery(index, limit=2) + study.gallery(index, limit=9, offset=2) == found
+
+
+def test_a_label_chooses_and_an_unknown_one_is_refused(index):
+    for label in LABELS:
+        own = [card["name"] for card in study.gallery(index, label=label)]
+        assert own and own == [card["name"] for card in study.gallery(index) if card["label"] == label]
+        assert sorted(own) == [one.name for one in index.page(Filter(label=label))]
+    with pytest.raises(ValueError, match="unknown label 'insight'; known are cue, self-correction, aha"):
+        study.gallery(index, label="insight")
+
+
+def test_the_spans_of_a_group_are_those_of_the_study_and_need_none(run, index):
+    fresh = RolloutIndex(run, run.parent / "other.sqlite")
+    fresh.refresh()
+    stored = {(row["id"], row["start"], row["label"]) for row in index.rows("SELECT id, start, label FROM spans")}
+    groups = fresh.rows("SELECT step, grp FROM groups")
+    found = [spans for group in groups for spans in study.spans_of(fresh, group["step"], group["grp"]).items()]
+    assert {(number, span.start, span.label) for number, own in found for span in own} == stored
+    assert dict(found)[fresh.find("0.0.0").id] == []
+    assert [(span.outcome, span.label) for span in dict(found)[fresh.find("1.1.1").id]] == [
+        ("correct", "self-correction")
+    ]
+    fresh.close()
+
+
+def test_the_command_tells_what_the_functions_hold(run, tmp_path, capsys):
+    path = tmp_path / "aha.json"
+    assert main(["aha", str(run), "--json", str(path), "--limit", "4"]) == 0
+    said = capsys.readouterr().out
+    index = RolloutIndex(run)
+    lines, totals, uplift, cards, _ = told(index)
+    index.close()
+    found = json.loads(path.read_text())
+    assert found["timeline"] == lines and found["totals"] == totals and found["gallery"] == cards[:4]
+    assert found["uplift"]["groups"] == uplift.groups == 3
+    assert found["uplift"]["difference"]["mean"] == uplift.found.mean
+    assert "what came of them: correct 2, harm 1, switch 0, confirm 2, missed 0, open 4" in said
+    assert f"{uplift.found} points over 3 groups that have both" in said
+    table = [line.split() for line in said.splitlines()]
+    assert ["1", "75.0%", "75.00", "25.00", "12.50"] in table and ["2", "100.0%", "40.00", "0.00", "0.00"] in table
+    assert "1.0.0  aha (doubt, correct)" in said and "1.0.3  cue (aha, open)" in said
+
+
+def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
+    store.open_run(tmp_path / "runs" / "empty", {}, {}, resuming=False)
+    assert main(["aha", str(tmp_path / "runs" / "empty")]) == 2
+    assert "has no rollouts yet" in capsys.readouterr().err
+
+
+def test_steps_without_a_second_thought_are_studied_too(tmp_path, capsys):
+    run = made(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
+    assert main(["aha", str(run)]) == 0
+    assert ["0", "0.0%", "0.00", "0.00", "0.00"] in [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -1,0 +1,59 @@
+"""The page about a run: every kind of block in both forms, and hostile text that stays text."""
+
+from html.parser import HTMLParser
+
+import pytest
+
+from reasoner.analysis.run_report import Picture, Quote, Table, Words, as_html, as_markdown, write_report
+
+HOSTILE = "<script>alert(1)</script> `</pre>` ```\n# no heading | \x1b[2J <img src=x onerror=alert(1)>"
+SECTIONS = [
+    ("A section", [Words("some <b>words</b>"), Table([["what", "value"], ["a|b", HOSTILE]])]),
+    ("Traces", [Quote("caption <i>", HOSTILE)]),
+]
+
+
+class Tags(HTMLParser):
+    """Every tag of a page, and everything that would fetch something."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.fetched, self.text = [], [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.fetched += [value for name, value in attributes if name in ("src", "href") and "data:" not in value]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_what_a_model_wrote_is_text_in_html():
+    found = Tags(as_html("Run <x>", SECTIONS))
+    assert "script" not in found.tags and "img" not in found.tags and "b" not in found.tags
+    assert found.fetched == []
+    assert "<script>alert(1)</script>" in found.text and "\x1b" not in found.text
+
+
+def test_what_a_model_wrote_is_text_in_markdown():
+    text = as_markdown("Run *x*", SECTIONS)
+    assert text.startswith("# Run \\*x\\*\n")
+    fences = [line for line in text.splitlines() if set(line) == {"`"}]
+    assert len(fences) == 2 and len(fences[0]) == 4  # longer than any in the text
+    row = next(line for line in text.splitlines() if line.startswith("| a"))
+    assert row.replace("\\|", "").count("|") == 3 and "\\<script\\>" in row
+    assert "\x1b" not in text
+
+
+def test_a_picture_is_inside_the_html_and_beside_the_markdown(tmp_path):
+    (tmp_path / "report.png").write_bytes(b"\x89PNG")
+    sections = [("Curves", [Picture(tmp_path / "report.png")])]
+    found = Tags(as_html("x", sections))
+    assert "img" in found.tags and found.fetched == []
+    assert "![curves of the run](report.png)" in as_markdown("x", sections)
+
+
+def test_a_run_without_a_step_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no metrics yet"):
+        write_report(tmp_path)

@@ -1,0 +1,161 @@
+"""`reasoner eval` as a user runs it: the real model, engine and grading processes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+from reasoner.inference.model_spec import model_fingerprint
+from reasoner.models.resolve import BASE
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").exists(), reason="the embedded base is not here")
+
+EVAL = ["eval", "--engine", "transformers", "--max-tokens", "12", "--problems", "6"]
+
+
+def evaluate(tmp_path, *arguments):
+    status = main([*EVAL, "--out", str(tmp_path / "evals"), *arguments])
+    assert status == 0
+
+
+def written(folder):
+    """Every file but the one of time and machine."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.json"}
+
+
+def refused(capsys, *arguments):
+    assert main([*EVAL, *arguments]) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("reasoner: error: ")
+    return error
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """An evaluation of two sets, both ways; and what it said."""
+    tmp_path = tmp_path_factory.mktemp("measure")
+    problems = tmp_path / "mine.jsonl"
+    problems.write_text("".join(json.dumps({"q": f"What is {i}+1?", "a": str(i + 1)}) + "\n" for i in range(6)))
+    sets = f"generated:heldout,{problems}?question=q&answer=a"
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one")
+    return tmp_path, sets
+
+
+def test_all_files_are_there_and_say_the_same(first):
+    folder = first[0] / "evals" / "one"
+    names = {path.name for path in folder.iterdir()}
+    assert {"evaluation.json", "results.json", "run.json", "samples.parquet", "table.txt"} <= names
+    assert {"samples_generated_heldout.jsonl", "details_mine.jsonl.parquet"} <= names
+    about = json.loads((folder / "evaluation.json").read_text())
+    assert about["model_fingerprint"] == model_fingerprint(BASE)
+    assert [found["rows"] for found in about["data"].values()] == [6, 6]
+    table = (folder / "table.txt").read_text()
+    assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
+
+
+def test_an_evaluation_that_is_all_there_samples_nothing(first, monkeypatch, capsys):
+    tmp_path, sets = first
+    before = written(tmp_path / "evals" / "one")
+    monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # would fail if it were called
+    again = ["--data", sets, "--pass@1", "--pass^2", "--maj@4", "--greedy", "--name", "one"]
+    evaluate(tmp_path, *again)
+    evaluate(tmp_path, *again, "--regrade")
+    assert written(tmp_path / "evals" / "one") == before
+    assert "generated:heldout, sampled: 24 of 24 responses are there" in capsys.readouterr().err
+
+
+def test_regrading_what_is_not_stored_is_refused(first, capsys):
+    tmp_path, _ = first
+    error = refused(capsys, "--pass@8", "--out", str(tmp_path / "evals"), "--regrade")
+    assert "--regrade samples nothing, and 24 of 48 responses (generated:heldout, sampled) are not stored" in error
+
+
+def test_a_name_belongs_to_one_evaluation(first, capsys):
+    tmp_path, _ = first
+    error = refused(capsys, "--pass@1", "--out", str(tmp_path / "evals"), "--name", "one")
+    assert "holds another evaluation (sampling differ); choose another --name" in error
+
+
+def test_our_own_samples_grade_the_same_as_responses(first):
+    tmp_path, _ = first
+    samples = tmp_path / "evals" / "one" / "samples_generated_heldout.jsonl"
+    arguments = ["--pass@1", "--cons@4", "--out", str(tmp_path / "evals"), "--name", "two"]
+    main(["eval", "--responses", str(samples), *arguments])
+    theirs, ours = (json.loads((tmp_path / "evals" / name / "results.json").read_text()) for name in ("two", "one"))
+    values = theirs["results"]["samples_generated_heldout.jsonl"]
+    for metric in ("pass@1,none", "cons@4,none", "pass@1_stderr,none"):
+        assert values[metric] == ours["results"]["generated_heldout"][metric]
+
+
+def test_two_evaluations_of_one_model_compare(first, capsys):
+    tmp_path, sets = first
+    evaluate(tmp_path, "--data", sets, "--pass@1", "--n", "4", "--seed", "1", "--name", "three")
+    assert main(["compare", "one", "three", "--out", str(tmp_path / "evals")]) == 0
+    assert "no difference shown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--data", "gsm9k"], "unknown problems 'gsm9k' (did you mean 'gsm8k'?)"),
+        (["--data", "math500", "--pass@1"], "Without a network give a local copy instead"),
+        (["--pass@8", "--n", "4"], "--n is 4; the largest K asked for needs 8 samples"),
+        (["--pass^8", "--n", "4"], "the largest K asked for needs 8"),
+        (["--data", "{tmp}/x.jsonl?question=q"], "no column 'q' for the question"),
+        (["--data", "{tmp}/x.jsonl,{tmp}/x.jsonl"], "would have the same files"),
+        (["--model", "{tmp}/bare"], "no tokenizer can be loaded from"),
+        (["--model", "org/name"], "the hub cannot be reached to download it"),
+        (["--responses", "{tmp}/x.jsonl"], "no 'response'"),
+        (["--responses", "{tmp}/x.jsonl", "--greedy"], "it takes no --model, --data, --greedy or --regrade"),
+        (["--extract", "guess"], "unknown extraction policy 'guess'"),
+        (["--temperature", "0"], "it must be above 0 (the likeliest answer is --greedy)"),
+        (["--prompt", "{tmp}/none.txt"], "No such file"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arguments, message):
+    for name in ("HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", True)
+    (tmp_path / "x.jsonl").write_text('{"question": "1+1?", "answer": "2"}\n')
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "config.json").write_text((BASE / "config.json").read_text())
+    filled = [argument.replace("{tmp}", str(tmp_path)) for argument in arguments]
+    assert message in refused(capsys, *filled, "--out", str(tmp_path / "evals"))
+    assert not (tmp_path / "evals").exists()
+
+
+def start(tmp_path, out):
+    command = [sys.executable, "-m", "reasoner", *EVAL[:5], "--problems", "128", "--pass@1", "--cons@16"]
+    return subprocess.Popen(
+        [*command, "--out", str(tmp_path / out), "--name", "x"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+
+
+def batches(tmp_path, out):
+    return sum(path.read_bytes().count(b"\n") for path in (tmp_path / out / "cache").glob("*/*.jsonl"))
+
+
+def test_killed_three_times_and_begun_again_it_is_the_same_bytes(tmp_path):
+    """SIGKILL at a random moment once sampling has gone on; a batch is 32 problems of 16 samples."""
+    choice = random.Random(time.time_ns())
+    for _ in range(3):
+        process = start(tmp_path, "killed")
+        there, began = batches(tmp_path, "killed"), time.monotonic()
+        while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - began < 60:
+            time.sleep(0.01)
+        time.sleep(choice.uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert start(tmp_path, "killed").wait() == 0
+    assert start(tmp_path, "whole").wait() == 0
+    assert batches(tmp_path, "killed") == batches(tmp_path, "whole") == 4
+    assert written(tmp_path / "killed" / "x") == written(tmp_path / "whole" / "x")

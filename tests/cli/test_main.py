@@ -1,0 +1,311 @@
+"""The command line: what it refuses, with one line and the right exit status, and leaves nothing behind."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.arguments import COMMANDS, Command
+from reasoner.cli.main import main
+from reasoner.models.resolve import BASE
+
+FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def refused(capsys, *arguments: object) -> str:
+    """The one line with which a command is refused; exit status 2."""
+    try:
+        status = main([str(argument) for argument in arguments])
+    except SystemExit as stopped:  # argparse's way
+        status = stopped.code
+    out, err = capsys.readouterr()
+    assert (status, out) == (2, "")
+    assert err.startswith("reasoner: error: ") and err.count("\n") == 1, err
+    return err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "unknown command 'trian'; known are train, doctor,"),
+        (["trian"], "did you mean 'train'?"),
+        (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
+        (["train", "--preset", "bse"], "--preset is 'bse'; known are base, cpu, 0.5b, 1.5b; did you mean 'base'?"),
+        (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
+        (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
+        (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
+        (["train", "--algo", "grop"], "grop"),
+        (["train", "--run.name", "../x"], "run.name is '../x'"),
+        (["train", "--resume", "nowhere"], "no run 'nowhere'"),
+        (["train", "--pass@1"], "belong to reasoner eval"),
+        (["eval", "--pass@0"], "K must be a whole number above 0"),
+        (["eval", "--cons@x"], "K must be a whole number above 0"),
+        (["eval", "--pass@8", "--n", "4"], "--n is 4; the largest K asked for needs 8"),
+        (["eval", "--pass@1", "--temperature", "0"], "--temperature is 0"),
+        (["eval", "--model", "nothing-here"], "no model 'nothing-here'"),
+        (["eval", "--prompt", "r2"], "r2"),
+        (["grade"], "grade needs --gold and --answer, or a file"),
+        (["grade", "--gold", "1", "--answer", "1", "--rule", "physics"], "physics"),
+        (["data", "show", "gsm9k"], "gsm9k"),
+    ],
+)
+def test_usage_errors_are_one_line_with_exit_status_two(capsys, arguments, message):
+    assert message in refused(capsys, *arguments)
+
+
+@needs_base
+@pytest.mark.parametrize(
+    ("arguments", "rows", "message"),
+    [
+        (["--model", "no/such/model"], None, "no model 'no/such/model'"),
+        (["--data", "{file}"], [], "the file holds no problems"),
+        (["--data", "{file}"], [{"question": "1+1?"}], "line 1: no column 'answer'"),
+        (["--data", "{file}"], [{"question": "what " * 900, "answer": "1"}], "every one of 1 questions is longer"),
+        (["--data", "{file}.csv"], None, "unknown kind of file '.csv'"),
+        (["--sampling.max_tokens", "512"], None, "leaves no room for a question"),
+        (["--track", "tensorbord"], None, "unknown tracker 'tensorbord'; known are trackio, wandb, tensorboard"),
+    ],
+)
+def test_a_training_that_cannot_start_leaves_no_run_folder(capsys, tmp_path, arguments, rows, message):
+    file = tmp_path / "mine.jsonl"
+    if rows is not None:
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    runs = tmp_path / "runs"
+    filled = [argument.format(file=file) for argument in arguments]
+    assert message in refused(capsys, "train", "--run.dir", runs, "--run.name", "a", *filled)
+    assert not runs.exists()
+
+
+# Refused by train, by doctor and by --dry-run alike.
+REFUSED = [
+    (["--algo", "grop"], "unknown algorithm 'grop'"),
+    (["--algo.baseline", "groop"], "algo.baseline is 'groop'"),
+    (["--algo", "grpo_process", "--algo.kl_in", "reward"], "KL must stay in the loss"),
+    (["--algo.group", "1"], "algo.group is 1"),
+    (["--control", "coin"], "control is 'coin'"),
+    (["--ahead", "1"], "ahead is 1"),
+    (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
+    (["--engine", "sglang"], "engine.name is 'sglang'"),
+    (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
+    (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
+    (["--data", "{tmp}/none.jsonl"], "there is no such file"),
+    (["--data", "{tmp}/mine.jsonl"], "no column 'answer'"),
+    (["--eval.selection", "genrated"], "unknown problems 'genrated'"),
+    (["--eval.heldout", "genrated"], "unknown problems 'genrated'"),
+    (["--prompt", "r2"], "unknown prompt style 'r2'"),
+    (["--prompt", "{tmp}/none.txt"], "No such file"),
+    (["--prompt", "chat"], "no chat template"),
+    (["--model", "{tmp}/nothing"], "no model"),
+    (["--model", "{tmp}/bare"], "it has no weights"),
+    (["--sampling.max_tokens", "512"], "leaves no room for a question"),
+    (["--preset", "bse"], "--preset is 'bse'"),
+    (["--run.name", "used", "--run.dir", "{tmp}"], "is in use"),
+    (["--json", "{tmp}/none/figures.json"], "there is no folder"),
+]
+REFUSED_ELSEWHERE = [
+    (["train", "--resume", "nowhere"], "no run 'nowhere'"),
+    (["eval", "--data", "gsm9k"], "unknown problems 'gsm9k'"),
+    (["eval", "--model", "{tmp}/nothing"], "no model"),
+    (["eval", "--model", "base", "--step", "3"], "'base' is no run"),
+    (["eval", "--prompt", "r2"], "unknown prompt style 'r2'"),
+    (["eval", "--extract", "guess"], "unknown extraction policy 'guess'"),
+    (["eval", "--engine", "sglang"], "unknown engine 'sglang'"),
+    (["eval", "--dtype", "float8"], "--dtype is 'float8'; known are float32, bfloat16"),
+    (["eval", "--pass@8", "--n", "4"], "--n is 4"),
+    (["eval", "--n", "0"], "--n is 0; it must be at least 1"),
+    (["eval", "--max-tokens", "0"], "--max-tokens is 0; it must be at least 1"),
+    (["eval", "--top-p", "3"], "--top-p is 3; it must be above 0 and at most 1"),
+    (["eval", "--out", "{tmp}", "--name", "used"], "is in use by something else"),
+    (["eval", "--responses", "{tmp}/none.jsonl"], "there is no such file"),
+    (["report", "nowhere"], "no run 'nowhere'"),
+    (["aha", "nowhere"], "no run 'nowhere'"),
+    (["rollouts", "list", "nowhere"], "no run 'nowhere'"),
+    (["compare", "one", "two"], "no evaluation 'one'"),
+    (["app", "{tmp}/nothing"], "there is no folder"),
+]
+
+
+@needs_base
+def test_what_is_refused_is_one_line_before_torch_is_imported_and_nothing_after_it(tmp_path):
+    """All of them in one process, which would import torch at most once, and print notes at its end."""
+    (tmp_path / "mine.jsonl").write_text('{"question": "1+1?"}\n')
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "something").write_text("")
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "config.json").write_text((BASE / "config.json").read_text())
+    (tmp_path / "bare" / "tokenizer.json").write_text("{}")
+    cases = [([command, *arguments], message) for command in ("train", "doctor") for arguments, message in REFUSED]
+    cases += [(["train", "--dry-run", *arguments], message) for arguments, message in REFUSED]
+    cases += REFUSED_ELSEWHERE
+    filled = [[argument.format(tmp=tmp_path) for argument in arguments] for arguments, _ in cases]
+    script = (
+        "import contextlib, io, json, sys; from reasoner.cli.main import main\n"
+        "for arguments in json.load(sys.stdin):\n"
+        "    with contextlib.redirect_stderr(io.StringIO()) as err:\n"
+        "        try: status = main(arguments)\n"
+        "        except SystemExit as stopped: status = stopped.code\n"
+        "    print(json.dumps([status, err.getvalue(), 'torch' in sys.modules]))\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(
+        command, input=json.dumps(filled), capture_output=True, text=True, check=False, cwd=tmp_path, env=FROM_HERE
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    for (arguments, message), (status, err, has_torch) in zip(cases, answers, strict=True):
+        assert (status, has_torch) == (2, False), (arguments, err)
+        assert err.startswith("reasoner: error: ") and err.count("\n") == 1 and message in err, (arguments, err)
+    assert {path.name for path in tmp_path.iterdir()} == {"mine.jsonl", "used", "bare"}
+
+
+@needs_base
+@pytest.mark.skipif(os.geteuid() == 0 and not Path("/dev/full").exists(), reason="no folder that cannot be written")
+def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_path):
+    (tmp_path / "runs").write_text("a file where the folder of the runs should be")
+    assert main(["train", "--run.dir", str(tmp_path / "runs"), "--run.name", "a", "--engine", "transformers"]) == 1
+    err = capsys.readouterr().err.splitlines()
+    assert [line for line in err if line.startswith("reasoner: error: ")] == err[-1:]
+
+
+def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path):
+    assert main(["train", "--dry-run", "--seed", "4", "--run.dir", str(tmp_path / "runs")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    found = {line.split()[0]: line.split()[1:] for line in lines}
+    assert found["seed"] == ["4", "command", "line"]
+    assert found["algo.beta"] == ["0.001", "default"]
+    assert found["optim.lr"] == ["0.0005", "preset", "base"]
+    assert not (tmp_path / "runs").exists()
+
+
+@needs_base
+def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys):
+    assert main(["train", "--dry-run", "--model", "base", "--algo", "dapo", "--algo.clip_low", "0.1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    values = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("algo.")}
+    assert values["algo.clip_high"] == ["0.28", "algorithm", "dapo"]
+    assert values["algo.clip_low"] == ["0.1", "command", "line"]
+    assert values["algo.drops_flat"] == ["True", "algorithm", "dapo"]
+    assert not [name for name, value in values.items() if value[0] == "None"]
+
+
+@needs_base
+def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
+    file = tmp_path / "mine.jsonl"
+    file.write_text('{"question": "1+1?", "answer": "2"}\n{"question": "1+2?"}\n')
+    assert "line 2: no column 'answer'" in refused(capsys, "train", "--dry-run", "--data", file)
+    file.write_text(json.dumps({"question": "1+1?", "answer": "9" * 600}) + "\n")
+    assert "1 of 1 problems have a gold answer that cannot be graded" in refused(
+        capsys, "train", "--dry-run", "--data", file
+    )
+
+
+def test_json_of_a_dash_is_standard_output_alone_and_no_file(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["grade", "--gold", "1/2", "--answer", "0.5", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    assert [row["verdict"] for row in json.loads(out)] == ["correct"]
+    assert err.startswith("verdict")
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_of_a_training_without_a_final_table_is_refused(capsys, tmp_path):
+    arguments = ["--eval.heldout_problems", "0", "--json", tmp_path / "figures.json"]
+    assert "this run makes none" in refused(capsys, "train", *arguments)
+
+
+@pytest.mark.parametrize("arguments", [[], ["rollouts"], ["data"], ["base"]])
+def test_a_command_without_its_action_shows_the_help(capsys, arguments):
+    with pytest.raises(SystemExit) as bare:
+        main(arguments)
+    shown = capsys.readouterr()
+    with pytest.raises(SystemExit):
+        main([*arguments, "--help"])
+    assert (bare.value.code, shown.err) == (0, "") and shown.out == capsys.readouterr().out
+
+
+def test_a_file_is_below_the_command_line_and_above_the_preset(capsys, tmp_path):
+    (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
+    assert main(["train", "--dry-run", "--config", str(tmp_path / "a.toml"), "--seed", "4"]) == 0
+    found = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert found["steps"] == ["3", str(tmp_path / "a.toml")] and found["seed"] == ["4", "command", "line"]
+
+
+def test_grade_says_what_was_compared_and_by_which_layer(capsys, tmp_path):
+    assert main(["grade", "--gold", "1/2", "--answer", "0.5", "--json", str(tmp_path / "v.json")]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split() == ["verdict", "correct"]
+    (row,) = json.loads((tmp_path / "v.json").read_text())
+    assert row["verdict"] == "correct" and row["layer"]
+
+
+def test_grade_reads_a_file_and_counts(capsys, tmp_path):
+    rows = [
+        {"gold": "12", "answer": "12.0"},
+        {"gold": "12", "response": "<think> so </think> <answer> 13 </answer>"},
+        {"gold": "12", "response": "it is 12"},
+    ]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in out[1:4]] == [["1", "correct"], ["2", "wrong"], ["3", "malformed"]]
+    assert out[5].startswith("3 graded, 1 right: 33.3 % [")
+    assert out[6] == "verdicts: 1 correct, 1 wrong, 1 malformed"
+
+
+def test_data_list_and_show(capsys):
+    assert main(["data", "list"]) == 0
+    assert "generated" in capsys.readouterr().out
+    assert main(["data", "show", "generated:heldout", "-n", "2"]) == 0
+    assert capsys.readouterr().out.count("->") == 2
+
+
+def help_without(arguments: list[str], modules: set[str]) -> str:
+    """What is printed, by a process that must not import any of the modules."""
+    code = (
+        "import sys; from reasoner.cli.main import main\n"
+        f"try: main([*{arguments}, '--help'])\n"
+        "except SystemExit: pass\n"
+        f"imported = {modules} & set(sys.modules)\n"
+        "assert not imported, imported"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    told = help_without([], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
+    assert "train" in told and "eval" in told
+
+
+def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
+    told = help_without(
+        ["grade"], {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
+    )
+    assert "--gold" in told and "--algo" not in told
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_every_command_tells_what_it_takes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in (command.name, *command.aliases):
+        with pytest.raises(SystemExit) as ended:
+            main([name, "--help"])
+        told = capsys.readouterr().out
+        assert ended.value.code == 0 and f"reasoner {name}" in told
+        assert " ".join(command.summary.split()) in " ".join(told.split())
+
+
+@needs_base
+def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
+    def parts(*arguments):
+        assert main(["train", "--model", "base", "--dry-run", *arguments]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        return {line.split()[0]: line.split()[1] for line in lines if line.startswith("algo.")}
+
+    assert parts()["algo.weights"] == "token"
+    assert parts("--algo", "grpo")["algo.weights"] == "token"
+    assert parts("--algo", "dr_grpo")["algo.weights"] == "constant"
+    assert parts("--algo", "dr_grpo", "--algo.weights", "sequence")["algo.weights"] == "sequence"

@@ -1,0 +1,161 @@
+"""Settings: layers over each other, each value with its origin; what is unknown or cannot be run is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from reasoner.config.presets import PRESETS, preset_for
+from reasoner.config.resolve import markdown, parse, read_file, resolve, settings, to_dict
+from reasoner.config.schema import Config
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_later_layer_wins_and_every_value_knows_where_it_came_from():
+    found = resolve(
+        [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
+    )
+    assert (found.config.steps, found.config.optim.lr, found.config.seed) == (7, 0.2, 3)
+    assert [found.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group")] == [
+        "preset", "a.toml", "command line", "default",
+    ]  # fmt: skip
+    assert found.origin.keys() == settings().keys() == to_dict(found.config).keys()
+
+
+def test_what_to_dict_gives_resolves_to_the_same_settings():
+    changed = resolve([("x", {"algo.clip_low": 0.1, "engine.dtype": "bfloat16", "run.name": "a"})]).config
+    assert resolve([("stored", to_dict(changed))]).config == changed != Config()
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "value"),
+    [
+        ("steps", "12", 12),
+        ("optim.lr", "5e-4", 5e-4),
+        ("optim.lr", "1", 1.0),
+        ("algo.clip_high", "none", None),
+        ("algo.clip_high", "0.28", 0.28),
+        ("algo.baseline", "none", "none"),
+        ("algo.baseline", "", None),
+        ("algo.drops_flat", "true", True),
+        ("run.token_figures", "False", False),
+        ("run.name", "12", "12"),
+        ("data.train", "a b.jsonl", "a b.jsonl"),
+    ],
+)
+def test_texts_of_the_command_line_are_read_by_the_type_of_the_setting(key, text, value):
+    found = parse(settings()[key], text)
+    assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("steps", "many"), ("steps", "1.5"), ("steps", "True"), ("optim.lr", "fast"), ("seed", "")]
+)
+def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
+    with pytest.raises(ValueError, match=rf"--{key} takes a (whole )?number, not '{text}'"):
+        parse(settings()[key], text)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"algo.groop": 8}, "unknown setting 'algo.groop'; did you mean 'algo.group'"),
+        ({"algo.group": 1}, "algo.group is 1; it must be at least 2"),
+        ({"steps": 0}, "steps is 0"),
+        ({"optim.lr": 0.0}, "optim.lr is 0"),
+        ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
+        ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
+        ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
+        ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
+        ({"engine.name": "sglang"}, "sglang.*vllm"),
+        ({"prompt.style": "r2"}, "r2.*r1-zero"),
+        ({"ahead": 2, "algo.importance": "token"}, "ahead is 2; it must be at most 1"),
+        ({"ahead": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_with_what_is_allowed(values, message):
+    with pytest.raises(ValueError, match=message):
+        resolve([("command line", values)])
+
+
+def test_a_file_of_settings(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text('steps = 4\n[optim]\nlr = 1\n[algo]\nname = "dapo"\n')
+    assert read_file(path) == {"steps": 4, "optim.lr": 1, "algo.name": "dapo"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("steps = ", "is not TOML"),
+        ("step = 4", "unknown setting 'step'; did you mean 'steps'"),
+        ("steps = 'four'", "steps takes a whole number, not 'four'"),
+        ("steps = true", "steps takes a whole number, not True"),
+    ],
+)
+def test_a_file_that_holds_something_else_is_refused_by_name(tmp_path, text, message):
+    path = tmp_path / "a.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"{path}.*{message}"):
+        read_file(path)
+    with pytest.raises(ValueError, match="cannot read"):
+        read_file(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_can_be_run(name):
+    found = resolve([(f"preset {name}", PRESETS[name])])
+    assert {found.origin[key] for key in PRESETS[name]} == {f"preset {name}"}
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "on_gpu", "on_cpu"),
+    [
+        ("base", None, "base", "base"),
+        ("Qwen/Qwen2.5-0.5B", None, "0.5b", "cpu-large"),
+        ("Qwen/Qwen2.5-Math-1.5B", None, "1.5b", "cpu-large"),
+        ("some/model", None, "0.5b", "cpu"),
+        ("folder", 5_000_000, "base", "base"),
+        ("folder", 134_515_008, "0.5b", "cpu"),
+        ("folder", 494_032_768, "0.5b", "cpu-large"),
+        ("folder", 1_543_714_304, "1.5b", "cpu-large"),
+    ],
+)
+def test_the_preset_of_a_model_follows_its_size_and_the_machine(model, parameters, on_gpu, on_cpu):
+    found = [preset_for(model, parameters, has_gpu=gpu) for gpu in (True, False)]
+    assert [name for name, _ in found] == [on_gpu, on_cpu]
+    assert all(why for _, why in found)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_evaluates_and_a_smaller_model_learns_faster(name):
+    cfg = resolve([("", PRESETS[name])]).config
+    assert cfg.eval.every and cfg.eval.heldout_problems and cfg.steps > cfg.eval.every
+    rates = [resolve([("", PRESETS[one])]).config.optim.lr for one in ("base", "cpu", "cpu-large", "0.5b")]
+    assert rates == sorted(rates, reverse=True) and len(set(rates)) == 4
+
+
+def test_the_table_of_settings_in_the_docs_is_up_to_date():
+    assert (ROOT / "docs" / "config.md").read_text() == markdown(), "make docs"
+
+
+def test_every_setting_says_what_it_means():
+    assert all(len(setting.help) > 8 for setting in settings().values())
+
+
+def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text("[run]\ntoken_figures = false\n[algo]\ndrops_flat = true\nbeta = 1\n")
+    assert read_file(path) == {"run.token_figures": False, "algo.drops_flat": True, "algo.beta": 1}
+    for line, message in (("steps = true", "steps takes a whole number"), ("run.token_figures = 1", "true or false")):
+        path.write_text(line + "\n")
+        with pytest.raises(ValueError, match=message):
+            read_file(path)
+    with pytest.raises(ValueError, match=r"--run\.token_figures takes true or false, not 'yes'"):
+        parse(settings()["run.token_figures"], "yes")
+
+
+def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44
+    with pytest.raises(ValueError, match=r"sampling\.top_p is 0\.9; training needs 1"):
+        resolve([("command line", {"sampling.top_p": 0.9})])
+    assert Config().data.prompts_per_step >= 16

@@ -1,0 +1,465 @@
+"""The doctor: what it predicts is checked against brute force, what it says against runs that are ill in one way."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from itertools import combinations
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+import torch
+from transformers import Qwen2Config
+
+from data import Problem
+from reasoner.cli.main import main
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, EvalConfig, RunConfig, SamplingConfig
+from reasoner.doctor.budget import extent
+from reasoner.doctor.dry_run import Pace, Trial, upcoming
+from reasoner.doctor.findings import Line, Mark, summary
+from reasoner.doctor.pace import expected
+from reasoner.doctor.pass_rate import answer_lines, answers
+from reasoner.doctor.questions import asked_lines, gold_line
+from reasoner.doctor.signal import informative_share, mixed_chance, predicted_chance
+from reasoner.doctor.tokenization import token_lines
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models.resolve import BASE
+from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.rollouts.prompts import Template, render, template
+from reasoner.trainer.train import due
+from reasoner.types import Completion, Group, Prompt
+from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
+from verifiers import Score, Verdict
+
+SUMS = [Problem(f"sums/{i}{j}", f"{i}+{j}?", str(2 + (i + j) % 3), "sums", "train") for i in range(6) for j in range(2)]
+
+
+# ------------------------------------------------------------------------------------------ groups with a signal
+
+
+@pytest.mark.parametrize("rewards", [[0, 0, 0, 1, 1, 0.2], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5]])
+@pytest.mark.parametrize("group", [2, 3, 5, 6])
+def test_the_chance_of_a_mixed_group_is_the_share_of_all_subsets_that_are_mixed(rewards, group):
+    subsets = list(combinations(rewards, group))
+    counted = sum(len(set(subset)) > 1 for subset in subsets) / len(subsets)
+    assert informative_share([rewards], group).value == pytest.approx(counted)
+
+
+def test_beyond_the_samples_the_chance_is_the_mean_over_the_posterior():
+    """3 of 8 right under a Beta(0.5, 2): the integral of 1 - p^20 - (1 - p)^20 over Beta(3.5, 7)."""
+    points = [(i + 0.5) / 200_000 for i in range(200_000)]
+    weights = [p**2.5 * (1 - p) ** 6 for p in points]
+    mean = sum(w * (1 - p**20 - (1 - p) ** 20) for p, w in zip(points, weights, strict=True)) / sum(weights)
+    assert predicted_chance([3, 5], [0.5, 2.0], 20) == pytest.approx(mean, abs=1e-6)
+    assert predicted_chance([3, 5], [3e6, 5e6], 4) == pytest.approx(1 - (3 / 8) ** 4 - (5 / 8) ** 4, abs=1e-5)
+
+
+@pytest.mark.parametrize("alike", [0.3, 2.0, 30.0])
+def test_few_samples_predict_large_groups(alike):
+    """400 problems whose rates come from a Beta with a mean of 0.1, seen in 16 samples each: groups of 64."""
+    random = Random(0)
+    rates = [random.betavariate(0.1 * alike, 0.9 * alike) for _ in range(400)]
+    seen = [[float(random.random() < rate) for _ in range(16)] for rate in rates]
+    truth = sum(1 - p**64 - (1 - p) ** 64 for p in rates) / len(rates)
+    found = informative_share(seen, 64)
+    assert found.value == pytest.approx(truth, abs=0.05)
+    assert informative_share(seen, 4).value == pytest.approx(
+        sum(1 - p**4 - (1 - p) ** 4 for p in rates) / len(rates), abs=0.05
+    )
+
+
+def test_samples_that_are_all_alike_promise_nothing():
+    assert informative_share([[0.0] * 4] * 8, 64).value == 0
+    assert mixed_chance([0, 16], 4) == 0
+
+
+# ------------------------------------------------------------------------------------------------ what a run will do
+
+
+@pytest.mark.parametrize(("steps", "every", "save"), [(10, 3, 20), (12, 12, 4), (7, 0, 3), (1, 5, 1)])
+def test_the_extent_counts_what_the_loop_does(steps, every, save):
+    cfg = Config(steps=steps, run=RunConfig(save_every=save), eval=EvalConfig(every=every))
+    ends = [step for step in range(steps) if step + 1 == steps]
+    looks = {step for step in range(steps) if every and due(step, every)} | (set(ends) if every else set())
+    assert extent(cfg).looks == len(looks) + bool(every)
+    assert extent(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
+
+
+def test_a_dry_run_tells_the_extent_and_loads_no_model():
+    code = (
+        "import sys; from reasoner.cli.main import main\n"
+        "assert main(['train', '--dry-run', '--steps', '10']) == 0 and 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "completions: 256 a step (32 questions x 8) of at most 288 tokens; 2,560 in 10 steps" in done.stdout
+
+
+def test_the_upcoming_questions_are_those_of_the_first_steps():
+    prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
+    cfg = Config(data=DataConfig(prompts_per_step=5))
+    names = [prompt.problem.id for prompt in upcoming(prompts, cfg, 12)]
+    assert len(names) == len(set(names)) == 12
+    assert names[:5] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 5)]
+    assert names[:1] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 1)]
+
+
+# ---------------------------------------------------------------------------------------------- tokenizer, questions
+
+
+def marks(asked: Template, tokenizer=None) -> dict[str, Line]:
+    tokenizer = tokenizer or tiny_tokenizer()
+    prompts = [render(problem, asked, tokenizer) for problem in SUMS]
+    policy = tiny_model(vocabulary=len(tokenizer), width=32, layers=1)
+    return {line.subject: line for line in token_lines(tokenizer, policy, asked, prompts, frozenset({0}))}
+
+
+QUESTION = "Question: {question} Answer:"
+
+
+@pytest.mark.parametrize(
+    ("asked", "tags", "subject", "mark", "word"),
+    [
+        (template("r1-zero"), TAGS, "stop", Mark.OK, "</answer>"),
+        (template("r1-zero"), (), "stop", Mark.OK, "</answer>"),  # spelt in pieces, watched for as a text
+        (template("r1-zero"), TAGS, "prompt", Mark.OK, "no token before"),
+        (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Mark.NO, "would not count"),
+        (Template(QUESTION, extract="boxed"), TAGS, "stop", Mark.OK, "only the end token"),
+        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Mark.OK, "counts"),
+        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "prompt", Mark.OK, "in 1 tokens"),
+        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Mark.LOOK, "melts"),
+        (Template(QUESTION + " "), TAGS, "prompt", Mark.LOOK, "ends in a space"),
+    ],
+)
+def test_template_and_tokenizer(asked, tags, subject, mark, word):
+    found = marks(asked, tiny_tokenizer(tags=tags))[subject]
+    assert found.mark is mark and word in found.text, found
+
+
+def test_a_stop_token_that_the_tokenizer_spells_in_pieces_ends_nothing():
+    tokenizer = tiny_tokenizer(tags=())
+    tokenizer.get_added_vocab = lambda: {"</answer>": 300}
+    found = marks(template("r1-zero"), tokenizer)["stop"]
+    assert found.mark is Mark.NO and "nothing ends there" in found.text
+
+
+def test_a_turn_must_end_where_a_completion_does():
+    tokenizer = tiny_tokenizer()
+    turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
+    for end, mark in (("<|end|>", Mark.OK), ("<|stop|>", Mark.LOOK)):
+        tokenizer.chat_template = turn.replace("END", end)
+        assert marks(template("boxed"), tokenizer)["chat"].mark is mark
+
+
+def test_tokens_that_the_model_has_no_row_for_are_red():
+    tokenizer = tiny_tokenizer()
+    prompts = [render(SUMS[0], template("r1-zero"), tokenizer)]
+    policy = tiny_model(vocabulary=100, width=32, layers=1)
+    first = next(token_lines(tokenizer, policy, template("r1-zero"), prompts, frozenset({0})))
+    assert first.mark is Mark.NO and "the model 100" in first.text
+
+
+def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
+    bad = [Problem(f"bad/{i}", "?", "x+", "bad", "train", verifier="countdown") for i in range(5)]
+    line, good = gold_line([*SUMS, *bad], Config())
+    assert (line.mark, good) == (Mark.LOOK, SUMS)
+    assert "12 of 17" in line.text and "bad/0" in line.text and "and 2 more" in line.text
+    assert gold_line(SUMS, Config())[0].mark is Mark.OK
+    with pytest.raises(ValueError, match="0 of 5 gold answers"):
+        gold_line(bad, Config())
+
+
+def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_yellow():
+    prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
+    lines = list(asked_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
+    assert [line.mark for line in lines] == [Mark.LOOK, Mark.LOOK]
+    assert lines[0].proposed == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].text
+
+
+def test_the_summary_has_each_proposal_once():
+    lines = [Line(Mark.OK, "a", "x"), Line(Mark.LOOK, "b", "y", "--b 1"), Line(Mark.LOOK, "b", "z", "--b 1")]
+    told = summary(lines).splitlines()
+    assert [line.split() for line in told[1:-1]] == [["--b", "1", "b"]]
+    assert told[-1] == "1 ok, 2 to look at, 0 that will not work"
+
+
+# --------------------------------------------------------------------------------------------- responses and their pace
+
+
+def written(name: str, said: str) -> Group:
+    """A group with a letter a completion: r right, w wrong, f formless, all of 10 tokens; R, W, F cut off at 50."""
+    verdicts = {"r": Verdict.CORRECT, "w": Verdict.WRONG, "f": Verdict.NO_ANSWER}
+    worth = {"r": 1.2, "w": 0.2, "f": 0.0}
+    return Group(
+        Prompt(replace(SUMS[0], id=name), "?", "", (1,)),
+        tuple(
+            Completion("</answer>", (1,) * (50 if c.isupper() else 10), (), "length" if c.isupper() else "stop", 0)
+            for c in said
+        ),
+        tuple(Score(worth[c], {}, verdicts[c], format_ok=c != "f", lenient=c == "r") for c in said.lower()),
+    )
+
+
+CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), data=DataConfig(prompts_per_step=32))
+
+
+@pytest.mark.parametrize(
+    ("said", "subject", "mark", "proposed"),
+    [
+        (["rwff"] * 4, "signal", Mark.OK, ""),
+        (["ffff"] * 4, "signal", Mark.NO, ""),
+        (["rrrr"] * 3 + ["rrrw"], "signal", Mark.LOOK, "--algo.group 16 --data.prompts_per_step 8"),
+        (["rwww"] * 4, "pass rate", Mark.OK, ""),
+        (["wfff"] * 4, "pass rate", Mark.LOOK, ""),
+        (["rrrr"] * 4, "pass rate", Mark.LOOK, ""),
+        (["rwff"] * 4, "form", Mark.OK, ""),
+        (["ffff"] * 4, "form", Mark.LOOK, "--prompt none"),
+        (["rwff"] * 4, "responses", Mark.OK, ""),
+        (["rwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 32"),  # only wrong ones need so much room
+        (["wwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 100"),
+        (["RwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 100"),
+    ],
+)
+def test_what_is_said_of_responses(said, subject, mark, proposed):
+    groups = [written(f"p{i}", own) for i, own in enumerate(said)]
+    found = answers(groups, template("r1-zero"), CFG)
+    lines = {line.subject: line for line in answer_lines(found, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+    assert (lines[subject].mark, lines[subject].proposed) == (mark, proposed)
+
+
+def test_grading_that_fails_is_yellow():
+    group = written("p", "rwff")
+    group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
+    found = answers([group], template("r1-zero"), CFG)
+    lines = {line.subject: line for line in answer_lines(found, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+    assert lines["grading"].proposed == "--verify.seconds 4"
+
+
+def test_the_expected_time_is_made_of_steps_looks_table_and_checkpoints():
+    """A quarter of a step's 128 completions took 2 s and 3 s, longer ones twice that; 100 others took 5 s."""
+    now, later, bulk = Pace(32, 320, 1.5, 3.0, 0.5), Pace(32, 960, 3.0, 6.0, 1.0), Pace(100, 1000, 5.0)
+    trial = Trial([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    cfg = replace(
+        CFG,
+        steps=10,
+        eval=EvalConfig(every=5, selection_problems=4, selection_samples=4, heldout_problems=10, samples=4),
+    )
+    rest = {"cfg": cfg, "start": 7.0, "save": 3.0, "share": 0.5}
+    now = expected(trial, trial.now, ALGORITHMS["grpo"], **rest)
+    assert (now.step, now.steps) == (4 * 5 + 0.5, 10 * 20.5)
+    assert now.looks == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
+    assert now.saves == pytest.approx(3 + 2 * 3 / 3) and now.total == now.steps + now.looks + now.heldout + 7 + 5
+    later = expected(trial, trial.later, ALGORITHMS["grpo"], **rest)
+    assert later.step == 4 * 10 + 0.5
+    assert later.looks == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
+    assert expected(trial, trial.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    assert expected(trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, tokens=2600)})).num_steps == 3
+
+
+# ------------------------------------------------------------------------------------------------- the whole command
+
+
+def taught(model, tokenizer) -> None:
+    """Teach it the form, with an answer that is right now and then."""
+    rows = [
+        tokenizer(f"Question: {problem.question} Answer: <think> so </think> <answer> {answer} </answer><|end|>")
+        for problem in SUMS
+        for answer in (2, 3, 4)
+    ]
+    ids = torch.tensor([row["input_ids"] for row in rows])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(50):
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """A healthy model, one that has learnt nothing, problems, and a prompt."""
+    folder = tmp_path_factory.mktemp("doctor")
+    tokenizer, threads = tiny_tokenizer(), torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name in ("taught", "untaught"):
+        model = tiny_model(vocabulary=len(tokenizer))
+        if name == "taught":
+            taught(model, tokenizer)
+        model.save_pretrained(folder / name)
+        tokenizer.save_pretrained(folder / name)
+    torch.set_num_threads(threads)
+    rows = [{"id": p.id, "question": p.question, "answer": p.answer} for p in SUMS]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "asked.toml").write_text(f'text = "{QUESTION}"\nstop = ["</answer>"]\n')
+    return folder
+
+
+@pytest.fixture
+def doctor(place, tmp_path, capsys):
+    """The command, on the healthy model unless told otherwise: (exit status, mark and text by subject, JSON)."""
+    settings = {
+        "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "asked.toml",
+        "data.prompts_per_step": 4, "algo.group": 4, "sampling.max_tokens": 24, "steps": 3, "eval.every": 0,
+        "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
+        "run.dir": tmp_path / "runs", "json": tmp_path / "found.json",
+    }  # fmt: skip
+    threads = torch.get_num_threads()
+
+    def run(**changed: object):
+        given = settings | changed
+        status = main(["doctor", *(str(part) for key, value in given.items() for part in (f"--{key}", value))])
+        out, err = capsys.readouterr()
+        assert not (tmp_path / "runs").exists(), "the doctor leaves nothing behind"
+        found = json.loads((tmp_path / "found.json").read_text()) if (tmp_path / "found.json").exists() else {}
+        lines = {line.split()[1]: (line.split()[0], line) for line in out.splitlines() if len(line.split()) > 1}
+        return status, lines, found, err
+
+    yield run
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(False)
+
+
+def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
+    status, lines, found, _ = doctor()
+    assert (status, found["status"]) == (0, "ok"), found["lines"]
+    assert {line["mark"] for line in found["lines"]} == {"ok"}
+    assert {"problems", "tokenizer", "parity", "signal", "time", "disk"} <= lines.keys()
+    assert found["parity"] < 1e-3 and found["parity_after_update"] < 1e-3
+    answers = found["answers"]
+    assert (answers["problems"], answers["samples"]) == (8, 64)
+    assert 0.1 < answers["correct"]["value"] < 0.7 and answers["formed"]["value"] > 0.5
+    assert set(answers["signal"]) == {"4", "8", "16", "64"}
+    assert found["trial"]["now"]["completions"] == 16
+    assert found["time"]["now"]["steps"] == pytest.approx(3 * found["time"]["now"]["step"])
+    assert found["disk"]["bytes_per_token"] > 1 and found["settings"]["algo.group"] == 4
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"algo": "ppo"},
+        {"algo": "dapo"},
+        {"algo": "trpo"},
+        {"algo": "grpo_process"},
+        {"control": "wrong-gold"},
+        {"tokens": 500, "algo.beta": 0},
+        {"data.prompts_per_step": 600, "problems": 4},
+    ],
+    ids=str,
+)
+def test_whatever_can_be_trained_can_be_looked_at(doctor, changed):
+    status, lines, found, _ = doctor(**changed)
+    assert status == 0 and lines["time"][0] == "ok", found["lines"]
+
+
+@pytest.mark.parametrize(("problems", "samples"), [(2, 2), (4, 3), (1, 8)])
+def test_nothing_asks_more_questions_nor_takes_more_samples_than_it_may(doctor, monkeypatch, problems, samples):
+    calls = []
+
+    class Counting(TransformersEngine):
+        def sample(self, prompts, sampling, seeds, *others, **more):
+            calls.append([(prompt.problem.id, len(own)) for prompt, own in zip(prompts, seeds, strict=True)])
+            return super().sample(prompts, sampling, seeds, *others, **more)
+
+    monkeypatch.setattr("reasoner.inference.hf_engine.TransformersEngine", Counting)
+    status, _, found, _ = doctor(problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group": 8})
+    assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
+    assert max(count for call in calls for _, count in call) <= samples
+    assert all(len(call) <= problems for call in calls)
+    assert (found["answers"]["problems"], found["answers"]["samples"]) == (problems, problems * samples)
+    assert found["trial"]["now"]["completions"] == problems * samples
+    assert set(found["answers"]["signal"]) == {"4", "8", "16", "64"}
+
+
+def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
+    """There are no weights to load: whoever tried would fail at that."""
+    vast = {"hidden_size": 2**16, "intermediate_size": 2**18, "num_attention_heads": 512, "num_key_value_heads": 512}
+    Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"]).save_pretrained(
+        tmp_path / "vast"
+    )
+    tiny_tokenizer().save_pretrained(tmp_path / "vast")
+    status, lines, found, _ = doctor(model=tmp_path / "vast")
+    mark, text = lines["memory"]
+    assert (status, mark, found["status"]) == (2, "no", "no")
+    assert "MiB by formula" in text and "MiB free on this" in text and "take a smaller model" in text
+    assert "parity" not in lines
+
+
+def test_a_model_without_a_single_reward_is_red(doctor, place):
+    status, _, found, _ = doctor(model=place / "untaught")
+    by_subject = {line["subject"]: line for line in found["lines"]}
+    assert status == 2
+    assert by_subject["signal"]["mark"] == "no" and by_subject["pass rate"]["mark"] == "look"
+    assert by_subject["form"]["proposed"] == "--prompt none"
+    assert by_subject["responses"]["mark"] == "look"  # cut off: there is room for more
+
+
+def test_a_marker_that_nothing_reaches_is_yellow(doctor, tmp_path):
+    (tmp_path / "own.toml").write_text(f'text = "{QUESTION}"\nstop = ["THE END"]\n')
+    status, _, found, _ = doctor(prompt=tmp_path / "own.toml")
+    stops = [line for line in found["lines"] if line["subject"] == "stop"]
+    assert status == 0
+    assert [line["mark"] for line in stops] == ["ok", "look"] and "wrote 'THE END'" in stops[1]["text"]
+
+
+def test_a_tokenizer_without_an_end_token_is_red(doctor, place, tmp_path):
+    tokenizer = tiny_tokenizer()
+    tokenizer.eos_token = None
+    tiny_model(vocabulary=len(tokenizer), width=32, layers=1).save_pretrained(tmp_path / "endless")
+    tokenizer.save_pretrained(tmp_path / "endless")
+    status, _, found, _ = doctor(model=tmp_path / "endless")
+    assert status == 2 and found["lines"][-1]["mark"] == "no"
+    assert "has no end token" in found["lines"][-1]["text"]
+
+
+def test_questions_that_are_too_long_are_yellow_or_red(doctor, place, tmp_path):
+    rows = [{"question": "1+1?", "answer": "2"}, {"question": "and " * 600, "answer": "2"}]
+    for count, status, mark in ((2, 0, "look"), (1, 2, "no")):
+        (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[-count:]))
+        code, _, found, _ = doctor(data=tmp_path / "long.jsonl")
+        told = next(line for line in found["lines"] if "longer" in line["text"])
+        assert (code, told["mark"]) == (status, mark)
+
+
+def test_a_disk_without_room_is_red(doctor, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=100_000))
+    status, lines, _, _ = doctor()
+    assert status == 2 and lines["disk"][0] == "no"
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"model": "nothing-here"}, "no model 'nothing-here'"),
+        ({"data": "{bad}"}, "0 of 1 gold answers"),
+        ({"sampling.top_p": 0.9}, "sampling.top_p is 0.9"),
+        ({"problems": 0}, "--problems is 0; it must be at least 1"),
+        ({"samples": 1}, "--samples is 1; it must be at least 2"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_one_line(doctor, tmp_path, changed, message):
+    (tmp_path / "bad.jsonl").write_text(json.dumps({"question": "?", "answer": "9" * 600}) + "\n")
+    filled = {key: str(value).format(bad=tmp_path / "bad.jsonl") for key, value in changed.items()}
+    status, lines, found, err = doctor(**filled)
+    assert (status, lines, found) == (2, {}, {})
+    assert message in err.splitlines()[-1] and err.splitlines()[-1].startswith("reasoner: error: ")
+
+
+@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+@pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
+def test_the_embedded_base_on_vllm_is_green(tmp_path):
+    small = {"data.prompts_per_step": 4, "algo.group": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",
+            str(tmp_path / "found.json"), *(str(part) for key, value in small.items() for part in (f"--{key}", value)),
+        ],
+        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["answers"]["samples"] >= 32 and found["answers"]["signal"]["4"]["value"] > 0.5
+    assert "later" in found["time"], "right responses of the base are longer than the others"

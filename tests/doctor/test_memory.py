@@ -1,0 +1,124 @@
+"""The doctor's memory: the formula against what a gradient takes, presets against the cards they name, refusals."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Qwen2Config, Qwen2ForCausalLM
+
+from reasoner.config.presets import PRESETS
+from reasoner.config.resolve import resolve
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.doctor.findings import Mark
+from reasoner.doctor.memory import Need, memory_line
+from reasoner.rl.algorithms import resolve as resolve_algorithm
+from tests.fixtures.tiny import tiny_model
+
+# As their config.json says; the parameters follow from it.
+QWEN_HALF = {
+    "hidden_size": 896, "intermediate_size": 4864, "num_hidden_layers": 24, "num_attention_heads": 14,
+    "num_key_value_heads": 2, "max_position_embeddings": 32768,
+}  # fmt: skip
+QWEN_MATH = {
+    "hidden_size": 1536, "intermediate_size": 8960, "num_hidden_layers": 28, "num_attention_heads": 12,
+    "num_key_value_heads": 2, "max_position_embeddings": 4096,
+}  # fmt: skip
+
+
+def qwen(sizes: dict[str, int], **changed: int) -> Qwen2ForCausalLM:
+    """The shape of it, without weights."""
+    with torch.device("meta"):
+        return Qwen2ForCausalLM(Qwen2Config(vocab_size=151936, tie_word_embeddings=True, **(sizes | changed)))
+
+
+def need_of(model, cfg: Config, *, prompt: int, device: str = "cpu", total: int = 2**34) -> Need:
+    return Need(model, resolve_algorithm(cfg.algo), cfg, prompt, device, total)
+
+
+@pytest.mark.parametrize(
+    ("preset", "sizes", "parameters", "usable_gib"),
+    [("0.5b", QWEN_HALF, 494_032_768, 22.5), ("1.5b", QWEN_MATH, 1_543_714_304, 79.0)],  # an A10G, an A100
+)
+def test_a_preset_that_names_a_card_fits_it_with_a_tenth_to_spare(preset, sizes, parameters, usable_gib):
+    model, total = qwen(sizes), int(usable_gib * 2**30)
+    assert sum(parameter.numel() for parameter in model.parameters()) == parameters
+    cfg = resolve([(preset, PRESETS[preset]), ("test", {"engine.name": "vllm"})]).config
+    longest = min(1024, sizes["max_position_embeddings"] - cfg.sampling.max_tokens)
+    need = need_of(model, cfg, prompt=longest, device="cuda", total=total)
+    assert need.peak() < 0.9 * total, need.parts()
+    assert memory_line(need, total).mark is Mark.OK
+
+
+def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
+    """Measured with the kernel's count of resident memory: bench/memory.py."""
+    sizes = QWEN_MATH | {"num_hidden_layers": 8}
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=128), algo=AlgoConfig(group=32),
+        optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=4096),
+    )  # fmt: skip
+    by_layers = [
+        need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts()["activations"] for layers in (8, 9)
+    ]
+    assert (by_layers[1] - by_layers[0]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_formula_is_within_a_tenth_of_what_a_gradient_takes(dtype):
+    bench = Path(__file__).parents[2] / "bench" / "memory.py"
+    done = subprocess.run(
+        [sys.executable, bench, "Qwen2.5-0.5B, 2 layers", dtype], capture_output=True, text=True, check=False,
+        env={**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    predicted, measured = json.loads(done.stdout.splitlines()[-1])
+    assert predicted == pytest.approx(measured, rel=0.1)
+
+
+def test_memory_parts_count_weights_gradients_optimiser_reference_and_critic():
+    policy, cfg = tiny_model(vocabulary=300), Config(sampling=SamplingConfig(max_tokens=64))
+    numel = sum(parameter.numel() for parameter in policy.parameters())
+    part = need_of(policy, cfg, prompt=40).parts()
+    assert [part[name] for name in ("weights", "gradients", "optimiser", "reference")] == [
+        4 * numel, 4 * numel, 8 * numel, 4 * numel,
+    ]  # fmt: skip
+    assert need_of(policy, replace(cfg, algo=AlgoConfig(name="ppo")), prompt=40).parts()["critic"] == 16 * numel
+    assert not need_of(policy, replace(cfg, algo=AlgoConfig(beta=0)), prompt=40).parts()["reference"]
+
+
+def test_a_response_longer_than_a_micro_batch_is_counted_whole():
+    policy = tiny_model(vocabulary=300)
+    sizes = [
+        need_of(
+            policy,
+            Config(sampling=SamplingConfig(max_tokens=400), optim=OptimConfig(micro_batch_tokens=most)),
+            prompt=300,
+        ).parts()["activations"]
+        for most in (16, 400)
+    ]
+    assert sizes[0] == sizes[1]
+
+
+def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
+    policy = tiny_model(vocabulary=300)
+    cfg = Config(optim=OptimConfig(micro_batch_tokens=8192), sampling=SamplingConfig(max_tokens=64))
+    need = need_of(policy, cfg, prompt=40)
+    assert memory_line(need, need.peak()).mark is Mark.OK
+    line = memory_line(need, need.peak() - 1)
+    assert (line.mark, line.proposed) == (Mark.NO, "--optim.micro_batch_tokens 4096")
+    assert line.text.endswith("it does not fit; lower --optim.micro_batch_tokens 4096")
+    lowered = need_of(policy, replace(cfg, optim=OptimConfig(micro_batch_tokens=4096)), prompt=40)
+    assert lowered.peak() < need.peak()
+    nothing = memory_line(need, 1000)
+    assert nothing.mark is Mark.NO and nothing.text.endswith("take a smaller model") and not nothing.proposed
+
+
+def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red():
+    cfg = resolve([("test", {"engine.gpu_memory": 0.1, "engine.name": "vllm", "sampling.max_tokens": 256})]).config
+    line = memory_line(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda", total=2**34), 2**34)
+    assert (line.mark, line.proposed) == (Mark.NO, "--engine.gpu_memory 0.3")

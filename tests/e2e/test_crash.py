@@ -1,0 +1,138 @@
+"""Processes that are killed at any moment: what was acknowledged is there, whole, and the index tells the truth."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoner.runs import rollouts as store
+from reasoner.runs.index import Filter, RolloutIndex
+from tests.fixtures.rollouts import numbered, write
+
+KILLS = 20
+# A process that has the imports behind it and forks a new one for each order, so that starting one costs nothing.
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+import pandas  # as pyarrow does at the first shard
+from reasoner.runs.index import RolloutIndex
+from tests.fixtures.rollouts import numbered, write
+
+run = Path(sys.argv[1])
+
+def write_from(step):
+    while True:
+        write(run, step, numbered(step))
+        print(step, flush=True)
+        time.sleep(0.005)
+        step += 1
+
+def build(_):
+    print("begun", flush=True)
+    RolloutIndex(run, run / "other.sqlite").refresh()
+    signal.pause()
+
+for line in sys.stdin:
+    order, number = line.split()
+    if child := os.fork():
+        os.waitpid(child, 0)
+        print("killed", flush=True)
+    else:
+        print(os.getpid(), flush=True)
+        {"write": write_from, "build": build}[order](int(number))
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "a"
+    store.open_run(path, {}, {}, resuming=False)
+    return path
+
+
+@pytest.fixture
+def nursery(run):
+    command, root = [sys.executable, "-c", PROGRAM, str(run)], Path(__file__).parents[2]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=root, text=True, start_new_session=True, **pipes)
+    yield process
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def killed(nursery, order, seconds, meanwhile=lambda: None):
+    """What a new process says until it is killed, so long after its first word."""
+    print(order, file=nursery.stdin, flush=True)
+    process, said = int(nursery.stdout.readline()), [nursery.stdout.readline().strip()]
+    end = time.monotonic() + seconds
+    meanwhile()
+    time.sleep(max(0.0, end - time.monotonic()))
+    os.kill(process, signal.SIGKILL)
+    while (line := nursery.stdout.readline().strip()) != "killed":
+        said.append(line)
+    return said
+
+
+def answers(index):
+    """What the index tells of the rollouts, and of the shards that it could not read."""
+    wheres = [Filter(), Filter(verdict="correct"), Filter(text='"sample 2"'), Filter(first_step=3, last_step=9)]
+    return {
+        "pages": [index.page(where, limit=10**6) for where in wheres],
+        "counts": [index.count(where) for where in wheres],
+        "shards": index.rows("SELECT step, size, changed, rows FROM shards ORDER BY step"),
+        "groups": index.rows("SELECT * FROM groups ORDER BY step, grp"),
+        "steps": index.rows("SELECT * FROM steps ORDER BY step"),
+        "faults": index.faults(),
+    }
+
+
+def built(run, name):
+    """The answers of the index of that name, brought up to date."""
+    index = RolloutIndex(run, run / name)
+    index.refresh()
+    found = answers(index)
+    index.close()
+    return found
+
+
+def test_a_writer_that_is_killed_leaves_whole_shards_and_all_that_it_acknowledged(run, nursery):
+    drawn, index, acknowledged = random.Random(), RolloutIndex(run), []
+    for _ in range(KILLS):
+        order = f"write {len(acknowledged)}"
+        acknowledged += killed(nursery, order, drawn.uniform(0.05, 0.4), meanwhile=index.refresh)
+        index.refresh()
+    steps = len(acknowledged)
+    assert steps >= KILLS and acknowledged == [str(step) for step in range(steps)]
+
+    there = sorted(path.name for path in (run / "rollouts").glob("*.parquet"))
+    assert there in ([store.shard(run, step).name for step in range(size)] for size in (steps, steps + 1))
+    for step in range(len(there)):
+        expected = [(step, c.text, list(c.token_ids)) for one in numbered(step) for c in one.completions]
+        assert [(row["step"], row["completion"], row["token_ids"]) for row in store.read(run, step)] == expected
+
+    left_over = store.shard(run, 3).with_name(store.shard(run, 3).name + ".partial")
+    left_over.write_bytes(b"PAR1 cut off")
+    index.refresh()
+    kept_up = answers(index)
+    index.close()
+    for path in run.glob("index.sqlite*"):
+        path.unlink()
+    anew = built(run, "index.sqlite")
+    assert kept_up == anew
+    assert anew["faults"] == {} and anew["counts"][0] == 6 * len(there)
+    write(run, 3, numbered(3))
+    assert not left_over.exists() and built(run, "index.sqlite")["counts"] == anew["counts"]
+
+
+def test_an_index_whose_builder_is_killed_is_finished_by_the_next(run, nursery):
+    for step in range(100):
+        write(run, step, numbered(step, tokens=1))
+    drawn = random.Random()
+    for _ in range(KILLS):
+        assert killed(nursery, "build 0", drawn.uniform(0.0, 0.1)) == ["begun"]
+    assert built(run, "other.sqlite") == built(run, "index.sqlite")

@@ -1,0 +1,309 @@
+"""What happens to a machine while a run goes on: a clear line, and nothing lost that was complete."""
+
+import errno
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from reasoner.cli.main import main
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models.resolve import BASE
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import read_metrics
+from reasoner.trainer.checkpoint import newest_whole, saved
+from verifiers import VerifierPool
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+SMALL = {
+    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group": 3, "sampling.max_tokens": 32,
+    "eval.every": 0, "eval.heldout_problems": 0, "run.save_every": 2, "threads": 1, "run.name": "a",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def torch_as_it_was():
+    threads = torch.get_num_threads()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
+
+
+def train(runs: Path, **changes: object) -> int:
+    settings = {"model": "base", "run.dir": runs, **SMALL, **{key.replace("__", "."): v for key, v in changes.items()}}
+    return main(["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))])
+
+
+def go_on(runs: Path) -> int:
+    return main(["train", "--resume", str(runs / "a")])
+
+
+def complete(run: Path, steps: int) -> bool:
+    """So many steps are there, and load."""
+    shards = sorted((run / "rollouts").glob("step-*.parquet"))
+    whole = all(pq.read_table(path).num_rows == 9 for path in shards)
+    return whole and len(shards) >= steps and len(read_metrics(run)) == steps
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory) -> dict[str, bytes]:
+    runs = tmp_path_factory.mktemp("healthy")
+    assert train(runs) == 0
+    return rollouts(runs / "a")
+
+
+def rollouts(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted((run / "rollouts").iterdir())}
+
+
+def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path, monkeypatch, capsys, healthy):
+    write = store.pq.write_table
+
+    def full(table, where, **how):
+        write(table, where, **how)
+        if "step-000003" in str(where):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(where))
+
+    monkeypatch.setattr(store.pq, "write_table", full)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "No space left on device" in told and "rollouts/step-000003" in told and "Traceback" not in told
+    assert f"What was complete is kept; go on with: reasoner train --resume {tmp_path / 'a'}" in told
+    assert complete(tmp_path / "a", 3) and not list((tmp_path / "a").rglob("*.partial"))
+    monkeypatch.undo()
+    assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypatch, capsys):
+    assert train(tmp_path, steps=2) == 0
+
+    def full(path, *_args, **_more):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("reasoner.trainer.checkpoint.save_file", full)
+    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
+    told = capsys.readouterr().err
+    assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
+    assert newest_whole(tmp_path / "a", print) == saved(tmp_path / "a")[-1] == tmp_path / "a/checkpoints/step-000002"
+    assert complete(tmp_path / "a", 4)
+
+
+def test_a_folder_that_cannot_be_written_is_told_of_before_anything_is_sampled(tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    assert train(tmp_path / "file") == 1
+    told = capsys.readouterr().err
+    assert "Not a directory" in told and str(tmp_path / "file") in told and "step 0 " not in told
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_is_told_of(tmp_path, capsys):
+    tmp_path.chmod(0o555)
+    assert train(tmp_path) == 1
+    assert "Permission denied" in capsys.readouterr().err
+
+
+def test_a_run_folder_that_vanishes_is_told_of(tmp_path, monkeypatch, capsys):
+    append = store.append
+
+    def vanishing(run_dir, step, *rest):
+        if step == 1:
+            shutil.rmtree(run_dir)
+        return append(run_dir, step, *rest)
+
+    monkeypatch.setattr(store, "append", vanishing)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert f"the run folder {tmp_path / 'a'} has vanished" in told and "Traceback" not in told
+
+
+def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_path, monkeypatch, healthy):
+    score, killed = VerifierPool.score, []
+
+    def killing(pool, *rest, **how):
+        (worker,) = pool._workers
+        if worker is not None:
+            os.kill(worker.pid, signal.SIGKILL)
+            killed.append(worker.pid)
+        return score(pool, *rest, **how)
+
+    monkeypatch.setattr(VerifierPool, "score", killing)
+    assert train(tmp_path) == 0
+    assert len(set(killed)) == 11 and rollouts(tmp_path / "a") == healthy  # before each of 12 groups but the first
+
+
+def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path, monkeypatch, capsys, healthy):
+    sample, asked = TransformersEngine.sample, []
+
+    def failing(engine, prompts, sampling, *rest):
+        asked.append(sampling.max_tokens)
+        if asked.count(32) == 4:
+            raise ZeroDivisionError("the engine is broken")
+        return sample(engine, prompts, sampling, *rest)
+
+    monkeypatch.setattr(TransformersEngine, "sample", failing)
+    assert train(tmp_path) == 1
+    told = capsys.readouterr().err
+    assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
+    assert complete(tmp_path / "a", 3) and saved(tmp_path / "a")[-1].name == "step-000003"
+    monkeypatch.undo()
+    assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+def shorter(name, number):
+    def damage(run):
+        path = run / name
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:number]))
+
+    return damage
+
+
+def without_newline(run):
+    path = run / "metrics.jsonl"
+    path.write_text(path.read_text()[:-1])
+
+
+def truncated(step):
+    return lambda run: store.shard(run, step).write_bytes(store.shard(run, step).read_bytes()[:-50])
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    runs = tmp_path_factory.mktemp("finished")
+    looks = {"eval__every": 1, "eval__selection_problems": 2, "eval__selection_samples": 2}
+    assert train(runs, **looks, eval__heldout_problems=2, eval__samples=2) == 0
+    return runs / "a"
+
+
+def records_of(run: Path) -> dict[str, bytes]:
+    """Every file of the run but what a clock says and where it stands."""
+    files = [path for path in run.rglob("*") if path.is_file() and path.name not in ("times.jsonl", "config.json")]
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (without_newline, "metrics.jsonl lacked the newline of its last line; it is added"),
+        (shorter("metrics.jsonl", 3), "metrics.jsonl holds 3 of the 4 steps of checkpoint step-000004"),
+        (shorter("metrics.jsonl", 2), "going back to checkpoint step-000002: steps 3 to 4 are made again"),
+        (
+            shorter("evals.jsonl", 4),
+            "selection looks of step 4 are missing or damaged; going back to checkpoint step-000002",
+        ),
+        (truncated(3), "rollouts of step 4 are missing or damaged; going back to checkpoint step-000002"),
+    ],
+    ids=["newline", "line", "lines", "look", "shard"],
+)
+def test_records_that_are_shorter_than_the_checkpoint_are_made_again_to_the_byte(
+    tmp_path, capsys, finished, damage, message
+):
+    run = shutil.copytree(finished, tmp_path / "a")
+    damage(run)
+    assert go_on(tmp_path) == 0
+    said = capsys.readouterr().err
+    assert message in said and "Traceback" not in said
+    assert records_of(run) == records_of(finished)
+
+
+def test_records_that_reach_no_checkpoint_are_refused_and_nothing_changes(tmp_path, capsys, finished):
+    run = shutil.copytree(finished, tmp_path / "a")
+    shorter("metrics.jsonl", 1)(run)
+    before = records_of(run)
+    assert go_on(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert "metrics.jsonl holds 1 of the 4 steps" in said and f"--model {run}/checkpoints/step-000004" in said
+    assert "Traceback" not in said and records_of(run) == before
+
+
+def test_a_run_that_was_killed_before_its_settings_can_be_started_again(tmp_path, capsys, healthy):
+    (tmp_path / "a" / "rollouts").mkdir(parents=True)
+    (tmp_path / "a" / "lock").touch()
+    (tmp_path / "a" / "config.json.partial").write_text('{"config": {')
+    assert go_on(tmp_path) == 2
+    assert f"start the run again with --run.name {(tmp_path / 'a').name}" in capsys.readouterr().err
+    assert train(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"config": {"steps": "four"}, "origin": {}}', '{"config": {"steps": 4'])
+def test_damaged_settings_are_told_of_with_the_way_out(tmp_path, capsys, finished, text):
+    run = shutil.copytree(finished, tmp_path / "a")
+    (run / "config.json").write_text(text)
+    before = records_of(run)
+    assert go_on(tmp_path) == 2
+    said = capsys.readouterr().err
+    assert f"{run}/config.json" in said and "Traceback" not in said and records_of(run) == before
+    assert "four" in text or f"start a new run from its newest checkpoint: reasoner train --model {run}/check" in said
+
+
+def test_a_report_leaves_out_other_runs_whose_settings_are_damaged(tmp_path, capsys, finished):
+    run = shutil.copytree(finished, tmp_path / "a")
+    for name, text in (("b", '{"config": {'), ("c", "[]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(text)
+    assert main(["report", str(run)]) == 0
+    (run / "config.json").write_text("[]")
+    assert main(["report", str(run)]) == 2
+    assert f"{run}/config.json is damaged" in capsys.readouterr().err
+
+
+@pytest.fixture
+def changeable(tmp_path) -> tuple[Path, Path, Path]:
+    """(model folder, problem file, prompt file) of a run of two steps in tmp_path."""
+    model, problems, prompt = shutil.copytree(BASE, tmp_path / "model"), tmp_path / "sums.jsonl", tmp_path / "own.toml"
+    problems.write_text("".join(f'{{"question": "{n} + 1", "answer": "{n + 1}"}}\n' for n in range(5)))
+    prompt.write_text('text = "{question} ="\nextract = "lenient"\n')
+    assert train(tmp_path, model=model, steps=2, data__train=problems, prompt__style=prompt) == 0
+    return model, problems, prompt
+
+
+def test_a_model_problems_or_a_prompt_that_changed_are_refused(tmp_path, capsys, changeable):
+    model, problems, prompt = changeable
+    weights = model / "model.safetensors"
+    changes = {
+        "model": (weights, lambda data: data[:-1] + bytes([data[-1] ^ 1])),
+        "data.train": (problems, lambda data: data.replace(b"5", b"6")),
+        "prompt.style": (prompt, lambda data: data.replace(b"}", b"} is")),
+    }
+    for name, (path, change) in changes.items():
+        content = path.read_bytes()
+        path.write_bytes(change(content))
+        assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "3"]) == 2
+        said = capsys.readouterr().err
+        assert f"{name} is '{path if path != weights else model}' as before, and its content is another one" in said
+        path.write_bytes(content)
+    stored = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert stored.pop("fingerprints").keys() == changes.keys()
+    (tmp_path / "a" / "config.json").write_text(json.dumps(stored))  # as an earlier version wrote it
+    assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "3"]) == 0
+    said = capsys.readouterr().err
+    assert "whether model, prompt.style, data.train changed since the run began cannot be checked" in said
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["fingerprints"].keys() == changes.keys()
+
+
+def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys):
+    assert train(tmp_path, steps=2) == 0
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    with store.held(tmp_path / "a"):
+        assert go_on(tmp_path) == 2
+    assert "is being trained by another process" in capsys.readouterr().err
+    after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    assert {path for path in after if after[path] != before.get(path)} <= {tmp_path / "a" / "lock"}
+
+
+def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys):
+    assert train(tmp_path, steps=2) == 0
+    shard = store.shard(tmp_path / "a", 0)
+    shard.write_bytes(shard.read_bytes()[:100])
+    capsys.readouterr()
+    assert main(["rollouts", "list", str(tmp_path / "a")]) == 0
+    shown = capsys.readouterr()
+    assert "the rollouts of step 0 cannot be read" in shown.err and "1.0.0" in shown.out
+    assert main(["report", str(tmp_path / "a")]) == 0
+    text = (tmp_path / "a" / "report.md").read_text()
+    assert "damaged, and left out of the counts: step-000000.parquet" in text

@@ -1,0 +1,162 @@
+"""A run that is killed and gone on with ends with the same bytes as one that was not."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from reasoner.models.resolve import BASE
+from reasoner.runs.metrics import read_metrics
+from reasoner.trainer.checkpoint import saved
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+SMALL = {
+    "steps": 5, "data.prompts_per_step": 4, "algo.group": 4, "sampling.max_tokens": 48, "eval.every": 2,
+    "eval.selection_problems": 3, "eval.selection_samples": 2, "eval.heldout_problems": 3, "eval.samples": 2,
+    "run.save_every": 2, "threads": 1, "run.name": "a",
+}  # fmt: skip
+DIFFERS = {"times.jsonl", "lock"}  # what a clock says
+
+
+def start(runs: Path, *more: object, resume: bool = False) -> subprocess.Popen[str]:
+    settings = [part for key, value in SMALL.items() for part in (f"--{key}", str(value))]
+    fresh = ["--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
+    # A run that was killed before it wrote its settings has not begun.
+    resume = resume and (runs / "a" / "config.json").is_file()
+    command = [sys.executable, "-m", "reasoner", "train", *(["--resume", str(runs / "a")] if resume else fresh)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    root = Path(__file__).parents[2]
+    return subprocess.Popen(
+        command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def finish(runs: Path, *more: object, resume: bool = False) -> str:
+    process = start(runs, *more, resume=resume)
+    errors = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, errors[-3000:]
+    return errors
+
+
+def content(runs: Path) -> dict[str, bytes]:
+    """Every file of the run but what a clock says, with the name of its folder taken out."""
+    root = runs / "a"
+    files = [path for path in root.rglob("*") if path.is_file() and path.name not in DIFFERS]
+    own = str(runs).encode()
+    return {str(path.relative_to(root)): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
+
+
+def kill(runs: Path, moment: str, more: tuple[object, ...]) -> None:
+    """Start or go on with the run, and end it with SIGKILL at the moment, if that comes before its end."""
+    process, root, began = start(runs, *more, resume=True), runs / "a", time.monotonic()
+    kind, _, number = moment.partition(" ")
+    while process.poll() is None and time.monotonic() - began < 200:
+        if kind == "seconds" and time.monotonic() - began > float(number):
+            break
+        if kind == "step" and (root / "rollouts" / f"step-{int(number):06d}.parquet.partial").exists():
+            break
+        if kind == "checkpoint" and (root / "checkpoints" / f"step-{int(number):06d}.partial").exists():
+            break
+        if kind == "best" and (root / "checkpoints" / "best.partial").exists():
+            break
+        if kind == "look" and (root / "evals.jsonl").exists() and len((root / "evals.jsonl").read_text()) > int(number):
+            break
+        if kind == "report" and (root / "heldout" / "after").exists():
+            break
+        time.sleep(0.0005)
+    process.kill()
+    process.communicate()
+
+
+def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
+    assert found.keys() == wanted.keys()
+    assert [name for name in wanted if found[name] != wanted[name]] == []
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory) -> Path:
+    runs: Path = tmp_path_factory.mktemp("straight")
+    finish(runs, "--engine.name", "transformers")
+    return runs
+
+
+def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
+    for moment in ("step 1", "checkpoint 4", "report"):
+        kill(tmp_path, moment, ("--engine.name", "transformers"))
+    finish(tmp_path, resume=True)
+    found = content(tmp_path)
+    assert {
+        "metrics.jsonl",
+        "evals.jsonl",
+        "config.json",
+        "report.json",
+        "rollouts/step-000004.parquet",
+    } <= found.keys()
+    assert {
+        "checkpoints/step-000005/model.safetensors",
+        "checkpoints/step-000005/trainer/optimizer.safetensors",
+    } <= found.keys()
+    assert_same(found, content(uninterrupted))
+
+
+def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tmp_path, uninterrupted):
+    for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
+        process = start(tmp_path, "--engine.name", "transformers", resume=True)
+        while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
+            time.sleep(0.001)
+        process.send_signal(number)
+        errors = process.communicate(timeout=100)[1]
+        assert process.returncode == status, errors[-2000:]
+        assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
+        assert (
+            saved(tmp_path / "a")[-1].name == f"step-{step + 1:06d}" and len(read_metrics(tmp_path / "a")) == step + 1
+        )
+    finish(tmp_path, resume=True)
+    assert_same(content(tmp_path), content(uninterrupted))
+
+
+def test_a_second_signal_ends_the_run_at_once(tmp_path):
+    process = start(tmp_path, "--engine.name", "transformers", "--steps", 500, "--eval.every", 0)
+    while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists():
+        time.sleep(0.001)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode in (-signal.SIGTERM, 143)
+    assert not list((tmp_path / "a").rglob("*.partial")) or process.returncode == -signal.SIGTERM
+
+
+def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted):
+    shutil.copytree(uninterrupted / "a", tmp_path / "a")
+    weights = tmp_path / "a" / "checkpoints" / "step-000005" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    errors = finish(tmp_path, resume=True)
+    assert "checkpoint step-000005 is damaged: model.safetensors not as written" in errors
+    found, config = content(tmp_path), "config.json"
+    found[config] = found[config].replace(str(uninterrupted).encode(), b"RUNS")
+    assert_same(found, content(uninterrupted))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
+def test_twenty_kills_at_random_moments_leave_no_trace(tmp_path):
+    vllm = ("--engine.name", "vllm", "--steps", 12)
+    finish(tmp_path / "straight", *vllm)
+    draw = random.Random(7)
+    places = [f"step {draw.randrange(12)}" for _ in range(5)] + [
+        f"checkpoint {2 * draw.randint(1, 6)}" for _ in range(5)
+    ]
+    places += ["best", "look 1", "look 9000", "report"] + [f"seconds {draw.uniform(4, 30):.2f}" for _ in range(6)]
+    draw.shuffle(places)
+    for moment in places:
+        kill(tmp_path / "killed", moment, vllm)
+    finish(tmp_path / "killed", *vllm, resume=True)
+    assert_same(content(tmp_path / "killed"), content(tmp_path / "straight"))

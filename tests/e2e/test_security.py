@@ -1,0 +1,171 @@
+"""Runs and models come from elsewhere too: nothing in them is unpickled or run, and no path in them leads outside."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from app.library import Library
+from reasoner.cli.main import main
+from reasoner.models.loading import load_policy
+from reasoner.runs import rollouts as store
+from reasoner.runs.run_dir import check_inside, find_run
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+ROOT = Path(__file__).parents[2]
+OURS = [path for room in ("reasoner", "data", "verifiers", "app") for path in (ROOT / room).rglob("*.py")]
+
+
+@pytest.fixture
+def run(tmp_path) -> Path:
+    path = tmp_path / "runs" / "a"
+    store.open_run(path, {}, {}, resuming=False)
+    return path
+
+
+@pytest.mark.parametrize("place", ["checkpoints", "rollouts/step-000000.parquet", "report.html", "lock"])
+def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_alone(run, tmp_path, capsys, place):
+    outside = tmp_path / "step-000001"
+    outside.write_text("precious")
+    (run / place).symlink_to(outside)
+    with pytest.raises(ValueError, match=rf"{place} in run .*a is a link that leads outside it"):
+        check_inside(run)
+    for arguments in (["report", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
+        assert main(arguments) == 2 and "leads outside" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="leads outside"):
+        Library(run.parent, tmp_path / "evals").run("a")
+    assert outside.read_text() == "precious"
+
+
+def test_a_link_within_a_run_and_a_run_that_is_a_link_are_fine(run, tmp_path):
+    (run / "again").symlink_to(run / "config.json")
+    (tmp_path / "runs" / "b").symlink_to(run)
+    assert find_run("b", tmp_path / "runs").name == "b" and Library(run.parent, tmp_path / "evals").run("a") == run
+
+
+def test_a_pickled_model_is_not_loaded(tmp_path):
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    model.save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    assert load_policy(tmp_path, device=torch.device("cpu")) is not None
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(model.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(ValueError, match="no language model can be loaded from"):
+        load_policy(tmp_path, device=torch.device("cpu"))
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_nothing_of_ours_unpickles_evaluates_or_trusts_code(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+            assert not {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"} & {
+                n.split(".")[0] for n in names
+            }
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in ("eval", "exec", "torch.load", "compile", "yaml.load", "np.load", "numpy.load"), called
+            trusted = [k for k in node.keywords if k.arg == "trust_remote_code" and ast.unparse(k.value) != "False"]
+            assert not trusted
+        if isinstance(node, ast.Dict):
+            keys = {ast.unparse(k): ast.unparse(v) for k, v in zip(node.keys, node.values, strict=True) if k}
+            assert keys.get("'trust_remote_code'", "False") == "False"
+
+
+# ------------------------------------------------------------------------------- code that a model folder brings
+
+
+CODE = """
+from pathlib import Path
+Path({mark!r}).touch()
+from transformers import PretrainedConfig, PreTrainedTokenizerFast
+class OwnConfig(PretrainedConfig):
+    model_type = "own"
+    def __init__(self, **values):
+        super().__init__(**values)
+        self.max_position_embeddings, self.vocab_size, self.hidden_size = 512, 320, 32
+class OwnTokenizer(PreTrainedTokenizerFast):
+    pass
+"""
+
+
+def own_code(folder: Path, mark: Path, parts: tuple[str, ...]) -> Path:
+    """A model's folder whose config or tokenizer has a class of its own, in a file that touches `mark` when run."""
+    tiny_model(vocabulary=len(tiny_tokenizer()), width=32, layers=1).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    (folder / "generation_config.json").unlink()  # so that the end token is looked up in config.json
+    changes = {
+        "config": {"model_type": "own", "auto_map": {"AutoConfig": "own_config.OwnConfig"}},
+        "tokenizer_config": {
+            "tokenizer_class": "Own",
+            "auto_map": {"AutoTokenizer": [None, "own_tokenizer_config.OwnTokenizer"]},
+        },
+    }
+    for part in parts:
+        path = folder / f"{part}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | changes[part]))
+        (folder / f"own_{part}.py").write_text(CODE.format(mark=str(mark)))
+    return folder
+
+
+def _play(folder: Path) -> str:
+    asked = {"model": str(folder), "step": "", "prompt": "none", "question": "1?", "gold": "", "begin": ""}
+    return json.dumps(asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}) + "\n"
+
+
+EVAL = ["-m", "reasoner", "eval", "--data", "generated:heldout", "--engine", "transformers", "--model", "FOLDER"]
+EVAL += ["--max-tokens", "1", "--n", "1"]
+TRAIN = ["-m", "reasoner", "train", "--steps", "1", "--model", "FOLDER"]
+PLAY = ["-m", "reasoner.inference.chat_worker", "--runs", "runs"]
+ENDS = "import sys; from pathlib import Path; from reasoner.inference.stop_tokens import end_token_ids\n" + (
+    "class Tokenizer: eos_token_id = 0\nprint(end_token_ids(Path(sys.argv[1]), Tokenizer()))"
+)
+
+
+BOTH = ("config", "tokenizer_config")
+NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no tokenizer can be loaded from"
+
+
+@pytest.mark.parametrize(
+    ("command", "parts", "outcome"),
+    [
+        (EVAL, ("config",), NO_CONFIG),
+        (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
+        (EVAL, BOTH, NO_CONFIG),
+        (TRAIN, BOTH, NO_TOKENIZER),
+        (PLAY, ("config",), NO_CONFIG),
+        (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),
+    ],
+    ids=["eval config", "eval tokenizer", "eval both", "train both", "play config", "end tokens config"],
+)
+def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, command, parts, outcome):
+    folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
+    done = subprocess.run(
+        [sys.executable, *(str(folder) if part == "FOLDER" else part for part in command)],
+        input=(_play(folder) if command is PLAY else "") + "yes\n" * 20,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
+        timeout=250,
+    )
+    said = done.stdout + done.stderr
+    assert not (tmp_path / "code_was_run").exists(), said
+    assert outcome in said and "Do you wish to run the custom code" not in said
+
+
+def test_every_loader_of_transformers_is_called_in_one_file():
+    calls = {
+        path.relative_to(ROOT).as_posix()
+        for path in OURS
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "from_pretrained"
+        and ast.unparse(node.value) != "GenerationConfig"  # which is numbers alone
+    }
+    assert calls == {"reasoner/models/loading.py"}

@@ -1,0 +1,59 @@
+"""The end of a run: before against after, and traces of both on the same problems."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from reasoner.evals.before_after import Measured, next_commands, table, traces
+from reasoner.evals.result import Ks, evaluate
+from reasoner.types import Sampling
+from tests.fixtures.scripted import Scripted, answering, prompt
+from verifiers import VerifierPool
+
+PROMPTS = [
+    prompt("a", "5", subject="sums", level=1),
+    prompt("b", "9", subject="words", level=1),
+    prompt("c", "7", subject="words", level=2),
+]
+MENDED = "2+3=6. Check: 2+3=5. I had 6. Wait, 5."
+BEFORE = {"a": [answering(6, "About 6.\x1b[2J")], "b": [answering(9)], "c": [answering(6)]}
+AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4+3=7.")]}
+
+
+@pytest.fixture(scope="module")
+def measured():
+    with VerifierPool() as pool:
+        return [
+            Measured(
+                evaluate(engine, pool, PROMPTS, Sampling(4), seed=0, label="x", ks=Ks(pass_at=(1, 4), cons_at=(4,))),
+                evaluate(engine, pool, PROMPTS, Sampling(1, 0.0), seed=0, label="y"),
+            )
+            for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
+        ]
+
+
+def row(text, name):
+    return next(line for line in text.splitlines() if line.startswith(name))
+
+
+def test_every_figure_stands_before_and_after(measured):
+    text = table(*measured)
+    for name in ("pass@1 ", "pass@4 ", "cons@4 ", "greedy ", "right given well-formed"):
+        assert "33.3 %" in row(text, name) and "100.0 %" in row(text, name), row(text, name)
+    assert "[" in row(text, "pass@1 ")  # with intervals
+    assert row(text, "wrong claims caught").split()[-1] == "4)" and "100.0 % (4 of" in row(text, "wrong claims caught")
+    assert "0.0 % / 0.0 %" in row(text, "sums 1") and "100.0 % / 100.0 %" in row(text, "sums 1")
+
+
+def test_traces_show_problems_that_were_wrong_and_became_right_the_mended_first(measured):
+    text = traces(*measured)
+    first, second = text.split("\n\n")
+    assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
+    assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before
+    assert "\x1b" not in text and "\\x1b[2J" in text
+
+
+def test_the_next_commands_name_the_run():
+    assert "reasoner eval --model mine --pass@1 --cons@16" in next_commands(Path("runs/mine"))
+    assert "reasoner train --resume mine" in next_commands(Path("runs/mine"))

@@ -1,0 +1,131 @@
+"""The files of an evaluation: read back, by us and by others."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from reasoner.evals import eval_log as files
+from reasoner.evals.importers import read_responses
+from reasoner.evals.result import Ks, evaluate
+from reasoner.evals.tables import details, table
+from reasoner.types import Sampling
+from tests.fixtures.scripted import Scripted, answering, prompt
+from verifiers import VerifierPool
+
+SPEC = "generated:heldout"
+PROMPTS = [prompt("a", "4", subject="sums", level=1), prompt("b", "1/2", subject="words", level=2)]
+SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"]}
+
+
+@pytest.fixture(scope="module")
+def sets():
+    with VerifierPool() as pool:
+        sampled = evaluate(
+            lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(2), seed=0, label=SPEC, ks=Ks(pass_at=(2,), cons_at=(2,))
+        )
+        greedy = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(1, 0.0), seed=0, label=SPEC)
+        return {SPEC: {"sampled": sampled, "greedy": greedy}}
+
+
+@pytest.fixture(scope="module")
+def about(sets):
+    return {
+        "model": "org/name",
+        "engine": "scripted",
+        "sampling": {"sampled": {"temperature": 1.0}},
+        "seed": 0,
+        "data": {SPEC: files.about_data([p.problem for p in PROMPTS])},
+        "grader": "abc",
+        "prompt": {"style": "none", "extract": "strict"},
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, about, sets):
+    path = tmp_path_factory.mktemp("evals") / "x"
+    files.write(path, about, sets, "the table")
+    return path
+
+
+def test_results_are_lm_eval_s(folder, sets):
+    found = json.loads((folder / "results.json").read_text())
+    values = found["results"]["generated_heldout"]
+    sampled = sets[SPEC]["sampled"]
+    assert values["pass@1,none"] == sampled.pass_at_1.value and values["pass@1_stderr,none"] == sampled.pass_at_1.se
+    assert {"pass@2,none", "cons@2,none", "greedy,none", "cons@2_stderr,none"} <= values.keys()
+    assert found["n-samples"]["generated_heldout"] == {"original": 2, "effective": 2}
+    for key in ("versions", "n-shot", "higher_is_better", "configs", "config", "task_hashes"):
+        assert key in found
+    assert found["reasoner"]["generated_heldout"]["sampled"]["metrics"]["pass@1"]["value"] == sampled.pass_at_1.value
+
+
+def test_samples_are_lm_eval_s_and_can_be_graded_again(folder):
+    rows = files.read_samples(folder, SPEC)
+    assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
+    assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
+    assert rows[0]["filtered_resps"] == ["4", "5"] and rows[0]["target"] == "4"
+    again = read_responses(folder / "samples_generated_heldout.jsonl")
+    assert [problem.id for problem, _, _ in again] == ["a", "b"]
+    assert [[r.text for r in given] for _, _, given in again] == [SCRIPT["a"], SCRIPT["b"]]
+
+
+def test_details_are_lighteval_s_and_datasets_loads_them(folder, tmp_path):
+    from datasets import load_dataset
+
+    path = str(folder / "details_generated_heldout.parquet")
+    table = load_dataset("parquet", data_files=path, split="train", cache_dir=str(tmp_path))
+    assert sorted(table.column_names) == ["doc", "metric", "model_response"]
+    assert table[0]["doc"]["query"] == "?" and table[0]["model_response"]["text"] == SCRIPT["a"]
+    assert table[0]["metric"]["pass@2"] == 1.0 and table[2]["metric"]["greedy"] == 1.0
+    again = read_responses(folder / "details_generated_heldout.parquet")
+    assert [problem.answer for problem, _, _ in again] == ["4", "1/2"]
+
+
+def test_the_flat_table_has_a_row_a_response(folder):
+    rows = pq.read_table(folder / "samples.parquet").to_pylist()
+    assert len(rows) == 6
+    assert [row["right"] for row in rows] == [True, False, False, False, True, False]
+    assert [row["class"] for row in rows] == [0, 1, None, None, None, None]
+    assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
+
+
+def test_the_same_evaluation_is_the_same_bytes(folder, about, sets, tmp_path):
+    files.write(tmp_path / "again", about, sets, "the table")
+    assert {p.name: p.read_bytes() for p in (tmp_path / "again").iterdir()} == {
+        p.name: p.read_bytes() for p in folder.iterdir()
+    }
+
+
+def test_a_folder_without_an_evaluation_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="holds no evaluation"):
+        files.read_about(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("spec", "name"),
+    [
+        ("generated:heldout", "generated_heldout"),
+        ("/a/b/mine.jsonl?question=q&answer=a", "mine.jsonl"),
+        ("org/Name-1.5B", "Name-1.5B"),
+        ("..", "set"),
+    ],
+)
+def test_names_of_files_are_plain(spec, name):
+    assert files.task_name(spec) == name
+
+
+def test_the_table_has_a_line_a_set_and_way_with_intervals(sets):
+    header, sampled, greedy = table(sets).splitlines()
+    for column in ("N", "n", "pass@1 (95 % CI)", "cons@2 (95 % CI)", "greedy (95 % CI)", "se_run", "trunc", "tokens"):
+        assert column in header
+    assert "25.0 [" in sampled and "25.0 %" in sampled  # one of four responses gives no answer
+    assert "50.0 [" in greedy
+    assert "macro average" in table({SPEC: sets[SPEC], "other": sets[SPEC]})
+
+
+def test_the_details_tell_form_from_reasoning_and_families_apart(sets):
+    text = details(SPEC, sets[SPEC])
+    for row in ("in the form asked for", "right, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
+        assert row in text
+    assert "\x1b" not in text

@@ -1,0 +1,104 @@
+"""Responses of other harnesses: read as they are, and refused by line."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from reasoner.evals.importers import read_responses
+
+
+def lines(path, *rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def lm_eval_row(number, texts, filter="none", **doc):
+    return {
+        "doc_id": number,
+        "doc": {"question": "1+1?", **doc},
+        "target": "2",
+        "arguments": {"gen_args_0": {"arg_0": "Q: 1+1?\nA:", "arg_1": {"until": ["Q:"]}}},
+        "resps": [texts],
+        "filtered_resps": ["2"],
+        "filter": filter,
+    }
+
+
+def texts(asked):
+    return [[response.text for response in responses] for _, _, responses in asked]
+
+
+def test_lm_eval_samples_are_read_once_whatever_the_filters(tmp_path):
+    rows = [lm_eval_row(i, [f"#### {i}", "#### 3"], f) for f in ("first", "majority") for i in (0, 1)]
+    found = read_responses(lines(tmp_path / "samples_x.jsonl", *rows))
+    assert texts(found) == [["#### 0", "#### 3"], ["#### 1", "#### 3"]]
+    problem, prompt, _ = found[1]
+    assert (problem.id, problem.question, problem.answer, prompt) == ("1", "1+1?", "2", "Q: 1+1?\nA:")
+
+
+def test_lighteval_details(tmp_path):
+    row = {
+        "doc": {"query": "Q: 1+1?", "choices": ["3", "2"], "gold_index": 1, "id": "7", "task_name": "x"},
+        "metric": {"avg@2": 0.5},
+        "model_response": {"text": ["2", "3"], "output_tokens": [[1], [2]]},
+    }
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "details.parquet")
+    ((problem, prompt, responses),) = read_responses(tmp_path / "details.parquet")
+    assert (problem.id, problem.answer, prompt) == ("7", "2", "Q: 1+1?")
+    assert [response.text for response in responses] == ["2", "3"]
+
+
+def test_plain_lines_with_the_same_id_are_one_problem(tmp_path):
+    path = lines(
+        tmp_path / "x.jsonl",
+        {"id": "a", "gold": r"so \boxed{4}", "response": "4", "level": 2, "subject": "sums", "verifier": "maths"},
+        {"id": "b", "answer": "5", "responses": ["5", "6"], "tokens": [10, 20], "finish": ["stop", "length"]},
+        {"id": "a", "gold": "4", "response": "5"},
+    )
+    (a, _, given_a), (_, _, given_b) = read_responses(path)
+    assert (a.answer, a.level, a.subject) == ("4", 2, "sums")
+    assert [response.text for response in given_a] == ["4", "5"]
+    assert [(response.tokens, response.finish) for response in given_b] == [(10, "stop"), (20, "length")]
+
+
+def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
+    text = r"so \boxed{4}<|im_end|> Question: 5+5? \boxed{10}"
+    path = lines(tmp_path / "x.jsonl", {"gold": "4", "response": text, "question": "2+2?"})
+    assert texts(read_responses(path)) == [[r"so \boxed{4}"]]
+    runaway = lines(tmp_path / "y.jsonl", {"gold": "4", "response": "4\n\nQuestion: 5+5? 10"})
+    assert texts(read_responses(runaway, cut=["\n\nQuestion:"])) == [["4"]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{}\n", r"x\.jsonl, line 1: no 'gold'; it has nothing"),
+        ('{"gold": "4", "text": "4"}\n', r"line 1: no 'response'; it has 'gold', 'text' \(known: lm-eval"),
+        ('{"gold": "4", "responses": []}\n', "its responses must be texts, one at least"),
+        ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
+        ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not JSON"),
+        ("[1]\n", "a JSON object is wanted"),
+        (
+            '{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n',
+            "had the gold answer '4'",
+        ),
+        ('{"resps": [["x"]], "doc": {}}\n', "no 'doc_id'"),
+        ("", "holds no responses"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_refused_by_line(tmp_path, content, message):
+    (tmp_path / "x.jsonl").write_text(content)
+    with pytest.raises(ValueError, match=message):
+        read_responses(tmp_path / "x.jsonl")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(ValueError, match="there is no such file"):
+        read_responses(tmp_path / "none.jsonl")
+    with pytest.raises(ValueError, match=r"unknown kind of file '\.csv'; known are \.jsonl, \.parquet"):
+        read_responses(tmp_path / "x.csv")
+    (tmp_path / "x.parquet").write_text("no")
+    with pytest.raises(ValueError, match="not a parquet file"):
+        read_responses(tmp_path / "x.parquet")

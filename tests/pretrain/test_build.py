@@ -1,0 +1,91 @@
+"""Building a base from nothing, much shortened, and the one that is shipped."""
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.resolve import BASE
+from reasoner.pretrain.build import build
+from reasoner.pretrain.corpus import document
+from reasoner.pretrain.muon import orthogonalised
+from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
+from reasoner.pretrain.train import IGNORED, Recipe, batches, learning_rate_factor
+
+TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
+
+
+def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.pretrain.build.TOKENIZER_DOCUMENTS", 300)
+    first, second = (load_policy(build(tmp_path / n, recipe=TINY), device=torch.device("cpu")) for n in "ab")
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+    with pytest.raises(ValueError, match="not empty"):
+        build(tmp_path / "a", recipe=TINY)
+
+
+def cuts(tokenizer, text):
+    return tokenizer.convert_ids_to_tokens(tokenizer(text)["input_ids"])
+
+
+def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_with(tmp_path, monkeypatch):
+    # transformers gives folders of some architectures (qwen2) another way of cutting words than their tokenizer.json's
+    monkeypatch.setattr("reasoner.pretrain.build.TOKENIZER_DOCUMENTS", 300)
+    read = load_tokenizer(build(tmp_path / "a", recipe=TINY))
+    trained = train_tokenizer(document(0, index) for index in range(300))
+    assert all(cuts(read, text) == cuts(trained, text) for text in (document(0, index) for index in range(100)))
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(document(0, index) for index in range(500))
+
+
+def test_the_tokenizer_gives_every_document_back(tokenizer):
+    for index in range(500, 700):
+        text = document(0, index)
+        assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_digits_and_tags_are_single_tokens_that_decoding_keeps(tokenizer):
+    for tag in TAGS:
+        assert len(tokenizer(tag)["input_ids"]) == 1
+        assert tokenizer.decode(tokenizer(tag)["input_ids"], skip_special_tokens=True) == tag
+    assert len(tokenizer("12345")["input_ids"]) == 5
+
+
+def test_a_prompt_is_cut_the_same_way_alone_and_inside_a_document(tokenizer):
+    text = next(text for text in (document(0, i) for i in range(500)) if "Assistant:" in text)
+    prompt = text[: text.rindex("Assistant:") + len("Assistant:")]
+    ids = tokenizer(prompt)["input_ids"]
+    assert tokenizer(text)["input_ids"][: len(ids)] == ids
+
+
+def test_every_row_begins_with_a_document_and_padding_is_ignored(tokenizer):
+    inputs, targets = next(batches(tokenizer, 0, Recipe(rows=8)))
+    assert inputs.shape == targets.shape == (8, Recipe().row_tokens - 1)
+    assert (targets[inputs == tokenizer.pad_token_id] == IGNORED).all()
+    assert (targets == IGNORED).float().mean() < 0.15
+
+
+def test_the_learning_rate_rises_stays_and_falls_to_nearly_nothing():
+    recipe = Recipe(steps=1000, warmup_steps=100, decay_share=0.6)
+    factors = [learning_rate_factor(step, recipe) for step in range(1000)]
+    assert factors[0] == 0.01 and factors[99] == factors[399] == 1 and 0 < factors[-1] < 0.005
+
+
+def test_muon_updates_are_nearly_orthogonal():
+    torch.manual_seed(0)
+    values = torch.linalg.svdvals(orthogonalised(torch.randn(3, 48, 20)))
+    assert values.min() > 0.5 and values.max() < 1.3
+
+
+@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+def test_the_shipped_base_is_small_and_standard():
+    assert (BASE / "model.safetensors").stat().st_size < 10_000_000
+    model = load_policy(BASE, device=torch.device("cpu"))
+    assert 1e6 < sum(p.numel() for p in model.parameters()) < 3e6
+    assert model.config.model_type in ("qwen2", "llama")
+    tokenizer = load_tokenizer(BASE)
+    assert all(len(tokenizer(tag)["input_ids"]) == 1 for tag in TAGS)
+    own = Tokenizer.from_file(str(BASE / "tokenizer.json"))
+    assert all(tokenizer(text)["input_ids"] == own.encode(text).ids for text in (document(0, i) for i in range(100)))

@@ -1,0 +1,125 @@
+"""The corpus: clean of every other split's calculations in every form, and written as the styles say."""
+
+import re
+from random import Random
+
+import pytest
+
+from data import Problem
+from data.arithmetic import equation, split_of_step
+from data.families import LEVELS, draw
+from data.generated import problems
+from reasoner.pretrain.corpus import STYLE_SHARES, TAGGINGS, document, is_clean, stated
+from reasoner.pretrain.solutions import CARELESS, STYLES, checked, slip
+from verifiers import grade
+
+DOCUMENTS = 6000
+
+
+@pytest.fixture(scope="module")
+def documents() -> list[str]:
+    return [document(0, index) for index in range(DOCUMENTS)]
+
+
+def test_a_document_is_a_function_of_seed_and_index(documents):
+    assert document(0, 17) == documents[17]
+    assert document(1, 17) != documents[17]
+
+
+def test_no_document_states_a_calculation_of_another_split_in_any_form(documents):
+    # Read here with a reader of its own: every "a op b" in the text, whether an "=" follows or not.
+    for text in documents:
+        thought = text.split("Assistant:")[-1] if "Assistant:" in text else text
+        for left, op, right in re.findall(r"(\d+)([+\-*/])(\d+)(?=[=:])", thought):
+            a, b = int(left), int(right)
+            if (op == "-" and a < b) or (op == "/" and a % b):
+                continue
+            assert split_of_step(equation(a, op, b)) == "corpus", text
+
+
+def test_no_held_out_question_stands_in_the_corpus(documents):
+    questions = {p.question for split in ("heldout", "selection", "train") for p in problems(split)}
+    whole = "\n".join(documents)
+    assert not [q for q in questions if q in whole]
+
+
+def test_a_stated_step_of_another_split_is_noticed_in_every_form():
+    held = next(
+        equation(a, "*", b)
+        for a in range(101, 999)
+        for b in range(3, 10)
+        if split_of_step(equation(a, "*", b)) == "heldout"
+    )
+    forms = [
+        f"{held.left}*{held.right}={held.value}",
+        f"{held.right}*{held.left}={held.value + 1}",
+        f"{held.value}/{held.right}={held.left}",
+        f"{held.value}/{held.left}={held.right}",
+    ]
+    assert not any(is_clean(f"Check: 1+1=2, {form}.") for form in forms)
+    assert [str(step) for step in stated(forms[1])] == [f"{held.right}*{held.left}={held.value}"]
+
+
+def test_shares_add_up():
+    assert all(abs(sum(shares.values()) - 1) < 1e-9 for shares in (*STYLE_SHARES.values(), TAGGINGS))
+
+
+def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
+    rng = Random(0)
+    right = dict.fromkeys(STYLES, 0)
+    for _ in range(400):
+        drawn = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
+        rule = "countdown" if drawn.numbers else "maths"
+        for style, write in STYLES.items():
+            right[style] += grade(write(drawn, rng)[1], drawn.answer, rule).verdict == "correct"
+    assert 400 * (1 - CARELESS) < right["check"] < 400  # all but what the careless wave through
+    assert right["guess"] < 60
+    assert right["quick"] < right["steps"] + 60 < 400
+
+
+def test_a_slip_in_a_checked_step_is_mended_and_what_the_verdict_says_goes_on():
+    rng = Random(3)
+    step = equation(347, "*", 6)
+    for _ in range(200):
+        text, settled = checked(step, rng)
+        had = re.match(r"347\*6=(\d+)\. Check: 300\*6=1800", text).group(1)
+        reread = text.rpartition("I had ")[2]
+        if had == "2082":
+            assert reread == "2082. Good, 2082."
+        else:
+            assert reread.endswith("... Wait, 347*6=2082.")
+            shared = reread.partition("...")[0]
+            assert (
+                had.startswith(shared)
+                and "2082".startswith(shared)
+                and had[: len(shared) + 1] != "2082"[: len(shared) + 1]
+            )
+        assert settled == 2082
+
+
+def test_the_careless_say_good_to_what_they_had_and_carry_it_on():
+    rng = Random(4)
+    step = equation(347, "*", 6)
+    found = {checked(step, rng, careless=1.0) for _ in range(50)}
+    assert all(text.endswith(f"I had {settled}. Good, {settled}.") for text, settled in found)
+    assert len({settled for _, settled in found}) > 5
+    drawn = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
+    for _ in range(300):
+        thought, answer = STYLES["check"](drawn, rng)
+        waved = re.findall(r"Good, (\d+)\.", thought)
+        if waved and int(waved[0]) != drawn.steps[0].value and f" {waved[0]}+" in thought:
+            assert answer != drawn.answer
+            break
+    else:
+        pytest.fail("no careless check in 300")
+
+
+def test_a_slip_is_another_positive_number():
+    rng = Random(5)
+    assert all((wrong := slip(value, rng)) != value and wrong > 0 for value in range(1, 3000))
+
+
+def test_gold_answers_of_generated_problems_grade_as_correct_against_themselves():
+    for problem in problems("heldout", 150) + problems("train", 150):
+        assert isinstance(problem, Problem)
+        assert grade(problem.answer, problem.answer, problem.verifier).verdict == "correct"

@@ -1,0 +1,72 @@
+"""The steps of a thought, found at the tokens where they end."""
+
+from reasoner.rl.batch import collate
+from reasoner.rl.process_rewards import step_rewards, token_ends
+from reasoner.types import Completion, Group, Prompt
+from tests.fixtures.toys import PROBLEM, score
+from tests.fixtures.tiny import tiny_tokenizer
+
+TOKENIZER = tiny_tokenizer().backend_tokenizer
+TEXT = "<think> 12 + 30 = 42. 7 * 8 = 51, so 42.</think><answer>42</answer>"
+
+
+def completion(text):
+    ids = tuple(TOKENIZER.encode(text, add_special_tokens=False).ids)
+    return Completion(text, ids, (-1.0,) * len(ids), "stop", 0)
+
+
+def test_tokens_end_where_their_text_ends():
+    ids = completion(TEXT).token_ids
+    ends = token_ends(ids, TOKENIZER)
+    assert ends[-1] == len(TEXT) and ends == sorted(ends)
+    assert all(TOKENIZER.decode(ids[: i + 1], skip_special_tokens=False) == TEXT[:end] for i, end in enumerate(ends))
+
+
+def test_each_equation_of_the_thought_is_a_step_and_the_answer_is_the_last():
+    done = completion(TEXT)
+    (steps,) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), (done,), (score(1.0),))], TOKENIZER)
+    assert [reward for _, reward in steps] == [1.0, 0.0, 1.0]
+    ends = token_ends(done.token_ids, TOKENIZER)
+    assert TEXT[: ends[steps[0][0]]].rstrip(". ").endswith("= 42")
+    assert TEXT[: ends[steps[1][0]]].rstrip(", ").endswith("= 51")
+    assert steps[2][0] == len(done.token_ids) - 1
+
+
+def test_a_response_without_equations_has_its_answer_alone_and_an_empty_one_nothing():
+    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion("so 42"), completion("")), (score(0.5), score(0.0)))
+    first, second = step_rewards([group], TOKENIZER)
+    assert first == [(len(group.completions[0].token_ids) - 1, 0.5)] and second == []
+
+
+def test_steps_become_rewards_and_ends_of_the_batch():
+    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion(TEXT), completion("so 42")), (score(1.0), score(0.0)))
+    steps = step_rewards([group], TOKENIZER)
+    batch = collate([group], steps)
+    assert [batch.step_ends[row].sum().item() for row in (0, 1)] == [3, 1]
+    assert batch.step_rewards[0].sum().item() == 2.0
+    assert not (batch.step_ends & ~batch.mask).any()
+
+
+def steps_of(text):
+    """The rewards of the steps before the answer."""
+    members = (completion(f"<think> {text} </think><answer>1</answer>"),)
+    ((*steps, _),) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), members, (score(0.0),))], TOKENIZER)
+    return [reward for _, reward in steps]
+
+
+def test_an_equation_is_a_step_once_whatever_its_spelling_or_order():
+    assert steps_of("1 + 1 = 2. " * 20) == [1.0]
+    assert steps_of("12 + 30 = 42. 30 + 12 = 42. 12+30=42. 12 * 3 = 36.") == [1.0, 1.0]
+    assert steps_of("12 + 30 = 41. Wait, 12 + 30 = 42. 12 + 30 = 41.") == [0.0, 1.0]
+
+
+def test_an_equation_that_changes_nothing_is_no_step():
+    assert steps_of("7 + 0 = 7. 0 + 7 = 7. 7 - 0 = 7. 7 * 1 = 7. 1 * 7 = 7. 7 / 1 = 7. 0 * 7 = 0. 7 * 0 = 0.") == []
+    assert steps_of("7 + 10 = 17. 10 + 7 = 17. 7 * 10 = 70. 71 * 2 = 142. 7 * 0.5 = 3.5. 101 + 1 = 102.") == [1.0] * 5
+
+
+def test_a_control_arm_has_its_outcome_alone():
+    members = (completion(TEXT), completion(TEXT))
+    group = Group(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
+    last = len(members[0].token_ids) - 1
+    assert step_rewards([group], TOKENIZER, outcome_only=True) == [[(last, 1.0)], [(last, 0.0)]]

@@ -1,0 +1,145 @@
+"""The constrained step on small problems whose answers are known."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+from torch import nn
+
+from reasoner.rl.fisher import FisherProduct
+from reasoner.rl.trust_region import adapted, conjugate_gradient, constrained_step
+
+
+def test_conjugate_gradients_solve_a_system_in_as_many_steps_as_it_has_rows():
+    torch.manual_seed(0)
+    root = torch.randn(6, 6, dtype=torch.float64)
+    matrix = root @ root.T + 0.5 * torch.eye(6, dtype=torch.float64)
+    target = torch.randn(6, dtype=torch.float64)
+    found = conjugate_gradient(lambda v: matrix @ v, target, iterations=6)
+    assert torch.allclose(matrix @ found, target, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e6])
+def test_conjugate_gradients_stop_by_the_size_of_their_target(scale):
+    """A gradient of 1e-6 is solved as well as one of 1: the direction is the same, its length scales."""
+    torch.manual_seed(0)
+    root = torch.randn(30, 30, dtype=torch.float64)
+    matrix, target = root @ root.T + torch.eye(30, dtype=torch.float64), torch.randn(30, dtype=torch.float64)
+    calls = []
+
+    def product(v):
+        calls.append(1)
+        return matrix @ v
+
+    solution = conjugate_gradient(product, scale * target, iterations=200)
+    assert (matrix @ solution - scale * target).norm() <= 2e-5 * scale * target.norm()
+    assert 5 < len(calls) < 100  # it iterates, and ends by itself
+
+
+def softmax_policy(size=5):
+    torch.manual_seed(1)
+    return nn.Parameter(torch.randn(size, dtype=torch.float64))
+
+
+def softmax_fisher(logits, damping):
+    """The product for a policy that is a softmax of the parameters themselves: the head is the identity."""
+    head = nn.Linear(len(logits), len(logits), bias=False, dtype=torch.float64)
+    with torch.no_grad():
+        head.weight.copy_(torch.eye(len(logits)))
+    return FisherProduct([lambda: logits[None] * 1.0], head, [logits], temperature=1.0, damping=damping)
+
+
+def kl_to(old, logits):
+    return (old.exp() * (old - logits.log_softmax(0))).sum()
+
+
+def test_a_fisher_product_is_that_of_the_softmax_in_closed_form():
+    logits = softmax_policy()
+    old = logits.detach().log_softmax(0)
+    product = softmax_fisher(logits, 0.1)
+    p = old.exp()
+    fisher = torch.diag(p) - torch.outer(p, p)
+    v = torch.randn(5, dtype=torch.float64)
+    assert torch.allclose(product(v), fisher @ v + 0.1 * v)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_fisher_product_is_the_second_derivative_of_the_divergence(parts, bias, monkeypatch):
+    """Against double backward through the whole network, at a temperature, in one block or several, tile by tile."""
+    monkeypatch.setattr("reasoner.rl.fisher.ROWS", 4)
+    monkeypatch.setattr("reasoner.rl.fisher.tile_width", lambda states: 3)
+    torch.manual_seed(0)
+    trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()
+    head, inputs = nn.Linear(5, 7, bias=bias).double(), torch.randn(9, 4).double()
+    parameters = [*trunk.parameters(), *head.parameters()]
+    logprobs = (head(trunk(inputs)) / 0.7).log_softmax(-1)
+    old = logprobs.detach()
+    divergence = (old.exp() * (old - logprobs)).sum(-1).mean()
+    first = torch.autograd.grad(divergence, parameters, create_graph=True)
+    v = torch.randn(sum(p.numel() for p in parameters), dtype=torch.float64)
+    second = torch.autograd.grad(torch.cat([g.flatten() for g in first]) @ v, parameters)
+    expected = torch.cat([g.flatten() for g in second]) + 0.1 * v
+    blocks = [lambda rows=rows: trunk(rows) for rows in inputs.tensor_split(parts)]
+    product = FisherProduct(blocks, head, parameters, temperature=0.7, damping=0.1)
+    for _ in range(2):
+        assert torch.allclose(product(v), expected)
+
+
+def test_a_fisher_product_needs_no_tensor_of_tokens_times_vocabulary():
+    """2,048 tokens x 151,936 entries are 1,187 MiB in float32; the product may add a quarter of that."""
+    program = """
+        import resource, torch
+        from torch import nn
+        from reasoner.rl.fisher import FisherProduct
+        trunk, head = nn.Linear(8, 8), nn.Linear(8, 151_936, bias=False)
+        inputs, parameters = torch.randn(2048, 8), [*trunk.parameters(), *head.parameters()]
+        v = torch.randn(sum(p.numel() for p in parameters))
+        FisherProduct([lambda: trunk(inputs[:8])], head, parameters, temperature=1.0, damping=0.1)(v)
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        product = FisherProduct([lambda: trunk(inputs)], head, parameters, temperature=1.0, damping=0.1)(v)
+        assert torch.isfinite(product).all()
+        print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 1187 / 4
+
+
+def test_a_head_that_is_not_linear_is_refused():
+    with pytest.raises(ValueError, match="needs a linear output layer, not Sequential"):
+        FisherProduct([], nn.Sequential(), [], temperature=1.0, damping=0.1)
+
+
+@pytest.mark.parametrize("delta", [1e-4, 1e-2, 0.3])
+def test_the_step_lowers_the_loss_and_stays_within_delta(delta):
+    logits = softmax_policy()
+    old = logits.detach().log_softmax(0)
+    advantages = torch.tensor([1.0, -1.0, 0.5, 0.0, -0.5], dtype=torch.float64)
+
+    def loss():
+        return -((logits.log_softmax(0)).exp() * advantages).sum()
+
+    (gradient,) = torch.autograd.grad(loss(), [logits])
+    product = softmax_fisher(logits, 1e-6)
+    before = loss().item()
+    done = constrained_step(
+        [logits], gradient, product, lambda: (loss().item(), kl_to(old, logits).item()), delta=delta
+    )
+    assert 0 < done.kl <= delta and done.share > 0
+    assert loss().item() == pytest.approx(before - done.gain) and done.gain > 0
+    if delta < 1e-3:  # where the quadratic holds the full step uses up what is allowed
+        assert (done.share == 1 and done.kl > 0.9 * delta) or done.share == 0.5
+
+
+def test_where_nothing_helps_nothing_moves():
+    logits = softmax_policy()
+    kept = logits.detach().clone()
+    product = softmax_fisher(logits, 1e-6)
+    done = constrained_step([logits], torch.randn(5).double(), product, lambda: (1.0, 0.0), delta=0.1)
+    assert (done.share, done.kl) == (0.0, 0.0) and torch.equal(logits, kept)
+
+
+def test_the_penalty_doubles_and_halves():
+    assert [adapted(1.0, kl, 0.1) for kl in (0.2, 0.15, 0.1, 0.06)] == [2.0, 1.0, 1.0, 0.5]

@@ -1,0 +1,104 @@
+"""Rewards that cannot teach mathematics."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from data import Problem, load
+from reasoner.config.resolve import settings
+from reasoner.config.schema import Config
+from reasoner.rollouts.control_rewards import CONTROLS, Arm, controlled, exchanged
+from reasoner.trainer.train import learn
+from reasoner.types import Completion, Group, Prompt
+from tests.fixtures.toys import config, learner
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from verifiers import Score, Verdict, VerifierPool
+from verifiers.rules import judge
+
+PROBLEMS = load("generated", limit=400)
+RIGHT = "<think> So. </think> <answer> {} </answer>"
+
+
+def group(problem: Problem, texts: list[str], pool: VerifierPool) -> Group:
+    completions = tuple(Completion(text, (1,), (0.0,), "stop", 0) for text in texts)
+    return Group(Prompt(problem, "", "", (1,)), completions, tuple(pool.score([(text, problem) for text in texts])))
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with VerifierPool() as opened:
+        yield opened
+
+
+def wrong():
+    return exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=3)
+
+
+def test_each_problem_gets_the_answer_of_another_of_its_family_which_is_wrong_for_it():
+    found = wrong()
+    golds = {(p.subject, p.answer) for p in PROBLEMS}
+    for problem in PROBLEMS:
+        other = found[problem.id]
+        assert other.answer != problem.answer and (problem.subject, other.answer) in golds
+        assert other.verifier == "countdown" or not judge(other.answer, problem.answer, problem.verifier)
+    assert found == wrong() != exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=4)
+
+
+def test_a_family_with_one_answer_cannot_be_exchanged():
+    prompts = [Prompt(Problem(f"a/{i}", "?", "7", "a", "train"), "", "", (1,)) for i in range(3)]
+    with pytest.raises(ValueError, match=r"wrong-gold.*the answer '7'"):
+        exchanged(prompts, 0)
+
+
+def test_an_arm_changes_rewards_and_no_verdict(pool):
+    problem, exchange = PROBLEMS[0], wrong()
+    other = exchange[problem.id].answer
+    texts = [RIGHT.format(problem.answer), RIGHT.format(other), RIGHT.format("-1"), problem.answer]
+    before = group(problem, texts, pool)
+    arm = Arm(pool, exchange, seed=0, step=0)
+    rewards = {name: [s.reward for s in controlled([before], name, arm)[0].scores] for name in CONTROLS}
+    assert [s.reward for s in before.scores] == pytest.approx([1.2, 0.2, 0.2, 0.0])
+    assert rewards["wrong-gold"] == [0.0, 1.0, 0.0, 0.0]
+    assert rewards["format-only"] == [1.0, 1.0, 1.0, 0.0]
+    for name in CONTROLS:
+        assert [s.verdict for s in controlled([before], name, arm)[0].scores] == [s.verdict for s in before.scores]
+    assert controlled([before], "", arm) == [before]
+
+
+def test_coins_are_fair_differ_by_step_and_are_thrown_the_same_way_again(pool):
+    groups = [group(problem, ["x"] * 8, pool) for problem in PROBLEMS[:100]]
+
+    def thrown(step: int) -> list[float]:
+        found = controlled(groups, "random-reward", Arm(pool, {}, seed=1, step=step))
+        return [score.reward for one in found for score in one.scores]
+
+    heads = Counter(thrown(0))
+    assert set(heads) == {0.0, 1.0} and 320 < heads[1.0] < 480
+    assert thrown(0) == thrown(0) != thrown(1)
+
+
+def test_the_setting_names_every_arm():
+    assert all(name in settings()["control"].help for name in CONTROLS) and Config().control == ""
+
+
+def test_a_control_arm_under_process_supervision_credits_its_own_reward_alone():
+    """Whether an equation holds would teach arithmetic: every token has the advantage of the arm's reward."""
+    tokenizer = tiny_tokenizer()
+    texts = ("12 + 30 = 42. So 42.", "12 + 30 = 41. So 41.", "7 * 8 = 56. So 56.", "7 * 8 = 51. So 51.")
+    ids = [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
+    completions = tuple(
+        Completion(text, own, (-1.0,) * len(own), "stop", 0) for text, own in zip(texts, ids, strict=True)
+    )
+    scores = tuple(Score(float(coin), {}, Verdict.WRONG) for coin in (0, 1, 0, 1))
+    groups = [Group(Prompt(PROBLEMS[0], "", "", (5, 6)), completions, scores)]
+    credits = {}
+    for control in ("", "random-reward"):
+        cfg = replace(config(name="grpo_process"), control=control)
+        made = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
+        batch, _, _ = learn(made, groups, tokenizer)
+        credits[control] = [
+            set(own[:length].tolist()) for own, length in zip(batch.advantages, batch.lengths, strict=True)
+        ]
+    assert [round(value, 4) for (value,) in credits["random-reward"]] == [-1, 1, -1, 1]
+    assert any(len(values) > 1 for values in credits[""])

@@ -1,0 +1,307 @@
+"""The alarms: each is provoked by a real small cause, and none rings on a run that is well."""
+
+import csv
+import json
+import math
+import random
+import re
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+
+from reasoner.config.resolve import settings
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models.loading import load_policy
+from reasoner.rl.algorithms import resolve
+from reasoner.rl.batch import collate
+from reasoner.rollouts.generate import rollout
+from reasoner.rollouts.seeds import sample_seed
+from reasoner.runs.health import (
+    CHECKS,
+    Alarm,
+    alarms,
+    forget,
+    read_alarms,
+    record,
+    repeats,
+    repetition,
+    replay,
+    ringing,
+)
+from reasoner.runs.metrics import METRICS
+from reasoner.trainer.parity import probe
+from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.train import summarise
+from reasoner.types import Group, Prompt, Sampling
+from tests.fixtures.toys import PROBLEM, G, config
+from tests.fixtures.scripted import Scripted, answering, prompt
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.verifiers.test_pool import ENDLESS
+from verifiers import RewardWeights, Score, Verdict, VerifierPool
+
+ROOT = Path(__file__).parents[2]
+PROMPTS = [Prompt(replace(PROBLEM, id=f"t/{n}"), "?", "", (2 + n % 4, 3 + n // 6, 7)) for n in range(8)]
+
+
+def told(history):
+    """What a run with these metrics would have said, and after which step."""
+    return [(alarm.name, alarm.step) for n in range(1, len(history) + 1) for alarm in alarms(history[:n])]
+
+
+# ------------------------------------------------------------------------------------------ small real runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A random model over eight tokens, the first of which ends a completion: it writes some seven of them."""
+    path = tmp_path_factory.mktemp("model")
+    model = tiny_model(vocabulary=8, width=32, layers=1, seed=9)
+    model.generation_config.eos_token_id = 0
+    model.save_pretrained(path)
+    tiny_tokenizer().save_pretrained(path)
+    return path
+
+
+class Deaf(TransformersEngine):
+    """Never takes new weights."""
+
+    def load_weights(self, named, version):
+        pass
+
+
+def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, max_tokens=20, **settings):
+    """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and learner."""
+    cfg = config(**settings)
+    policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
+    learner = Learner(policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve(cfg.algo), cfg)
+    engine = engine(folder, EngineConfig(), max_model_len=64)
+    sampling = Sampling(G, temperature, max_tokens=max_tokens)
+    history = []
+    for step in range(steps):
+        seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
+        drawn = engine.sample(PROMPTS, sampling, seeds)
+        groups = [Group(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, drawn, strict=True)]
+        learned = learner.update(learner.credit(learner.annotate(collate(groups))))
+        engine.load_weights(learner.weights(), version=step + 1)
+        gap = probe(engine, policy, PROMPTS, sampling)
+        history.append({"step": step, **summarise(groups), **learned, "probe/logprob_gap_max": gap})
+    return history
+
+
+def scored(reward, *, right=False, form=False):
+    return Score(float(reward), {}, Verdict.CORRECT if right else Verdict.WRONG, format_ok=form)
+
+
+def second_is_five(completion):
+    is_right = completion.finish == "stop" and len(completion.token_ids) > 2 and completion.token_ids[1] == 5
+    return scored(is_right, right=is_right)
+
+
+def longer_is_better(completion):
+    return scored(len(completion.token_ids))
+
+
+def shorter_is_better(completion):
+    return scored(-len(completion.token_ids), right=7 in completion.token_ids)
+
+
+def form_is_all(completion):
+    first = completion.token_ids[0]
+    return scored(first == 5, right=first in (3, 4), form=first == 5)
+
+
+def written(steps, *texts, seconds=2.0):
+    """The metrics of an engine that always writes these texts, graded by the real workers."""
+    prompts, weights = [prompt("a", r"\sqrt{2}"), prompt("b", "9")], RewardWeights()
+    engine = Scripted({"a": texts, "b": texts})
+    with VerifierPool(1, seconds) as pool:
+        return [
+            {"step": step, **summarise(rollout(engine, pool, prompts, Sampling(G), weights, run_seed=0, step=step))}
+            for step in range(steps)
+        ]
+
+
+@pytest.fixture(scope="module")
+def hot(folder):
+    """A learning rate a thousand times too large."""
+    return cache(lambda: lived(folder, 8, second_is_five, lr=1.0, beta=0.001))
+
+
+@pytest.fixture(scope="module")
+def deaf(folder):
+    return cache(lambda: lived(folder, 3, second_is_five, engine=Deaf, lr=3e-3))
+
+
+# alarm -> (its cause, the fixtures that the cause needs)
+CAUSES = {
+    "not finite": lambda folder: lived(folder, 2, second_is_five, lr=1e19, beta=0.001),
+    "grading fails": lambda: written(1, answering(ENDLESS), *[answering(9)] * 3, seconds=0.2),
+    "sampler mismatch": lambda folder: lived(folder, 1, second_is_five, temperature=0.5),
+    "stale weights": lambda deaf: deaf(),
+    "entropy collapse": lambda hot: hot(),
+    "longer for nothing": lambda folder: lived(folder, 12, longer_is_better, lr=2e-3, max_tokens=40),
+    "shrinking answers": lambda folder: lived(folder, 12, shorter_is_better, lr=5e-3),
+    "cut off": lambda folder: lived(folder, 3, second_is_five, max_tokens=4),
+    "repetition": lambda hot: hot(),
+    "form without substance": lambda folder: lived(folder, 16, form_is_all, lr=3e-3),
+    "KL spike": lambda hot: hot(),
+    "no signal": lambda: written(5, answering(3)),
+    "no reward": lambda: written(5, "I do not know"),
+    "never right": lambda: written(20, answering(3)),
+}
+
+
+@pytest.mark.parametrize("name", [check.name for check in CHECKS])
+def test_its_cause_rings_it_once(name, request):
+    cause = CAUSES[name]
+    needed = cause.__code__.co_varnames[: cause.__code__.co_argcount]
+    history = cause(*map(request.getfixturevalue, needed))
+    assert all(line.keys() <= METRICS.keys() for line in history)
+    assert [alarm for alarm, _ in told(history)].count(name) == 1, told(history)
+    kept = [{key: value for key, value in line.items() if math.isfinite(value)} for line in history]
+    assert told(kept) == told(history), "the file has what it takes: a run that goes on comes to the same alarms"
+
+
+def test_an_engine_that_never_takes_the_weights_is_found_at_the_first_step(deaf):
+    assert told(deaf()) == [("stale weights", 0), ("sampler mismatch", 1)]
+
+
+def test_sixty_steps_of_a_toy_that_learns_are_silent(folder):
+    history = lived(folder, 60, second_is_five, lr=1e-3, beta=0.001)
+    assert history[0]["correct"] < 0.2 and sum(line["correct"] for line in history[-5:]) / 5 > 0.6
+    assert told(history) == []
+
+
+def test_sixty_steps_of_the_embedded_base_are_silent():
+    """Its answers get three times as long, its entropy falls to a quarter, single steps have thrice the usual KL."""
+    with (ROOT / "tests" / "fixtures" / "healthy.csv").open() as file:
+        history = [{name: float(value) for name, value in line.items()} for line in csv.DictReader(file)]
+    assert len(history) == 60 and told(history) == []
+
+
+# ------------------------------------------------------------------------------------- when an alarm is told
+
+WELL, CUT = {"completions/clipped_ratio": 0.0}, {"completions/clipped_ratio": 1.0}
+
+
+def line_up(*lines):
+    return [{"step": step, **line} for step, line in enumerate(lines)]
+
+
+@pytest.mark.parametrize(
+    ("quiet", "found"),
+    [
+        (2, [("cut off", 2)]),
+        (11, [("cut off", 2)]),
+        (12, [("cut off", 2), ("cut off", 15)]),
+    ],  # it rings for two of them
+)
+def test_an_alarm_is_told_again_after_ten_quiet_steps(quiet, found):
+    history = line_up(*[CUT] * 3, *[WELL] * quiet, *[CUT] * 3)
+    assert told(history) == found
+
+
+def test_replay_gives_the_alarms_of_every_step_in_order():
+    draw = random.Random(3)
+    names = ("grading/failed", "kl", "entropy", "correct", "format", "completions/mean_length", "reward/mean")
+    history = [{"step": n} | {name: draw.choice([0.0, 0.4, 3.0]) for name in names} for n in range(80)]
+    rung = [alarm for n in range(1, 81) for alarm in alarms(history[:n])]
+    assert len({alarm.name for alarm in rung}) > 3 and replay(history) == rung
+
+
+def test_an_alarm_goes_on_ringing_and_knows_where_it_was_found():
+    history = line_up(WELL, *[CUT] * 6)
+    (alarm,) = ringing(history)
+    assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
+    assert told(history) == [("cut off", 2)]  # two of three steps are enough of an average
+    assert ringing(history[:1]) == ringing([]) == alarms([]) == []
+
+
+def test_one_paragraph_says_what_where_why_and_what_helps():
+    (alarm,) = ringing(line_up(*[CUT] * 3))
+    assert alarm.text.startswith("ALARM  cut off at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
+    assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
+
+
+def test_metrics_that_are_not_known_ring_nothing():
+    bare = line_up(*[{"reward/mean": 0.5, "correct": 0.5}] * 30)
+    assert told(bare) == []
+    assert told([line | {"kl": math.nan, "entropy": math.inf} for line in bare]) == []
+
+
+def test_steps_without_a_computed_token_are_no_collapse():
+    """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
+    seen = {"entropy": 0.2, "sampler/logprob_gap_mean": 2e-3, "sampler/logprob_gap_max": 0.1}
+    none = dict.fromkeys(seen, 0.0)
+    assert told([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
+
+
+# ------------------------------------------------------------------------------------------------- repetition
+
+
+@pytest.mark.parametrize(
+    ("text", "is_loop"),
+    [
+        ("", False),
+        ("20*5=100, 4*5=20", False),
+        ("20*5=100, 20*5=100", False),  # said, and checked
+        ("12*8+6: 96, 102, want no. 12*8-6: 96, 90, want no. 12*6+8: 72, 80, want no. 12*6-8: 72, 64, yes.", False),
+        ("12*8+6: 96, 102, want no. " * 3, True),
+        ("1 + 1 = 2. " * 2 + "So the answer is 2.", False),
+        ("wait, " * 20, True),
+        ("0.3333333333333333333", True),
+        ("Nine sums, all of them new: " + ", ".join(f"{n}*{n + 3}={n * (n + 3)}" for n in range(2, 30)), False),
+    ],
+)
+def test_saying_most_things_three_times_is_a_loop(text, is_loop):
+    assert repeats([ord(character) for character in text]) is is_loop
+
+
+def test_repetition_is_the_share_of_loops():
+    assert repetition([[1, 2] * 20, list(range(40)), [5] * 30, [7]]) == 0.5
+
+
+# --------------------------------------------------------------------------------------------- files and docs
+
+
+def alarm(step):
+    return Alarm("cut off", step, max(0, step - 2), 0.5, 0.3, "when", "meaning", "help")
+
+
+def test_alarms_are_kept_and_forgotten_with_their_steps(tmp_path):
+    assert read_alarms(tmp_path) == []
+    record(tmp_path, [])
+    forget(tmp_path, 0)
+    assert list(tmp_path.iterdir()) == []
+    record(tmp_path, [alarm(2)])
+    record(tmp_path, [alarm(5), alarm(7)])
+    forget(tmp_path, 7)
+    assert read_alarms(tmp_path) == [alarm(2), alarm(5)]
+    assert [json.loads(line)["step"] for line in (tmp_path / "alarms.jsonl").read_text().splitlines()] == [2, 5]
+    forget(tmp_path, 0)
+    assert read_alarms(tmp_path) == []
+
+
+@pytest.mark.parametrize("text", ['{"name": "cut off"}\n', '{"name"', "[]\n"])
+def test_a_damaged_file_is_said(tmp_path, text):
+    (tmp_path / "alarms.jsonl").write_text(text)
+    with pytest.raises(ValueError, match=r"alarms\.jsonl is damaged"):
+        read_alarms(tmp_path)
+
+
+def test_the_document_has_the_table():
+    document = (ROOT / "docs" / "HEALTH.md").read_text()
+    rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
+    assert [row for row in rows if row not in document or row.count("|") != 5] == []
+    assert document.count("\n| ") == len(rows) + 1 + 4, (
+        "the table has other rows"
+    )  # its head, and the table of --run.on_alarm
+
+
+def test_what_helps_exists():
+    named = re.findall(r"--([a-z]+\.[a-z_]+)", " ".join(check.help for check in CHECKS))
+    assert len(named) > 10 and set(named) <= settings().keys()

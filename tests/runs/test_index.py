@@ -1,0 +1,258 @@
+"""The index of rollouts: its answers are those of the shards, whatever happens to it or to them."""
+
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from data import Problem
+from reasoner.cli.main import main
+from reasoner.runs import rollouts as store
+from reasoner.runs.index import Filter, RolloutIndex, match
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import Graded, rewarded
+
+TEXTS = [
+    "I see. Wait, let me check 5 * 3.",
+    "the answer is \\boxed{7}",
+    "",
+    "waiter \x1b[2J \u202e <img src=x onerror=y>",
+]
+
+
+def write(run, step, texts=TEXTS):
+    """Two groups of two; the first sample of each is right."""
+    groups = []
+    for number in range(2):
+        problem = Problem(f"p{number}", f"question {number}", "4", "sums", "train", number + 1, "sums")
+        own = texts[2 * number : 2 * number + 2]
+        completions = tuple(Completion(t, tuple(range(len(t) + 1)), (0.0,) * (len(t) + 1), "stop", step) for t in own)
+        verdicts = [Verdict.CORRECT, Verdict.WRONG]
+        scores = tuple(
+            rewarded(Graded(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
+            for t, v in zip(own, verdicts, strict=True)
+        )
+        groups.append(Group(Prompt(problem, "?", "", (1,)), completions, scores))
+    store.append(run, step, groups, [0.5, -0.5, 1.0, -1.0])
+
+
+@pytest.fixture
+def run(tmp_path):
+    path = tmp_path / "runs" / "a"
+    store.open_run(path, {}, {}, resuming=False)
+    for step in range(3):
+        write(path, step)
+    return path
+
+
+def as_map(path):
+    """Write the shard again as versions before wrote it: the parts of the reward as a map."""
+    table = pq.read_table(path)
+    place = table.schema.get_field_index("rewards")
+    column = pa.array([dict(row["rewards"]) for row in store.rows_of(table)], pa.map_(pa.string(), pa.float32()))
+    pq.write_table(table.set_column(place, "rewards", column), path, compression="zstd")
+
+
+@pytest.fixture
+def index(run):
+    found = RolloutIndex(run)
+    assert found.refresh() == 12
+    yield found
+    found.close()
+
+
+def rows(run):
+    return [row for step in range(3) for row in store.read(run, step)]
+
+
+def test_every_rollout_is_there_and_reads_back_whole(run, index):
+    found = index.page()
+    assert [one.name for one in found[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
+    assert [index.rollout(one.id) for one in found] == rows(run)
+    assert [(one.reward, one.tokens, one.problem) for one in found] == [
+        (row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("where", "predicate"),
+    [
+        (Filter(first_step=1, last_step=1), lambda r: r["step"] == 1),
+        (Filter(first_step=1), lambda r: r["step"] >= 1),
+        (Filter(problem="p1"), lambda r: r["problem_id"] == "p1"),
+        (Filter(level=1, verdict="wrong"), lambda r: r["level"] == 1 and r["verdict"] == "wrong"),
+        (Filter(least_reward=0.5), lambda r: r["reward"] >= 0.5),
+        (Filter(most_reward=0.0, finish="stop"), lambda r: r["reward"] <= 0),
+        (Filter(least_tokens=10, most_tokens=30), lambda r: 10 <= len(r["token_ids"]) <= 30),
+        (Filter(text="wait"), lambda r: "Wait," in r["completion"]),
+        (Filter(text="wait*"), lambda r: "ait" in r["completion"]),
+        (Filter(text='"let me check"', last_step=0), lambda r: "let me check" in r["completion"] and r["step"] == 0),
+        (Filter(text="answer -wait"), lambda r: "answer" in r["completion"]),
+        (Filter(subject="words"), lambda r: False),
+    ],
+)
+def test_filters_compose_and_say_what_the_shards_say(run, index, where, predicate):
+    expected = [row for row in rows(run) if predicate(row)]
+    assert [index.rollout(one.id) for one in index.page(where, limit=100)] == expected
+    assert index.count(where) == len(expected)
+
+
+def test_pages_follow_one_another(index):
+    first = index.page(limit=5)
+    second = index.page(after=first[-1].id, limit=5)
+    assert [one.id for one in first + second] == [one.id for one in index.page(limit=10)]
+
+
+def test_new_shards_are_added_and_rewritten_ones_begin_the_index_anew(run, index):
+    write(run, 3)
+    assert index.refresh() == 4 and index.refresh() == 0
+    write(run, 1, ["fresh words here", "", "", ""])
+    assert index.refresh() == 16
+    assert [one.step for one in index.page(Filter(text="fresh"))] == [1]
+
+
+def test_a_deleted_or_damaged_index_is_built_again_with_the_same_answers(run, index):
+    before = index.page()
+    index.close()
+    for content in (None, b"not a database at all, but long enough to look at" * 100):
+        for path in run.glob("index.sqlite*"):
+            path.unlink()
+        if content is not None:
+            (run / "index.sqlite").write_bytes(content)
+        again = RolloutIndex(run)
+        again.refresh()
+        assert again.page() == before
+        again.close()
+
+
+def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(run, capsys):
+    store.shard(run, 1).write_bytes(b"PAR1 torn")
+    index = RolloutIndex(run)
+    assert index.refresh() == 8
+    assert list(index.faults()) == [1] and index.count() == 8
+    index.close()
+    assert main(["rollouts", "list", str(run)]) == 0
+    assert "the rollouts of step 1 cannot be read" in capsys.readouterr().err
+
+
+def test_a_half_written_shard_is_not_looked_at(run):
+    (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
+    index = RolloutIndex(run)
+    assert index.refresh() == 12 and index.faults() == {}
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("wait", '"wait"'),
+        ("wait check*", '"wait" AND "check"*'),
+        ('"let me" -boxed', '"let me" NOT "boxed"'),
+        ("a OR b; DROP TABLE", '"a" AND "OR" AND "b" AND "DROP" AND "TABLE"'),
+        ("\\\\boxed{7}", '"boxed 7"'),
+    ],
+)
+def test_what_is_typed_is_never_syntax(index, typed, asked):
+    assert match(typed) == asked
+    index.count(Filter(text=typed))
+
+
+@pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
+def test_nothing_to_look_for_is_refused(typed):
+    with pytest.raises(ValueError, match="nothing to look for"):
+        match(typed)
+
+
+def reasoner(capsys, *arguments):
+    status = main(["rollouts", *map(str, arguments)])
+    return status, capsys.readouterr()
+
+
+def test_list_and_grep_and_show(run, capsys):
+    status, said = reasoner(capsys, "list", run, "--step", "1:", "--verdict", "correct", "--limit", 3)
+    assert status == 0 and "3 of 4 rollouts" in said.out and "1.0.0" in said.out and "0.0.0" not in said.out
+    status, said = reasoner(capsys, "grep", run, "wait", "--step", 2)
+    assert "2.0.0" in said.out and "Wait, let me check" in said.out and "1 of 1 rollouts" in said.out
+    status, said = reasoner(capsys, "show", run, "2.1.1")
+    assert "question 1" in said.out and "advantage  -1.000" in said.out
+    assert "\x1b" not in said.out and "\u202e" not in said.out and "<img src=x onerror=y>" in said.out
+    with pytest.raises(SystemExit) as ended:
+        main(["rollouts", "grep", str(run), "unicorn"])
+    assert ended.value.code == 1
+
+
+def test_grep_shows_the_place_of_the_word_and_not_of_another_that_begins_so(tmp_path, capsys):
+    run = tmp_path / "a"
+    store.open_run(run, {}, {}, resuming=False)
+    write(run, 0, ["Ask the waiter. " + "So it goes on and on. " * 20 + "Voil\u00e0, wait!", "", "", ""])
+    for pattern in ("wait", "voila"):
+        _, said = reasoner(capsys, "grep", run, pattern)
+        assert "Voil\u00e0, wait!" in said.out and "waiter" not in said.out
+
+
+def test_completions_are_those_of_the_ids_and_none_where_the_shard_is_gone(run, index):
+    ids = [one.id for one in index.page()]
+    store.shard(run, 1).write_bytes(b"torn")
+    store.shard(run, 2).unlink()
+    assert index.completions([ids[2], ids[4], ids[0], ids[8], ids[3]]) == [TEXTS[2], None, TEXTS[0], None, TEXTS[3]]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".md"])
+def test_exports_hold_what_matches(run, tmp_path, capsys, suffix):
+    path = tmp_path / f"out{suffix}"
+    status, said = reasoner(capsys, "export", run, path, "--problem", "p1")
+    assert status == 0 and said.out.startswith("6 rollouts")
+    if suffix == ".jsonl":
+        found = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["problem_id"] for row in found] == ["p1"] * 6 and found[0]["rewards"]["correct"] == 1
+    elif suffix == ".parquet":
+        assert store.rows_of(pq.read_table(path)) == [row for row in rows(run) if row["problem_id"] == "p1"]
+    else:
+        assert path.read_text().count("## ") == 6
+
+
+def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_path, capsys):
+    expected = rows(run)
+    for step in range(3):
+        as_map(store.shard(run, step))
+    assert pa.types.is_map(pq.read_schema(store.shard(run, 0)).field("rewards").type)
+    assert rows(run) == expected
+    status, said = reasoner(capsys, "show", run, "2.1.0")
+    assert status == 0 and "(correct 1, format 0)" in said.out
+    parquet, jsonl = tmp_path / "new.parquet", tmp_path / "new.jsonl"
+    assert [reasoner(capsys, "export", run, path)[0] for path in (parquet, jsonl)] == [0, 0]
+    assert store.rows_of(pq.read_table(parquet)) == expected and pq.read_schema(parquet) == store.SCHEMA
+    found = [json.loads(line)["rewards"] for line in jsonl.read_text().splitlines()]
+    assert found == [dict(row["rewards"]) for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "{run}", "12"], "names no rollout; write STEP.GROUP.SAMPLE"),
+        (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
+        (["list", "{run}", "--step", "x"], "step is 'x'; it must be a number, or LOW:HIGH"),
+        (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound stands first"),
+        (["list", "{run}", "--step", "7"], "has rollouts of the steps 0 to 2 alone"),
+        (["list", "{run}", "--verdict", "corect"], "verdict is 'corect'; it must be one of correct, wrong, no_answer"),
+        (["grep", "{run}", "wait", "--verdict", "corect"], "did you mean 'correct'?"),
+        (["export", "{run}", "{run}.md", "--finish", "stopped"], "it must be one of stop, length, abort"),
+        (["list", "{run}", "--subject", "sumz"], "has no subject 'sumz'; did you mean 'sums'?"),
+        (["list", "{run}", "--problem", "q"], "has no problem 'q'; it has p0, p1"),
+        (["list", "{run}", "--level", "9"], "has no level '9'; it has 1, 2"),
+        (["list", "{run}", "--limit", "0"], "--limit is 0; it must be at least 1"),
+        (["list", "nothing"], "no run 'nothing'"),
+        (["grep", "{run}", "--", "-a"], "nothing to look for"),
+        (["export", "{run}", "x.csv"], "unknown kind of file '.csv'"),
+    ],
+)
+def test_bad_input_is_one_line_and_status_two(run, capsys, arguments, message):
+    status, said = reasoner(capsys, *(argument.replace("{run}", str(run)) for argument in arguments))
+    assert status == 2 and message in said.err and said.err.count("\n") == 1
+
+
+def test_a_folder_without_rollouts_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no rollouts"):
+        RolloutIndex(tmp_path)

@@ -1,0 +1,130 @@
+"""The run folder: what goes in comes out, and nothing is written over."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas
+import pytest
+from datasets import load_dataset
+
+from data import Problem
+from reasoner.cli.main import main
+from reasoner.runs import rollouts as store
+from reasoner.types import Completion, Group, Prompt
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import Graded, rewarded
+
+ROOT = Path(__file__).parents[2]
+WEIGHTS = RewardWeights(1.0, 0.2)
+
+
+def group():
+    prompt = Prompt(Problem("p/1", "2+2?", "4", "mine", "train", 1, "sums"), "Q 2+2?<think>", "<think>", (1, 2, 3))
+    completions = (
+        Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
+        Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
+    )
+    scores = (Score(1.0, {}, Verdict.CORRECT, format_ok=True), Score(0.0, {}, Verdict.MALFORMED))
+    return Group(prompt, completions, tuple(rewarded(Graded("", prompt.problem, score), WEIGHTS) for score in scores))
+
+
+def test_a_step_is_read_as_it_was_written(tmp_path):
+    store.open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
+    store.append(tmp_path / "a", 4, [group()], [0.75, -0.75])
+    first, second = store.read(tmp_path / "a", 4)
+    assert (first["prompt"], first["completion"]) == ("Q 2+2?<think>", "<think>so 4")
+    assert (first["token_ids"], first["logprobs"], first["prompt_token_ids"]) == ([5, 6], [-0.5, -0.25], [1, 2, 3])
+    assert (first["verdict"], first["advantage"], first["subject"], first["level"]) == ("correct", 0.75, "sums", 1)
+    assert second["completion"] == "<think>\x00\ud7ff👍" and second["finish"] == "length"
+    assert [row["sample"] for row in (first, second)] == [0, 1]
+    assert dict(first["rewards"]) == {"correct": 1.0, "format": 1.0}
+    assert first["reward"] == pytest.approx(1.2)
+    assert set(first) == set(store.SCHEMA.names)
+    assert not list((tmp_path / "a" / "rollouts").glob("*.partial"))
+
+
+def test_a_step_without_rollouts_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="no rollouts of step 9"):
+        store.read(tmp_path, 9)
+
+
+def test_a_folder_in_use_is_not_opened_again_unless_the_run_goes_on(tmp_path):
+    store.open_run(tmp_path / "a", {"steps": 2}, {}, resuming=False)
+    with pytest.raises(ValueError, match=r"is in use.*--resume a"):
+        store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=False)
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 2}
+    store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=True)
+    assert json.loads((tmp_path / "a" / "config.json").read_text())["config"] == {"steps": 3}
+
+
+PARTS = [{"name": "correct", "value": 1.0}, {"name": "format", "value": 1.0}]
+
+
+def with_datasets(files):
+    return load_dataset("parquet", data_files=files, split="train", cache_dir=str(Path(files[0]).parent / "cache"))
+
+
+def with_pandas(files):
+    return pandas.concat([pandas.read_parquet(file) for file in files]).to_dict("records")
+
+
+def with_polars(files):
+    import polars
+
+    return polars.read_parquet(files).to_dicts()
+
+
+def with_duckdb(files):
+    import duckdb
+
+    return duckdb.read_parquet(files).order("step, sample").to_arrow_table().to_pylist()
+
+
+@pytest.mark.parametrize("reader", [with_datasets, with_pandas, with_polars, with_duckdb])
+def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
+    library = reader.__name__.removeprefix("with_")
+    if importlib.util.find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    run, exported = tmp_path / "a", tmp_path / "all.parquet"
+    store.open_run(run, {}, {}, resuming=False)
+    for step in range(2):
+        store.append(run, step, [group()], [0.75, -0.75])
+    assert main(["rollouts", "export", str(run), str(exported)]) == 0
+    for files in ([str(store.shard(run, step)) for step in range(2)], [str(exported)]):
+        rows = list(reader(files))
+        assert [(row["step"], row["sample"], row["verdict"]) for row in rows] == [
+            (step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))
+        ]
+        assert [list(row["rewards"]) for row in rows[::2]] == [PARTS] * 2 and list(rows[0]["token_ids"]) == [5, 6]
+
+
+def test_versions_name_what_ran(tmp_path):
+    found = store.versions()
+    assert {"python", "torch", "transformers", "processor", "platform"} <= found.keys()
+
+
+def test_figures_of_tokens_go_to_their_completion(tmp_path):
+    store.open_run(tmp_path / "a", {}, {}, resuming=False)
+    store.append(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
+    first, second = store.read(tmp_path / "a", 0)
+    assert (first["entropy"], first["tokens"]) == (None, 2)
+    assert (second["entropy"], second["kl"], second["loss"]) == ([0.25], None, [-0.125])
+
+
+def test_a_run_that_is_being_trained_is_not_opened_by_a_second_process(tmp_path):
+    script = (
+        "import sys; from pathlib import Path; from reasoner import store\n"
+        "with store.held(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(ValueError, match="is being trained by another process"), store.held(tmp_path):
+            pass
+        holder.kill()
+        holder.wait()
+        with store.held(tmp_path):
+            pass

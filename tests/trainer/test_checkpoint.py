@@ -1,0 +1,108 @@
+"""Checkpoints are model folders, whole or not there."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from reasoner.rl.batch import collate
+from reasoner.trainer.checkpoint import check_room, damage, mend, newest_whole, save, saved
+from tests.fixtures.toys import config, learner, random_groups
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+
+def trained():
+    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made.update(made.credit(made.annotate(collate(random_groups()))))
+    return made
+
+
+def test_transformers_loads_a_checkpoint_as_it_is(tmp_path):
+    made = trained()
+    path = save(tmp_path, 20, made, tiny_tokenizer(), keep=2)
+    assert path.name == "step-000020" and newest_whole(tmp_path, print) == path
+    model = AutoModelForCausalLM.from_pretrained(path)
+    assert model.dtype == torch.float32
+    assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
+    ids = torch.tensor([[5, 6, 7]])
+    assert torch.equal(model(input_ids=ids).logits, made.policy(input_ids=ids).logits)
+    assert AutoTokenizer.from_pretrained(path)("12 + 30")["input_ids"] == tiny_tokenizer()("12 + 30")["input_ids"]
+
+
+def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
+    path = save(tmp_path, 1, trained(), tiny_tokenizer(), keep=2)
+    files = [file for file in path.rglob("*") if file.is_file()]
+    assert {file.suffix for file in files} <= {".json", ".safetensors", ".jinja", ".txt"}
+    assert json.loads((path / "trainer" / "state.json").read_text())["steps_done"] == 1
+
+
+def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):
+    assert newest_whole(tmp_path, print) is None
+    made = trained()
+    whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
+    whole.with_name("step-000002.partial").mkdir()
+    assert newest_whole(tmp_path, print) == whole
+    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == newest_whole(tmp_path, print)
+
+
+def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
+    made, told = trained(), []
+    one, two = (save(tmp_path, step, made, tiny_tokenizer(), keep=2) for step in (1, 2))
+    weights = two / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert newest_whole(tmp_path, told.append) == one
+    assert told == ["checkpoint step-000002 is damaged: model.safetensors not as written"]
+    (one / "trainer" / "optimizer.safetensors").unlink()
+    with pytest.raises(ValueError, match="no checkpoint left that is whole"):
+        newest_whole(tmp_path, told.append)
+    assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
+
+
+def test_those_of_a_stopped_run_make_way_for_those_of_the_schedule(tmp_path):
+    def kept(*steps):
+        for step in steps:
+            save(tmp_path, step, made, tiny_tokenizer(), keep=2, every=20)
+        return [path.name for path in saved(tmp_path)]
+
+    made = trained()
+    assert kept(20, 27) == ["step-000020", "step-000027"]
+    assert kept(40) == ["step-000020", "step-000040"]
+    assert kept(45, 46) == ["step-000040", "step-000046"]
+    assert kept(60) == ["step-000040", "step-000060"]
+
+
+def test_what_a_crash_left_is_cleared_away_and_what_it_moved_aside_comes_back(tmp_path):
+    made = trained()
+    path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
+    path.rename(path.with_name("step-000001.before"))  # killed between the two renames of the second writing
+    (tmp_path / "checkpoints" / "step-000001.partial").mkdir()
+    mend(tmp_path)
+    assert list((tmp_path / "checkpoints").iterdir()) == [path] and not damage(path)
+
+
+def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
+    made = trained()
+    weights = dict(made.weights())
+    assert {name for name, _ in made.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
+    assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
+
+
+def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_written(tmp_path, monkeypatch):
+    made = trained()
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
+    with pytest.raises(OSError, match=r"no space: the checkpoints of .*run need \d+ MiB, and 0 are free"):
+        check_room(tmp_path / "not" / "yet" / "run", made, keep=2)
+    monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
+    check_room(tmp_path / "run", made, keep=2)
+
+    def full(*_args: object) -> None:
+        raise SafetensorError("No space left on device")
+
+    monkeypatch.setattr("reasoner.trainer.checkpoint.save_file", full)
+    with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
+        save(tmp_path, 3, made, tiny_tokenizer(), keep=2)
+    assert list((tmp_path / "checkpoints").iterdir()) == []

@@ -1,0 +1,160 @@
+"""The learner on tiny models: what must not change a gradient, what must, and that a toy learns."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reasoner.models.loading import load_policy, token_logprobs
+from reasoner.rl.batch import collate
+from reasoner.trainer.checkpoint import load, save
+from tests.fixtures.toys import config, group, learner, random_groups
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+
+def gradient(cfg, groups, reference=None):
+    made = learner(cfg, reference=reference)
+    made.optimizer.step = lambda: None  # keep the gradient to look at
+    made.update(made.credit(made.annotate(collate(groups))))
+    return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
+
+
+@pytest.mark.parametrize("how", ["token", "sequence", "constant"])
+@pytest.mark.parametrize("beta", [0.0, 0.1])
+def test_micro_batches_do_not_change_the_gradient(how, beta):  # traps 21, 43
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False) if beta else None
+    whole = gradient(config(weights=how, beta=beta), random_groups(), reference)
+    assert whole.abs().max() > 0
+    for tokens in (1, 13, 20, 40, 100):
+        split = gradient(config(weights=how, beta=beta, micro=tokens), random_groups(), reference)
+        assert torch.allclose(whole, split, atol=1e-6 * float(whole.abs().max()), rtol=1e-4)
+
+
+def test_shared_prompts_and_padding_do_not_change_a_logprob():  # trap 17
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    groups = random_groups()
+    batch = collate(groups)
+    found, _ = token_logprobs(
+        model,
+        batch.prompt_ids,
+        batch.prompt_lengths,
+        batch.prompt_of,
+        batch.completion_ids,
+        batch.lengths,
+        temperature=0.7,
+    )
+    row = 0
+    for g in groups:
+        for completion in g.completions:
+            ids = torch.tensor([[*g.prompt.token_ids, *completion.token_ids]])
+            log_softmax = (model(input_ids=ids).logits / 0.7).log_softmax(-1)[0, len(g.prompt.token_ids) - 1 : -1]
+            expected = log_softmax.gather(1, torch.tensor(completion.token_ids)[:, None])[:, 0]
+            assert torch.allclose(found[row, : len(expected)], expected, atol=2e-5)
+            assert (found[row, len(expected) :] == 0).all()
+            row += 1
+
+
+def test_the_mask_comes_from_lengths_even_where_the_pad_token_ends_a_completion():  # trap 13
+    batch = collate([group([5, 6], [[7, 0], [0], [7, 8, 0], [9]], [0, 1, 0, 1])])
+    assert batch.mask.sum(dim=1).tolist() == [2, 1, 3, 1]
+
+
+def test_groups_of_unequal_size_are_refused():  # trap 6
+    with pytest.raises(ValueError, match="same number of completions"):
+        collate([group([5], [[7], [8]], [0, 1]), group([5], [[7], [8], [9]], [0, 1, 1])])
+
+
+def test_flat_groups_move_nothing_without_a_reference():  # trap 4
+    flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
+    assert (gradient(config(), flat) == 0).all()
+    other = random_groups(2)
+    alone, beside = gradient(config(weights="token"), other), gradient(config(weights="token"), other + flat)
+    tokens = [sum(len(c.token_ids) for g in gs for c in g.completions) for gs in (other, other + flat)]
+    rounding = 1e-5 * float(alone.abs().max())
+    assert torch.allclose(alone * tokens[0] / tokens[1], beside, atol=rounding)  # they stay in the denominator
+    dapo = config(name="dapo")
+    assert torch.allclose(
+        gradient(dapo, other), gradient(dapo, other + flat), atol=rounding
+    )  # where the row says so, they do not
+
+
+def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # traps 9, 29
+    cfg = config(epochs=3, lr=1e-2)
+    made = learner(cfg)
+    batch = made.credit(made.annotate(collate(random_groups())))
+    now = made._all_logprobs(made.policy, batch)
+    assert (now - batch.old_logprobs).abs().max() < 1e-6
+    figures = made.update(batch)
+    assert figures["clip_ratio"] > 0  # the later epochs are off-policy
+
+
+def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
+    made = learner(config(lr=1e-6))
+    before = [p.clone() for p in made.policy.parameters()]
+    made.update(made.credit(made.annotate(collate(random_groups()))))
+    assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
+
+
+def test_the_reference_stays_what_it_was():  # trap 28
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    reference = deepcopy(model).requires_grad_(False)
+    before = [p.clone() for p in reference.parameters()]
+    made = learner(config(beta=0.1), model, reference)
+    made.update(made.credit(made.annotate(collate(random_groups()))))
+    figures = made.update(made.credit(made.annotate(collate(random_groups()))))
+    assert figures["kl"] > 0
+    assert all(torch.equal(a, b) for a, b in zip(before, reference.parameters(), strict=True))
+
+
+def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
+    made = learner(config())
+    batch = made.credit(collate(random_groups()))
+    before = [p.clone() for p in made.policy.parameters()]
+    figures = made.update(replace(batch, advantages=batch.advantages * float("inf")))
+    assert figures["skipped_updates"] == 1
+    assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
+
+
+def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
+    cfg = config()
+    straight = learner(cfg)
+    for seed in range(4):
+        straight.update(straight.credit(straight.annotate(collate(random_groups(seed=seed)))))
+    first = learner(cfg)
+    for seed in range(2):
+        first.update(first.credit(first.annotate(collate(random_groups(seed=seed)))))
+    path = save(tmp_path, 2, first, tiny_tokenizer(), keep=1)
+    second = learner(cfg, load_policy(path, device=torch.device("cpu")))
+    assert load(path, second) == 2
+    for seed in range(2, 4):
+        second.update(second.credit(second.annotate(collate(random_groups(seed=seed)))))
+    assert all(torch.equal(a, b) for a, b in zip(straight.policy.parameters(), second.policy.parameters(), strict=True))
+
+
+def test_old_checkpoints_are_pruned(tmp_path):
+    made = learner(config())
+    for step in (1, 2, 3):
+        save(tmp_path, step, made, tiny_tokenizer(), keep=2)
+    assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == ["step-000002", "step-000003"]
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
+def test_the_toy_learns(name):
+    """Four questions (tokens 10 to 13), the right answer to each is the token plus 10: from chance to nearly always."""
+    torch.manual_seed(0)
+    size = 24
+    cfg = config(name=name, lr=3e-3, group=size)
+    made = learner(cfg, tiny_model(vocabulary=30, width=32, layers=1))
+    shares = []
+    for _ in range(60):
+        groups = []
+        for question in (10, 11, 12, 13):
+            with torch.no_grad():
+                logits = made.policy(input_ids=torch.tensor([[5, question]])).logits[0, -1]
+            drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
+            groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
+        shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
+        made.update(made.credit(made.annotate(collate(groups))))
+    assert sum(shares[:3]) / 3 < 0.4
+    assert sum(shares[-10:]) / 10 > 0.8

@@ -1,0 +1,225 @@
+"""A run is resumed from the newest checkpoint that its records reach; what is lost is made again, told, or refused."""
+
+import json
+import shutil
+
+import pytest
+
+from reasoner.runs import health
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.trainer import checkpoint, records
+from tests.fixtures.toys import config, learner
+from tests.fixtures.rollouts import numbered, write
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+STEPS, SAVED, LOOKS = 6, (2, 4, 6), {2: 0.25, 4: 0.75, 6: 0.5}  # looks: pass@1 by steps done
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run of six steps with checkpoints after 2, 4 and 6, a look after each of them, and an alarm."""
+    run = tmp_path_factory.mktemp("runs") / "a"
+    store.open_run(run, {"run.save_every": 2}, {}, resuming=False)
+    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    lines = []
+    for step in range(STEPS):
+        write(run, step, numbered(step, tokens=1))
+        lines.append({"step": step, "reward/mean": 0.5, "grading/failed": 0.5 if step == 3 else 0.0})
+        if step + 1 in LOOKS:
+            lines[-1]["eval/selection/pass@1"] = LOOKS[step + 1]
+        made.steps_done = step + 1
+        if step + 1 in SAVED:
+            checkpoint.save(run, step + 1, made, tiny_tokenizer(), keep=9)
+        if step + 1 == 4:
+            checkpoint.save_best(run, 4, made, tiny_tokenizer(), score=LOOKS[4])
+    times = [{"step": step, "time/run": 1.0 + step} for step in range(STEPS)]
+    looks = [{"step": step, "sampled": {}, "greedy": {}} for step in (0, *LOOKS)]
+    for name, found in (("metrics", lines), ("times", times), ("evals", looks)):
+        (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
+    health.record(run, health.replay(lines))
+    (run / "lock").touch()
+    assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading fails", 3)]
+    return run
+
+
+@pytest.fixture
+def run(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "a")
+
+
+def keep_lines(name, number):
+    def damage(run):
+        path = run / f"{name}.jsonl"
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:number]))
+
+    return damage
+
+
+def without_line(name, number):
+    def damage(run):
+        path = run / f"{name}.jsonl"
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[:number] + lines[number + 1 :]))
+
+    return damage
+
+
+def with_line(name, number, text):
+    def damage(run):
+        path = run / f"{name}.jsonl"
+        lines = path.read_bytes().split(b"\n")
+        lines[number] = text
+        path.write_bytes(b"\n".join(lines))
+
+    return damage
+
+
+def without_newline(name):
+    return lambda run: (run / f"{name}.jsonl").write_text((run / f"{name}.jsonl").read_text()[:-1])
+
+
+def truncated(*steps):
+    def damage(run):
+        for step in steps:
+            store.shard(run, step).write_bytes(store.shard(run, step).read_bytes()[:-100])
+
+    return damage
+
+
+def without_shard(step):
+    return lambda run: store.shard(run, step).unlink()
+
+
+def contents(run):
+    return {path.relative_to(run): path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()}
+
+
+def resumed(run):
+    """(steps of the checkpoint that the run goes on from, what is told), with the records repaired."""
+    told = []
+    path = records.resume_point(run, told.append)
+    start = checkpoint.step_of(path) if path else 0
+    records.repair(run, start, told.append)
+    return start, "\n".join(told)
+
+
+DAMAGES = {
+    "nothing": (lambda run: None, 6, ""),
+    "newline of the metrics": (without_newline("metrics"), 6, "metrics.jsonl lacked the newline of its last line"),
+    "newline of the looks": (without_newline("evals"), 6, "evals.jsonl lacked the newline of its last line"),
+    "last line of the metrics": (keep_lines("metrics", 5), 4, "holds 5 of the 6 steps of checkpoint step-000006"),
+    "metrics up to the checkpoint before": (keep_lines("metrics", 4), 4, "steps 4 to 5 are made again"),
+    "most metrics": (keep_lines("metrics", 2), 2, "going back to checkpoint step-000002: steps 2 to 5 are made again"),
+    "a line in between": (without_line("metrics", 4), 4, "holds 4 of the 6 steps"),
+    "zeros in place of a line": (with_line("metrics", 5, bytes(80)), 4, "holds 5 of the 6 steps"),
+    "no object in a line": (with_line("metrics", 5, b"5"), 4, "holds 5 of the 6 steps"),
+    "a step twice": (with_line("metrics", 5, b'{"step": 4}'), 4, "holds 5 of the 6 steps"),
+    "the last look": (keep_lines("evals", 3), 4, "selection looks of step 5 are missing or damaged; going back to"),
+    "all looks": (keep_lines("evals", 0), 2, "selection looks of step 1 are missing or damaged, and no check"),
+    "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "selection looks of step 5"),
+    "the last shard": (truncated(5), 4, "rollouts of step 5 are missing or damaged; going back to checkpoint step-"),
+    "a shard after the first checkpoint": (without_shard(2), 2, "rollouts of step 2 are missing or damaged; going"),
+    "a shard before every checkpoint": (
+        truncated(0),
+        6,
+        "rollouts of step 0 are missing or damaged, and no check",
+    ),
+    "an old shard and a late one": (truncated(1, 4), 4, "rollouts of step 1 are missing or damaged, and no check"),
+    "times": (keep_lines("times", 3), 6, "times.jsonl lacks steps 3, 4, 5"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_run_goes_on_from_the_newest_checkpoint_that_its_records_reach(run, name):
+    damage, expected, message = DAMAGES[name]
+    damage(run)
+    before = contents(run / "checkpoints")
+    start, told = resumed(run)
+    assert start == expected and message in told and bool(told) == bool(message)
+    assert [line["step"] for line in read_metrics(run)] == list(range(start))
+    assert all(look["step"] <= start for look in read_evals(run))
+    assert all(int(path.stem[-6:]) < start for path in (run / "rollouts").iterdir())
+    assert contents(run / "checkpoints") == before  # no checkpoint is lost by it
+
+
+def test_a_run_without_damage_is_left_as_it_is(run, whole):
+    assert resumed(run) == (6, "") and contents(run) == contents(whole)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_metrics_that_reach_no_checkpoint_are_refused_with_the_way_out_and_nothing_changes(run, number):
+    keep_lines("metrics", number)(run)
+    before, told = contents(run), []
+    with pytest.raises(ValueError, match=f"holds {number} of the 6 steps .*put the file back.*--model .*step-000006"):
+        records.resume_point(run, told.append)
+    assert contents(run) == before and told == []
+
+
+def test_a_damaged_checkpoint_is_told_of_beside_records_that_are_short(run):
+    (run / "checkpoints" / "step-000006" / "trainer" / "sha256.json").write_text("[]")
+    keep_lines("metrics", 3)(run)
+    start, told = resumed(run)
+    assert (
+        start == 2 and "step-000006 is damaged" in told and "holds 3 of the 4 steps of checkpoint step-000004" in told
+    )
+
+
+def test_a_run_whose_checkpoints_were_removed_is_refused_and_one_before_its_first_begins_anew(run):
+    shutil.rmtree(run / "checkpoints")
+    before = contents(run)
+    with pytest.raises(ValueError, match=r"6 steps are recorded, a checkpoint was written every 2, and there is none"):
+        records.resume_point(run, print)
+    assert contents(run) == before
+    keep_lines("metrics", 2)(run)  # killed as the first one was to be written
+    assert resumed(run) == (0, "") and read_metrics(run) == [] and not list((run / "rollouts").iterdir())
+
+
+@pytest.mark.parametrize("text", [None, "", '{"name": "grading', "5\n"])
+def test_alarms_that_are_lost_or_damaged_are_made_again_from_the_metrics(run, text):
+    whole = (run / "alarms.jsonl").read_bytes()
+    (run / "alarms.jsonl").unlink() if text is None else (run / "alarms.jsonl").write_text(text)
+    start, told = resumed(run)
+    assert start == 6 and "alarms" in told and (run / "alarms.jsonl").read_bytes() == whole
+
+
+@pytest.mark.parametrize("file", ["best.json", "model.safetensors", "."])
+def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, file):
+    before = contents(run / "checkpoints")
+
+    def damage():
+        path = run / "checkpoints" / "best" / file
+        shutil.rmtree(path) if path.is_dir() else path.write_bytes(path.read_bytes()[:-20])
+
+    damage()
+    start, told = resumed(run)
+    assert start == 6 and "checkpoints/best, the policy after 4 steps (pass@1 75.0%), is lost" in told
+    assert "made again from checkpoint step-000004" in told and contents(run / "checkpoints") == before
+    damage()
+    shutil.rmtree(run / "checkpoints" / "step-000004")
+    assert "the next policy with a higher score takes its place" in resumed(run)[1]
+
+
+@pytest.mark.parametrize("num_moved", [0, 1, 3])
+def test_a_rollback_that_was_killed_after_its_checkpoint_is_finished(run, num_moved):
+    before = contents(run)
+    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made.steps_done, made.attempt = 2, 1
+    path = run / "checkpoints" / "step-000002"
+    shutil.move(path, run / "older")
+    checkpoint.save(run, 2, made, tiny_tokenizer(), keep=9)
+    for step in (4, 6):  # as a kill within `save` leaves them
+        shutil.copytree(run / "older", run / "checkpoints" / f"step-{step:06d}", dirs_exist_ok=True)
+    shutil.rmtree(run / "older")
+    beside = run / "rolled-back" / "1.partial" / "rollouts"
+    for step in range(2, 2 + num_moved):
+        beside.mkdir(parents=True, exist_ok=True)
+        store.shard(run, step).rename(beside / store.shard(run, step).name)
+    start, _ = resumed(run)
+    assert start == 2 and [path.name for path in checkpoint.saved(run)] == ["step-000002"]
+    aside = contents(run / "rolled-back" / "1")
+    assert aside == {path: text for path, text in before.items() if str(path) in map(str, aside)}
+    assert {path.name for path in aside} == {
+        "metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl", *(f"step-{n:06d}.parquet" for n in range(2, 6))
+    }  # fmt: skip
+    assert not (run / "rolled-back" / "1.partial").exists() and len(read_metrics(run)) == 2

@@ -1,0 +1,242 @@
+"""Trackers get what the run offers, in order, and cannot disturb it. The three real ones run where installed."""
+
+import json
+import math
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+
+from reasoner.trainer import trackers as track
+from reasoner.trainer.trackers import TRACKERS, Sink, TrackedRun, Tracking
+
+ROW = {"question": "1+1?", "completion": "<think>2</think>", "reward": 1.0, "advantage": 0.5, "verdict": "correct"}
+
+
+class Scripted:
+    """A tracker that notes what it gets; `fault` is called first, and may raise or sleep."""
+
+    def __init__(self, fault=lambda: None):
+        self.fault = fault
+        self.got = []
+
+    def open(self, run):
+        return Sink(
+            log=lambda *record: self.take("log", *record),
+            rollouts=lambda *record: self.take("rollouts", *record),
+            finish=lambda status: self.take("finish", status),
+        )
+
+    def take(self, *record):
+        self.fault()
+        self.got.append(record)
+
+
+@pytest.fixture
+def run(tmp_path):
+    return TrackedRun("first", "reasoner", {"steps": 3, "algo": {"name": "grpo"}}, tmp_path)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """Puts trackers of the test's own into the table."""
+
+    def put(**openers):
+        monkeypatch.setattr(track, "find_spec", lambda name: object())
+        for name, opener in openers.items():
+            monkeypatch.setitem(TRACKERS, name, opener)
+
+    return put
+
+
+def steps(scripted):
+    return [record[1] for record in scripted.got if record[0] == "log"]
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones(run):
+    with pytest.raises(ValueError, match=r"unknown tracker 'wandd'; known are .*tensorboard; did you mean 'wandb'"):
+        Tracking(["wandd"], run, say=print)
+
+
+@pytest.mark.parametrize("name", ["trackio", "wandb", "tensorboard"])
+def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monkeypatch):
+    monkeypatch.setattr(track, "find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=rf'pip install -e "\.\[{name}\]"'):
+        Tracking([name], run, say=print)
+
+
+def test_no_tracker_and_no_library_is_loaded_with_the_module():
+    script = (
+        "import sys, reasoner.trainer.trackers; print({'torch', 'wandb', 'trackio', 'tensorboard'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+
+
+def test_every_tracker_gets_all_records_in_order_and_then_the_status(run, known):
+    one, two, said = Scripted(), Scripted(), []
+    known(one=one.open, two=two.open)
+    with Tracking(["one", "two", "one"], run, say=said.append) as tracking:
+        for step in range(50):
+            tracking.log(step, {"step": step, "loss": step / 2})
+            tracking.rollouts(step, [ROW])
+    expected = [("log", step, {"loss": step / 2}) for step in range(50)]
+    assert [record for record in one.got if record[0] == "log"] == expected
+    assert one.got[1] == ("rollouts", 0, [ROW]) and one.got[-1] == ("finish", "finished")
+    assert two.got == one.got and said == []
+
+
+def test_a_run_that_breaks_off_has_failed(run, known):
+    one = Scripted()
+    known(one=one.open)
+    with pytest.raises(KeyError), Tracking(["one"], run, say=print):
+        raise KeyError
+    assert one.got == [("finish", "failed")]
+
+
+def test_what_is_not_finite_and_more_than_sixteen_rows_are_left_out(run, known):
+    one, metrics = Scripted(), {"loss": math.nan, "kl": math.inf, "lr": 0.1}
+    known(one=one.open)
+    with Tracking(["one"], run, say=print) as tracking:
+        tracking.log(0, metrics)
+        metrics["lr"] = 7.0  # what was offered is a copy
+        tracking.rollouts(0, [ROW] * 20)
+        tracking.rollouts(1, [])
+    assert one.got[:-1] == [("log", 0, {"lr": 0.1}), ("rollouts", 0, [ROW] * 16)]
+
+
+def test_a_faulty_tracker_is_said_once_and_switched_off_after_three_faults(run, known):
+    calls, good, said = [], Scripted(), []
+
+    def fault():
+        calls.append(1)
+        raise RuntimeError("no\nroute")
+
+    known(faulty=Scripted(fault).open, good=good.open)
+    with Tracking(["faulty", "good"], run, say=said.append) as tracking:
+        for step in range(10):
+            tracking.log(step, {"loss": 1.0})
+    assert len(calls) == 3 and steps(good) == list(range(10))
+    assert said == [
+        "tracker faulty: RuntimeError: no route (the run goes on; 3 in a row switch the tracker off)",
+        "tracker faulty: 10 of 10 records were not sent",
+    ]
+
+
+def test_faults_that_are_not_in_a_row_cost_their_records_only(run, known):
+    number, said = iter(range(100)), []
+
+    def fault():
+        if next(number) % 3 < 2:
+            raise OSError("busy")
+
+    one = Scripted(fault)
+    known(one=one.open)
+    with Tracking(["one"], run, say=said.append) as tracking:
+        for step in range(9):
+            tracking.log(step, {"loss": 1.0})
+    assert steps(one) == [2, 5, 8]
+    assert len(said) == 2 and said[1] == "tracker one: 6 of 9 records were not sent"
+
+
+def test_a_tracker_that_does_not_open_at_first_is_tried_again(run, known):
+    one, said, tries = Scripted(), [], iter([OSError("no network"), None])
+
+    def opener(tracked):
+        if error := next(tries):
+            raise error
+        return one.open(tracked)
+
+    known(one=opener)
+    with Tracking(["one"], run, say=said.append) as tracking:
+        tracking.log(0, {"loss": 1.0})
+    assert steps(one) == [0] and len(said) == 1 and "no network" in said[0]
+
+
+@pytest.mark.parametrize("where", ["open", "log"])
+def test_a_hanging_tracker_holds_up_neither_the_run_nor_its_end_nor_the_others(where, run, known):
+    forever, good, said = threading.Event(), Scripted(), []
+    hanging = Scripted(forever.wait)
+    known(hanging=hanging.open if where == "log" else lambda tracked: forever.wait(), good=good.open)
+    began = time.monotonic()
+    with Tracking(["hanging", "good"], run, say=said.append, timeout=0.2) as tracking:
+        for step in range(100):
+            tracking.log(step, {"loss": 1.0})
+        assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 4.0
+    assert steps(good) == list(range(100))
+    assert said == ["tracker hanging: still busy after 0.2 s, 100 of 100 records were not sent"]
+    forever.set()
+
+
+def test_a_full_queue_drops_the_oldest_and_counts_them(run, known):
+    gate, said = threading.Event(), []
+    one = Scripted()
+
+    def opener(tracked):
+        gate.wait()
+        return one.open(tracked)
+
+    known(one=opener)
+    with Tracking(["one"], run, say=said.append, capacity=3) as tracking:
+        for step in range(10):
+            tracking.log(step, {"loss": 1.0})
+        gate.set()
+    assert steps(one) == [7, 8, 9] and one.got[-1] == ("finish", "finished")
+    assert said == ["tracker one: 7 of 10 records were not sent"]
+
+
+def tracked(name, run, *, losses):
+    said = []
+    with Tracking([name], run, say=said.append, timeout=60) as tracking:
+        for step, loss in enumerate(losses, run.start):
+            tracking.log(step, {"step": step, "loss": loss})
+            tracking.rollouts(step, [ROW | {"completion": f"<think>{step}</think>"}] * 6)
+    assert said == []
+
+
+def test_tensorboard_reads_back_scalars_and_texts_and_a_resumed_run_replaces_what_it_does_again(run):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    tracked("tensorboard", run, losses=[4.0, 3.0, 2.0])
+    tracked("tensorboard", replace(run, start=2), losses=[1.0, 0.5])
+    events = EventAccumulator(str(run.folder / "tensorboard")).Reload()
+    assert [(event.step, event.value) for event in events.Scalars("loss")] == [(0, 4.0), (1, 3.0), (2, 1.0), (3, 0.5)]
+    texts = [tag for tag in events.Tags()["tensors"] if tag.startswith("rollouts/")]
+    assert len(texts) == 4
+    assert b"    completion: <think>0</think>" in events.Tensors(texts[0])[0].tensor_proto.string_val[0]
+
+
+def test_trackio_stores_steps_and_traces_and_goes_on_with_a_resumed_run(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "store"))  # read when the library loads
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    trackio = pytest.importorskip("trackio")
+    from trackio.sqlite_storage import SQLiteStorage
+
+    tracked("trackio", run, losses=[4.0, 3.0])
+    tracked("trackio", replace(run, start=2), losses=[2.0])
+    (_,) = trackio.Api().runs("reasoner")
+    logs = SQLiteStorage.get_logs("reasoner", "first")
+    assert [(line["step"], line["loss"]) for line in logs if "loss" in line] == [(0, 4.0), (1, 3.0), (2, 2.0)]
+    traces = SQLiteStorage.get_traces("reasoner", "first", step=1)
+    assert len(traces) == 6 and "<think>1</think>" in str(traces[0]) and "correct" in str(traces[0])
+
+
+def test_wandb_without_a_login_writes_an_offline_run_into_the_run_folder(run, tmp_path, monkeypatch):
+    pytest.importorskip("wandb")
+    for name in ("WANDB_API_KEY", "WANDB_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NETRC", str(tmp_path / "home" / "netrc"))
+    tracked("wandb", run, losses=[4.0, 3.0])
+    (folder,) = (run.folder / "wandb").glob("offline-run-*")
+    assert folder.name.endswith((run.folder / "wandb-run-id").read_text())
+    (records,) = folder.glob("*.wandb")
+    assert records.read_bytes().count(b"loss") >= 2
+    tables = [json.loads(path.read_text()) for path in sorted(folder.rglob("rollouts_*.table.json"))]
+    assert [table["data"][0][1] for table in tables] == ["<think>0</think>", "<think>1</think>"]
+    assert tables[0]["columns"] == list(ROW) and len(tables[0]["data"]) == 6

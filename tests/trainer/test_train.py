@@ -1,0 +1,164 @@
+"""A short training run through the command line, on the embedded base, with the real engines, workers and files."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from reasoner.analysis.run_report import write_report
+from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.resolve import BASE
+from reasoner.runs.metrics import METRICS, TIMES, read_evals, read_metrics
+from reasoner.trainer.checkpoint import saved
+
+SMALL = {
+    "data.prompts_per_step": 4,
+    "algo.group": 4,
+    "sampling.max_tokens": 48,
+    "eval.every": 2,
+    "eval.selection_problems": 4,
+    "eval.heldout_problems": 4,
+    "eval.selection_samples": 2,
+    "eval.samples": 2,
+    "run.save_every": 1,
+    "threads": 1,
+}
+ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "reasoner", *map(str, arguments)]
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    runs = tmp_path_factory.mktemp("runs")
+    where = ("--run.dir", runs, "--run.name", "a", "--engine.name", request.param)
+    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
+    done = reasoner("train", "--model", "base", "--steps", 2, *where, *small)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return runs / "a", done
+
+
+def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
+    folder, _ = run
+    stored = json.loads((folder / "config.json").read_text())
+    assert stored["config"]["algo.group"] == 4
+    assert (stored["origin"]["algo.group"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
+    lines = read_metrics(folder)
+    assert [line["step"] for line in lines] == [0, 1]
+    assert all(line.keys() <= (METRICS | TIMES).keys() for line in lines)
+    assert lines[0]["probe/logprob_gap_max"] < 1e-3
+    assert lines[0]["sampler/logprob_gap_max"] < 1e-3
+    rows = pq.read_table(folder / "rollouts" / "step-000001.parquet").to_pylist()
+    assert len(rows) == 16
+    for group in range(4):
+        advantages = [row["advantage"] for row in rows if row["group"] == group]
+        assert abs(sum(advantages)) < 1e-4
+    assert all(len(row["token_ids"]) == len(row["logprobs"]) for row in rows)
+    assert {row["policy_version"] for row in rows} == {1}
+    learnt = [row for row in rows if row["loss"] is not None]
+    assert sum(value for row in learnt for value in row["loss"]) == pytest.approx(lines[1]["loss"], abs=1e-5)
+    assert all(len(row["entropy"]) == len(row["kl"]) == len(row["token_ids"]) == row["tokens"] for row in learnt)
+    assert (folder / "tokenizer.json").is_file()
+
+
+def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
+    folder, _ = run
+    path = saved(folder)[-1]
+    assert path.name == "step-000002"
+    trained, base = (load_policy(p, device=torch.device("cpu")) for p in (path, BASE))
+    assert any(not torch.equal(a, b) for a, b in zip(trained.parameters(), base.parameters(), strict=True))
+    assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
+
+
+def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
+    folder, done = run
+    assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
+    assert "\r" not in done.stderr.split("algorithm:")[1]
+    assert "held-out problems" in done.stdout and "reasoner eval --model a" in done.stdout
+    assert "before" in (folder / "report.txt").read_text()
+
+
+def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 46
+    folder, _ = run
+    first, last = read_evals(folder)[0], read_evals(folder)[-1]
+    assert first["step"] == 0 and last["step"] == 2
+    assert {"pass@1", "cons@2"} <= first["sampled"]["metrics"].keys()
+    best = json.loads((folder / "checkpoints" / "best" / "best.json").read_text())
+    scores = {
+        look["step"]: look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(folder) if look["step"]
+    }
+    assert best == {"steps_done": best["steps_done"], "eval/selection/pass@1": max(scores.values())}
+    assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
+
+
+def test_the_held_out_evaluations_are_kept_and_compare(run):
+    folder, _ = run
+    done = reasoner("compare", folder / "heldout" / "after", folder / "heldout" / "before")
+    assert done.returncode == 0, done.stderr
+    assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
+
+
+def test_the_report_is_one_page_that_fetches_nothing(run):
+    folder, _ = run
+    done = reasoner("report", folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "report.html").read_text()
+    for part in ("Format and reasoning", "Health of the grading", "By family and level", "eval.samples", "torch"):
+        assert part in page
+    assert "http://" not in page and "https://" not in page and "<script" not in page
+    assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
+    assert "Beside rewards that cannot teach" not in page
+    missing = reasoner("report", "no-such-run")
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+
+
+def test_the_page_puts_a_control_arm_beside_the_run(run):
+    folder, _ = run
+    arm = folder.parent / "arm"
+    shutil.copytree(folder, arm)
+    stored = json.loads((arm / "config.json").read_text())
+    stored["config"] |= {"control": "random-reward", "seed": 1}
+    (arm / "config.json").write_text(json.dumps(stored))
+    text = write_report(folder)[1].read_text()
+    assert "## Beside rewards that cannot teach" in text
+    rows = [line.split(" | ")[:3] for line in text.split("Beside rewards")[1].split("\n\n")[2].splitlines()[2:]]
+    assert rows == [["| right answers", "a", "0"], ["| random-reward", "arm", "1"]]
+    shutil.rmtree(arm)
+
+
+def test_a_name_in_use_is_refused_and_resume_goes_on(run):
+    folder, _ = run
+    again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+    assert "is in use" in again.stderr
+    more = reasoner("train", "--resume", folder, "--steps", 3)
+    assert more.returncode == 0, more.stderr[-3000:]
+    assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
+    assert saved(folder)[-1].name == "step-000003"
+
+
+def test_eval_measures_a_run(run, tmp_path):
+    folder, _ = run
+    out = tmp_path / "figures.json"
+    done = reasoner(
+        "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
+        "transformers", "--json", out, "--out", tmp_path / "evals",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    figures = json.loads(out.read_text())["results"]["generated:heldout"]
+    assert figures["sampled"]["problems"] == 4 and set(figures["sampled"]["metrics"]) == {"pass@1", "cons@4"}
+    assert "pass@1" in done.stdout and "cons@4" in done.stdout and "greedy" in done.stdout

@@ -1,0 +1,238 @@
+"""What came of a second thought: the answer before it against the answer after it."""
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from verifiers.reflection.cues import LEXICON
+from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labelled, score, spans
+
+QUESTION = "What is 7 times 6?"
+
+
+def came_of(text, gold="42", rule="maths"):
+    return [(span.outcome, span.before, span.after) for span in spans(text, QUESTION, gold, rule)]
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        # boxed answers
+        (r"So \boxed{44}. Wait, no. It is \boxed{42}.", ("correct", "44", "42")),
+        (r"So \boxed{42}. Wait, no. It is \boxed{44}.", ("harm", "42", "44")),
+        (r"So \boxed{44}. Wait, no. It is \boxed{43}.", ("switch", "44", "43")),
+        (r"So \boxed{42}. Let me check. Yes, \boxed{42}.", ("confirm", "42", "42")),
+        (r"So \boxed{44}. Let me check. Yes, \boxed{44}.", ("missed", "44", "44")),
+        (r"Wait, no. It is \boxed{42}.", ("open", "", "")),
+        (r"It is \boxed{42}. Wait, no.", ("open", "", "")),
+        # stated calculations
+        ("7*6=44. Wait, 7*6=42.", ("correct", "44", "42")),
+        ("7*6=42. Wait, 7*6=44.", ("harm", "42", "44")),
+        ("7*6=44. Wait, 7*6=43.", ("switch", "44", "43")),
+        ("7*6=42. Let me check: 7*6=42.", ("confirm", "42", "42")),
+        ("7*6=44. Let me check: 7*6=44.", ("missed", "44", "44")),
+        ("7*6=44. Hmm, I do not know.", ("open", "", "")),
+        ("7*6=44. Wait, 7*5=35.", ("open", "", "")),
+        (r"\(7 \times 6 = 44\). Wait, \(7 \times 6 = 42\).", ("correct", "44", "42")),
+        # a check that works out something else and then accepts what stood before it
+        ("7*6=42. Check: 7*3=21, 21+21=42. Good.", ("confirm", "42", "42")),
+        ("7*6=44. Check: 7*3=21, 21+21=42. I had 44. Good.", ("missed", "44", "44")),
+        ("7*6=44. Check: 7*3=21, 21+21=42. It is not good.", ("open", "", "")),
+        # answers in other dress
+        ("The answer is 44. Wait, no. The answer is 42.", ("correct", "44", "42")),
+        (r"The answer is $44$. Wait, no. \boxed{42}", ("correct", "44", "42")),
+        ("<think>The answer is 44. Wait, no.</think> <answer> 42 </answer>", ("correct", "44", "42")),
+        ("<think>The answer is <answer>44</answer>? Wait, no.</think> <answer>42</answer>", ("correct", "44", "42")),
+        (r"**Answer:** 1,000. Let me check. \boxed{1000}", ("missed", "1,000", "1000")),
+        (r"The answer is 84/2. Let me check. \boxed{42.0}", ("confirm", "84/2", "42.0")),
+        # of several answers the last one before and the next one after
+        (r"\boxed{42}, no, \boxed{44}. Wait, no. \boxed{42}, or \boxed{43}", ("correct", "44", "42")),
+        # an answer tells before a calculation does; where it tells no change the calculation may
+        (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{43}", ("switch", "44", "43")),
+        (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{44}", ("correct", "44", "42")),
+    ],
+)
+def test_outcomes(text, outcome):
+    assert came_of(text) == [outcome]
+
+
+def test_every_outcome_has_its_label():
+    texts = [r"\boxed{44}. Wait, no. \boxed{42}", r"\boxed{42}. Wait, no. \boxed{44}", "Wait, no."]
+    assert [[span.label for span in spans(text, "", "42")] for text in texts] == [["self-correction"], ["cue"], ["cue"]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        *(
+            "The answer is correct.",
+            "The answer is wrong.",
+            "The answer is not 42.",
+            "The answer is expected to be odd.",
+        ),
+        *("The answer is a multiple of 7.", "The answer is:", "The answer is x = 42.", "The answer is 40 + 2."),
+        *(r"The answer is 21 \cdot 2.", "The final answer is:\n\\[", f"<answer>{'4' * 190} + {'2' * 190}</answer>"),
+    ],
+)
+def test_what_states_no_answer_that_can_be_read_is_none(said):
+    assert came_of(rf"{said} Wait, no. \boxed{{42}}") == [("open", "", "")]
+
+
+def test_each_second_thought_has_an_outcome_of_its_own():
+    text = "7*6=44. Wait, 7*6=43. Hmm, 7*6=42. Let me check: 7*6=42. Good."
+    assert came_of(text) == [("switch", "44", "43"), ("correct", "43", "42"), ("confirm", "42", "42")]
+
+
+def test_words_after_the_thought_are_no_second_thoughts_but_its_answer_counts():
+    found = spans(r"<think>\boxed{44}. Wait, no.</think> \boxed{42}. Let me check. \boxed{44}", QUESTION, "42")
+    assert [(span.kind, span.outcome) for span in found] == [("doubt", "correct")]
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (r"\boxed{2+3}. Wait, no. \boxed{2*3}", "correct"),
+        (r"\boxed{2*3}. Wait, no. \boxed{2+3}", "harm"),
+        (r"\boxed{2*3}. Let me check. \boxed{(3*2)}", "confirm"),
+        (r"\boxed{2+3}. Let me check. \boxed{3+2}", "missed"),
+        (r"\boxed{2+3}. Wait, no. \boxed{3-2}", "switch"),
+        (r"\boxed{6}. Wait, no. \boxed{2*3}", "correct"),  # the value alone does not use the numbers
+        (r"\boxed{six}. Wait, no. \boxed{2*3}", "open"),
+    ],
+)
+def test_the_rule_of_the_problem_judges(text, outcome):
+    assert [found[0] for found in came_of(text, "3*2", "countdown")] == [outcome]
+
+
+@pytest.mark.parametrize(
+    ("gold", "rule"), [("hello", "countdown"), ("", "maths"), (" ", "maths"), ("42", "unheard of")]
+)
+def test_a_gold_that_the_verifier_cannot_use_leaves_answers_open(gold, rule):
+    assert came_of(r"\boxed{44}. Wait, no. \boxed{42}", gold, rule) == [("open", "", "")]
+    assert came_of("7*6=44. Wait, 7*6=42.", gold, rule) == [("correct", "44", "42")], "arithmetic needs no gold"
+
+
+def test_an_answer_that_cannot_be_judged_is_passed_over():
+    long = "1" * 150 + "+" + "x" * 150
+    assert came_of(rf"\boxed{{44}}, or \boxed{{{long}}}, or \boxed{{}}. Wait, no. \boxed{{?}} \boxed{{42}}") == [
+        ("correct", "44", "42")
+    ]
+
+
+PIECES = [
+    *(
+        "Wait, no. ",
+        "Let me check: ",
+        "That's wrong. ",
+        "aha ",
+        "7*6=44. ",
+        "7*6=42. ",
+        "(3+4)*2=14 ",
+        "1/0=1 ",
+        "good. ",
+    ),
+    *(
+        "\\boxed{",
+        "42",
+        "44",
+        "}",
+        "The answer is ",
+        "<answer>",
+        "</answer>",
+        "</think>",
+        "```",
+        "$",
+        "\\(",
+        "\\)",
+        ", ",
+    ),
+    *("\r\n", "\n", " ", ".", "**", "×", "’", "\x00", "👍", "\u200f", "1,000"),
+]
+
+
+@settings(deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=40).map("".join), st.text(max_size=9))
+def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
+    found = spans(text, question, "42")
+    assert all(0 <= span.start < span.end <= len(text) for span in found)
+    assert all(one.end <= other.start for one, other in pairwise(found))
+    assert all(span.kind in LEXICON and span.outcome in OUTCOMES and span.label in LABELS[:2] for span in found)
+    assert all((span.outcome == "correct") == (span.label == "self-correction") for span in found)
+    assert all((span.outcome == "open") == (span.before == span.after == "") for span in found)
+
+
+@pytest.mark.parametrize(
+    ("before", "unit"),
+    [
+        *(("Wait. The answer is", unit) for unit in ("\n", " ", "1", "(", "$")),
+        *(
+            ("Wait. ", unit)
+            for unit in ("answer: ", "answer:$", "answer is \\[", "\\boxed{", "\\boxed{1} ", "<answer>")
+        ),
+        *(("", unit) for unit in ("1+1=3 ", "7*6=44. Wait, ", "{")),
+    ],
+)
+def test_time_grows_with_the_length_of_the_text(before, unit):
+    """8 times the text: 8 times the seconds where it is linear, 64 times where it is quadratic."""
+
+    def seconds(size):
+        text = before + unit * (size // len(unit)) + " Wait, no."
+        start = time.process_time()
+        spans(text, QUESTION, "42")
+        return time.process_time() - start
+
+    seconds(100)
+    assert seconds(100_000) < 24 * max(min(seconds(12_500) for _ in range(3)), 0.005)
+
+
+# ------------------------------------------------------------------------------------------------ in a group
+
+MENDED = Span(0, 4, "doubt", "correct", "self-correction", "44", "42")
+OPEN = Span(9, 12, "doubt", "open", "cue")
+
+
+@pytest.mark.parametrize(
+    ("is_right", "others", "label"),  # others: (is right, mends as well)
+    [
+        (True, [(False, False)] * 2, "aha"),
+        (True, [(True, False), (False, False)], "aha"),
+        (True, [(True, False), (True, False), (False, False)], "self-correction"),
+        (True, [(True, False)] * 4, "self-correction"),
+        (True, [(False, False)], "self-correction"),
+        (True, [], "self-correction"),
+        (False, [(False, False)] * 3, "self-correction"),
+        # those that mend their answer as well do not speak for how hard the question is
+        (True, [(False, False), (False, True), (False, True)], "self-correction"),
+        (True, [(False, False), (False, False), (True, True), (True, True)], "aha"),
+    ],
+)
+def test_an_aha_is_a_mended_answer_to_what_the_others_mostly_get_wrong(is_right, others, label):
+    group = [
+        Member(is_right, (OPEN, MENDED)),
+        *(Member(right, (MENDED,) if mends else (OPEN,)) for right, mends in others),
+    ]
+    for members in (group, group[::-1]):
+        found = labelled(members)
+        assert [replace(member, spans=()) for member in found] == [replace(member, spans=()) for member in members]
+        mine = found[members.index(group[0])]
+        assert [span.label for span in mine.spans] == ["cue", label]
+
+
+def test_the_gallery_ranks_the_rung_then_the_question_then_the_kind():
+    def of(label, kind):
+        return Span(0, 4, kind, "open" if label == "cue" else "correct", label)
+
+    ranked = [
+        score(of("aha", "aha"), others_right=0.0),
+        score(of("aha", "alternative"), others_right=0.0),
+        score(of("aha", "doubt"), others_right=0.5),
+        score(of("self-correction", "error"), others_right=0.0),
+        score(of("self-correction", "error"), others_right=1.0),
+        score(of("cue", "aha"), others_right=0.0),
+        score(of("cue", "verify"), others_right=1.0),
+    ]
+    assert ranked == sorted(ranked, reverse=True) and len(set(ranked)) == len(ranked)

@@ -1,0 +1,139 @@
+"""Reflection cues: words of a second thought, where they stand as such. "Wait, that is wrong" is one, "waiter" is not.
+
+The lexicon takes up the published ones (DeepSeek-R1 Nature, extended data fig. 1; Liu et al. 2025, understand-r1-zero;
+SimpleRL-Zoo) and asks for the context that tells a second thought from the same word in a word problem: most cues must
+open a clause or be followed by what only a second thought is followed by. A cue is a word and no more: whether anything
+came of it is for verifiers.reflection.outcomes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# A clause begins: at the start, after the last of some stops or a comma, with marks and small words in front. The
+# repeats are bounded and never taken back (the plus): the text may be 200,000 line ends.
+_STOP = r"[.!?:;\n…>(–—]"
+_OPENS = (
+    rf"(?:^|(?<={_STOP})(?!{_STOP})|(?<=[,-] ))[\W_]{{0,12}}+"
+    r"(?:(?:but|and|oh|ah|hmm+|okay|ok|well|so|now|no|actually|then)[,.!\s]{1,4}+){0,3}"
+)
+_GO = r"(?:let(?:'s| me| us)|I(?:'ll| will| should| need to| must| want to| have to)|we (?:should|need to|must))"
+_LOOK_AGAIN = (
+    r"(?:start over|backtrack|redo|restart|retry|rethink|try again|think again|reconsider|revisit"
+    r"|re-?evaluate|re-?examine|re-?assess|re-?analy[sz]e|go over (?:the steps|my|this|it)"
+    r"|go back (?:and|over|to (?:step|my|our|where|the (?:start|beginning|problem|question|original|first|previous))))"
+)
+_WRONG = r" (?:not (?:right|correct|possible(?=\s*[.!?]))|wrong|incorrect|a mistake|an error)\b(?! to\b)"
+
+# In order of strength: of cues that stand together the first kind names the span.
+LEXICON: dict[str, tuple[str, ...]] = {
+    "aha": (
+        r"\baha\b(?! (?-i:[A-Z]))",
+        r"\beureka\b",
+        r"\bnow I (?:get it|understand|see(?=\s*[,.:;!…–—-]|\s*$| (?:that|why|how|what|where|it|my)\b))\b",
+    ),
+    "error": (
+        r"\bI(?:'ve| have)?(?: must have| may have| might have)? ?(?:made|make|see|found|spot(?:ted)?)"
+        r" (?:(?:a|an|my|the|another|some) )?(?:\w{1,20} )?(?:mistakes?|errors?)\b",
+        r"\bmy mistake\b",
+        r"\bthere(?:'s| is| was| must be) (?:a|an|some) (?:mistake|error) (?:in my|here|above|somewhere)\b",
+        r"\bI (?:was wrong|mis(?:read|calculated|counted|understood|remembered|took|applied))\b",
+        # not "the chance that it is wrong", nor "each answer that is wrong"
+        r"(?<!that )(?<!if )(?<!when )(?<!whether )\b(?:that's|(?:this|it)(?:'s| is| was))" + _WRONG,
+        rf"(?:{_OPENS}|\bI think )that (?:is|was){_WRONG}",
+        r"\b(?:that|this|it) (?:isn't|wasn't) (?:right|correct)\b",
+        _OPENS + r"(?:oops|whoops|scratch that)\b",
+    ),
+    "backtrack": (
+        rf"\b{_GO} {_LOOK_AGAIN}\b",
+        _OPENS + rf"(?:{_LOOK_AGAIN}|on second thou?ght)\b",
+    ),
+    "doubt": (
+        _OPENS + r"wait\b(?=[\s\"'*_]*+(?:[,.!?…–—-]|$)|\s+(?:a (?:minute|second|moment|sec)|no|that|let|I|is|this|but"
+        r"|what|actually|maybe|it|there|did|if|wait)\b)",
+        _OPENS + r"(?:hold on(?! to\b)|hang on(?! to\b)|hmm+|not so fast)\b",
+        r"\bsomething(?:'s| is| seems| must be) (?:off|wrong|not right|amiss)\b",
+        r"\b(?:that|this|it) (?:can't|cannot|couldn't) be(?: right| correct)?\s*[.!?,;]",
+        r"\b(?:that|this|it) (?:does not|doesn't) (?:make (?:any )?sense|add up(?! to\b)"
+        r"|(?:seem|look|sound) (?:right|correct|possible|plausible|reasonable))\b",
+        r"\b(?:am I|did I) (?:sure|right|missing|miss|forget|mis\w+)\b",
+    ),
+    "verify": (
+        rf"\b{_GO} (?:quickly |just |also |now )?(?:double[- ]?check|re-?check|check|verify|confirm|re-?compute"
+        r"|re-?calculate|make sure|see if (?:this|that|it) (?:works|is right|is correct|holds))\b",
+        _OPENS + r"(?:double[- ]?check(?:ing)?|re-?check(?:ing)?|sanity check|verif(?:y|ying|ication)"
+        r"|check(?:ing)?(?=\s*:|\s*,|\s+(?:this|that|again|it|my|our|the (?:answer|result|sum|work|calculation))\b))",
+        _OPENS + r"(?:just )?to (?:double[- ]?check|check|verify|confirm|be sure|make sure)\b",
+    ),
+    "alternative": (
+        _OPENS + r"alternatively\b",
+        rf"\b{_GO} try (?:another|a different|something else|an alternative)\b",
+        _OPENS + r"(?:another|a different) (?:way|approach|method|idea)\b(?= (?:to|is|would|might|could)|\s*[,:])",
+    ),
+}
+_PATTERNS = {kind: re.compile("|".join(found), re.IGNORECASE) for kind, found in LEXICON.items()}
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_APART = 120  # characters within which cues are one span
+_COPIED = 8  # words that stand in the question as well
+_LOOP = 60  # characters: a cue that goes on as an earlier one did (at the end: came up as one did) says nothing new
+_MOST = 200  # cues looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """A span of one or several cues, and the strongest kind among them."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) -> list[Cue]:
+    """The spans of a text, in order. Cues with a place of `keeps_apart` between them stay two.
+
+    Left out: code, words copied from the question, and the repeats of a loop.
+    """
+    text = _CODE.sub(lambda code: "\n" * len(code[0]), text.replace("’", "'"))
+    singles = sorted(
+        (
+            Cue(_first_letter(text, match.start()), match.end(), kind)
+            for kind, found in _PATTERNS.items()
+            for match in found.finditer(text)
+        ),
+        key=lambda cue: (cue.start, cue.end),
+    )[:_MOST]
+    asked = f" {' '.join(_words(question))} "
+    seen: set[tuple[str, str]] = set()
+    spans: list[Cue] = []
+    for cue in singles:
+        onwards, up_to = text[cue.start : cue.start + _LOOP], text[max(0, cue.end - _LOOP) : cue.end]
+        is_repeat = (cue.kind, onwards if len(onwards) == _LOOP else up_to) in seen
+        seen |= {(cue.kind, onwards), (cue.kind, up_to)}
+        if is_repeat or _is_copied(text, cue, asked):
+            continue
+        last = spans[-1] if spans else None
+        if last and cue.start - last.end <= _APART and not any(last.end <= place <= cue.start for place in keeps_apart):
+            kind = min(last.kind, cue.kind, key=list(LEXICON).index)
+            spans[-1] = Cue(last.start, max(last.end, cue.end), kind)
+        else:
+            spans.append(cue)
+    return spans
+
+
+def _first_letter(text: str, start: int) -> int:
+    while start < len(text) and not text[start].isalnum():
+        start += 1
+    return start
+
+
+def _is_copied(text: str, cue: Cue, asked: str) -> bool:
+    """The cue's first word stands among eight in a row that the question has as well."""
+    before, after = _words(text[max(0, cue.start - 80) : cue.start]), _words(text[cue.start : cue.end + 80])
+    words = before[-_COPIED + 1 :] + after[:_COPIED]
+    windows = (words[i : i + _COPIED] for i in range(len(words) - _COPIED + 1))
+    return asked != "  " and any(f" {' '.join(window)} " in asked for window in windows)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
