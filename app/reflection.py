@@ -7,10 +7,10 @@ from typing import Any
 
 from app.library import Library
 from reasoner.analysis import reflection as study
-from reasoner.runs.filters import LABELS, ROWS, match
+from reasoner.runs.filters import ROWS, match
 from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.cues import LEXICON
-from verifiers.reflection.outcomes import OUTCOMES
+from verifiers.reflection.outcomes import LABELS, OUTCOMES
 
 _EXCERPT = 420  # characters around a span
 

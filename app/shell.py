@@ -22,7 +22,7 @@ from app.access import Access
 from app.library import Library
 from app.play import Players
 from app.queries import answer, finite
-from reasoner.cli.rollouts import EXPORTS, matching
+from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
 PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")

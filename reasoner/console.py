@@ -1,6 +1,13 @@
-"""Text for a terminal."""
+"""Lines on standard error, and text for a terminal."""
 
 from __future__ import annotations
+
+import sys
+
+
+def say(line: str) -> None:
+    """Print a line on standard error at once."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def sparkline(values: list[float], width: int = 60) -> str:

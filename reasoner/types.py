@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from data import Problem
+from reasoner.progress import Tick, uncounted
 from verifiers import Score
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Finish = Literal["stop", "length", "abort"]
 REWARD_TOLERANCE = 1e-5  # rewards closer together than this count as equal
@@ -83,3 +88,48 @@ class Group:
         """All rewards equal (zero variance): the group says nothing about which completion is better."""
         rewards = [score.reward for score in self.scores]
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
+
+
+Done = Callable[[int, tuple[Completion, ...]], object]
+
+
+def unheard(place: int, completions: tuple[Completion, ...]) -> None:
+    """A Done for whoever waits for all completions."""
+
+
+class Engine(Protocol):
+    """Draws completions under the weights that it was last given. Token ids in, the drawn token ids out."""
+
+    name: str
+
+    def sample(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: Sampling,
+        seeds: Sequence[Sequence[int]],
+        done: Done = unheard,
+        tick: Tick = uncounted,
+    ) -> list[tuple[Completion, ...]]:
+        """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i.
+
+        `done` is called with a prompt's place and its completions when these are complete, in any order, while others
+        may still be drawn. `tick` is called after every token of each row, with a function that counts what there is.
+        """
+        ...
+
+    def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+        """Take new weights and forget everything computed with the old ones.
+
+        Named as in the model's state_dict, tied ones under each of their names: vLLM on a CPU keeps a copy of the head.
+        """
+        ...
+
+    def pause(self) -> None:
+        """Give memory back while the learner works, where there is some to give."""
+        ...
+
+    def resume(self) -> None:
+        """The learner is done: take memory again."""
+        ...
+
+    def close(self) -> None: ...

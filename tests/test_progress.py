@@ -13,8 +13,8 @@ import torch
 
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
-from tests.fixtures.toys import config, learner, random_groups
 from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import config, learner, random_groups
 
 
 class Seconds:

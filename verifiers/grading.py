@@ -14,9 +14,9 @@ from functools import lru_cache
 from data.problem import Problem
 from verifiers.maths import Undecided, without_algebra
 from verifiers.pool import VerifierPool
-from verifiers.rewards import DEFAULT_WEIGHTS, Graded, RewardWeights, assess, rewarded
+from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, assess, rewarded
 from verifiers.rules import judge
-from verifiers.score import Judgement, Score
+from verifiers.score import Judgement, RewardInput, Score
 
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
 
@@ -41,7 +41,7 @@ def score_response(response: str, gold: str, rule: str = "maths", weights: Rewar
             found = assess(response, gold, rule)
     except Undecided:
         return _pool(os.getpid()).score([(response, problem)], weights)[0]
-    return rewarded(Graded(response, problem, found), weights)
+    return rewarded(RewardInput(response, problem, found), weights)
 
 
 @lru_cache(maxsize=1)

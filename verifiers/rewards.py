@@ -14,25 +14,14 @@ from verifiers import shaping
 from verifiers.extract import Extraction, extract
 from verifiers.limits import too_long
 from verifiers.rules import judge
-from verifiers.score import Judgement, Score, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class Graded:
-    """What a reward may look at."""
-
-    response: str  # with the part that the prompt prefilled
-    problem: Problem
-    score: Score  # verdict, form, extracted answer; no parts yet
-    tokens: int = 0  # of the completion
-    max_tokens: int = 0  # the most it could have had; 0 where nobody counts
+from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
     """One row of REWARDS."""
 
-    of: Callable[[Graded], float]
+    of: Callable[[RewardInput], float]
     low: float
     high: float
 
@@ -73,7 +62,7 @@ class RewardWeights:
 DEFAULT_WEIGHTS = RewardWeights()
 
 
-def rewarded(graded: Graded, weights: RewardWeights) -> Score:
+def rewarded(graded: RewardInput, weights: RewardWeights) -> Score:
     """The score with its parts and the reward: the weighted sum of the parts.
 
     Correctness and form are always among the parts. ValueError for a function of the user's that cannot be called or
@@ -108,7 +97,7 @@ def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
     return found
 
 
-def _called(name: str, function: UserReward, graded: Graded) -> float:
+def _called(name: str, function: UserReward, graded: RewardInput) -> float:
     try:
         value = float(function(graded.response, graded.problem))
     except Exception as error:

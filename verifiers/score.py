@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from data.problem import Problem
+
 
 class Verdict(StrEnum):
     """Why a response earned what it earned. Only CORRECT earns the correctness reward."""
@@ -53,3 +55,14 @@ class Score:
     @property
     def correct(self) -> bool:
         return self.verdict is Verdict.CORRECT
+
+
+@dataclass(frozen=True, slots=True)
+class RewardInput:
+    """One graded response as a reward function sees it."""
+
+    response: str  # with the part that the prompt prefilled
+    problem: Problem
+    score: Score  # verdict, form, extracted answer; no parts yet
+    tokens: int = 0  # of the completion
+    max_tokens: int = 0  # the most it could have had; 0 where nobody counts

@@ -7,19 +7,16 @@ import unicodedata
 from collections import Counter
 from functools import lru_cache
 from math import cos, pi
-from typing import TYPE_CHECKING
 
 from verifiers.equations import equations, plain, think
-
-if TYPE_CHECKING:
-    from verifiers.rewards import Graded
+from verifiers.score import RewardInput
 
 MAX_SCANNED = 50_000
 NGRAM = 20  # words
 OVERLONG_SHARE = 0.2  # of the longest completion: where the soft punishment sets in
 
 
-def length(graded: Graded) -> float:
+def length(graded: RewardInput) -> float:
     """Right and short earns most, wrong and short least: 1 to 0 for right answers, -1 to 0 for wrong ones, by a cosine
     of the length; -1 at the limit. In [-1, 1]. The cosine reward of Yeo et al. 2025 (2502.03373, eq. 1), scaled.
     """
@@ -30,7 +27,7 @@ def length(graded: Graded) -> float:
     return wave if graded.score.correct else -wave
 
 
-def overlong(graded: Graded) -> float:
+def overlong(graded: RewardInput) -> float:
     """0 up to 80 % of the longest completion, then straight down to -1 at its limit. In [-1, 0]. The soft overlong
     punishment of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
     """
@@ -39,7 +36,7 @@ def overlong(graded: Graded) -> float:
     return -min(1.0, max(0.0, graded.tokens - (graded.max_tokens - cache)) / cache)
 
 
-def repetition(graded: Graded) -> float:
+def repetition(graded: RewardInput) -> float:
     """Minus the share of runs of 20 words that stood in the response before. In [-1, 0]. The n-gram penalty of Yeo et
     al. 2025, as Open-R1 computes it.
     """
@@ -48,7 +45,7 @@ def repetition(graded: Graded) -> float:
     return len(set(runs)) / len(runs) - 1 if runs else 0.0
 
 
-def language(graded: Graded) -> float:
+def language(graded: RewardInput) -> float:
     """The share of the think block's letters that are of the question's script. In [0, 1]; 1 where there is no letter.
     After the language consistency reward of DeepSeek-R1 (2501.12948, section 2.3.2), which counts words.
     """
@@ -59,7 +56,7 @@ def language(graded: Graded) -> float:
     return used[asked.most_common(1)[0][0]] / used.total()
 
 
-def steps(graded: Graded) -> float:
+def steps(graded: RewardInput) -> float:
     """Of the equations in the think block, the right ones less the wrong ones, as a share. In [-1, 1]; 0 for none.
 
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
@@ -69,7 +66,7 @@ def steps(graded: Graded) -> float:
     return (2 * right - len(found)) / len(found) if found else 0.0
 
 
-def _needs_length(graded: Graded) -> None:
+def _needs_length(graded: RewardInput) -> None:
     if graded.max_tokens < 1:
         raise ValueError("the rewards length and overlong need the number of tokens, and the most that there may be")
 

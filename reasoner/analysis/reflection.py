@@ -14,10 +14,9 @@ from itertools import groupby
 from typing import Any
 
 from reasoner.evals.paired import Difference, difference
-from reasoner.runs.filters import LABELS
 from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.cues import LEXICON
-from verifiers.reflection.outcomes import OUTCOMES, Member, Span, labelled, score, spans
+from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labelled, score, spans
 
 _SHUFFLED = "id % 1000003 * 7919 % 1000003"  # equals in an order that favours no step
 

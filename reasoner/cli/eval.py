@@ -18,7 +18,6 @@ from data import Problem, load
 from data.registry import check as check_problems
 from data.registry import measured_on
 from reasoner.config.resolve import DTYPES
-from reasoner.config.schema import Config, SamplingConfig
 from reasoner.evals import PROBLEMS
 from reasoner.evals import eval_log as files
 from reasoner.evals.importers import read_responses
@@ -151,8 +150,10 @@ def _prompts(subject: Subject, problems: Mapping[str, Sequence[Problem]]) -> dic
 
     tokenizer = load_tokenizer(subject.folder)
     room = min(subject.max_tokens, max(1, subject.context // 2))
-    cfg = Config(sampling=SamplingConfig(max_tokens=room))
-    return {spec: askable(found, subject.template, tokenizer, cfg, subject.context) for spec, found in problems.items()}
+    return {
+        spec: askable(own, subject.template, tokenizer, context=subject.context, max_tokens=room)
+        for spec, own in problems.items()
+    }
 
 
 def _tell_missing(

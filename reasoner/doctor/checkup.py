@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerBase
 from data import load
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
+from reasoner.console import say
 from reasoner.doctor.budget import extent
 from reasoner.doctor.dry_run import Bench, Trial, attempt, upcoming
 from reasoner.doctor.findings import Line, Mark, shown, summary
@@ -32,7 +33,7 @@ from reasoner.models.loading import context_length, load_policy, load_shape, loa
 from reasoner.progress import shown_progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.control_rewards import exchanged
-from reasoner.rollouts.dataset import askable, say
+from reasoner.rollouts.dataset import askable
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
 from reasoner.trainer.checkpoint import nearest
@@ -106,7 +107,8 @@ def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     yield line
     tokenizer, shape = load_tokenizer(folder), load_shape(folder)
     context = context_length(shape)
-    made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
+    lengths = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
+    made = partial(askable, template=asked, tokenizer=tokenizer, context=context, **lengths)
     run = _Run(cfg, run_dir, folder, asked, algorithm, tokenizer, device, context, made(good), began)
     held = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
     held += made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []

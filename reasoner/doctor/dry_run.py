@@ -18,7 +18,6 @@ from transformers import PreTrainedTokenizerBase
 
 from data import Problem, pick
 from reasoner.config.schema import Config
-from reasoner.inference.factory import Engine
 from reasoner.progress import Progress, SampleCount
 from reasoner.rollouts.control_rewards import Arm, controlled
 from reasoner.rollouts.generate import penalise_truncated, rollout
@@ -27,7 +26,7 @@ from reasoner.runs import rollouts as store
 from reasoner.trainer.parity import probe
 from reasoner.trainer.policy_trainer import Learner
 from reasoner.trainer.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
-from reasoner.types import Group, Prompt, Sampling
+from reasoner.types import Engine, Group, Prompt, Sampling
 from verifiers import VerifierPool
 
 _MOST = 512  # completions of a step on trial: of a larger one a part is made, and its seconds are scaled

@@ -61,10 +61,10 @@ _ROWS: dict[str, Callable[[Measured], str]] = {
 
 
 def _rows(before: Measured, after: Measured) -> list[Row]:
-    both = (before, after)
+    metrics = before.sampled.metrics
     return [
         ("", "before", "after"),
-        *((name, *(str(m.sampled.metrics[name]) for m in both)) for name in before.sampled.metrics),
+        *((name, str(metrics[name]), str(after.sampled.metrics[name])) for name in metrics),
         *((name, show(before), show(after)) for name, show in _ROWS.items()),
     ]
 

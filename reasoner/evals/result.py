@@ -30,7 +30,7 @@ from verifiers.reflection import ReflectionRates, rates
 from verifiers.score import UNJUDGED
 
 if TYPE_CHECKING:
-    from reasoner.inference.factory import Engine
+    from reasoner.types import Engine
 
 
 _AT_ONCE = 256  # responses graded between two counts

@@ -11,7 +11,7 @@ from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Prompt, Response, Sampling
 
 if TYPE_CHECKING:
-    from reasoner.inference.factory import Engine
+    from reasoner.types import Engine
 
 _AT_ONCE = 512  # completions sampled at once: memory stays bounded, progress is seen, and little is lost in a crash
 

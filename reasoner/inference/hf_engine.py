@@ -10,12 +10,11 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import Done, unheard
 from reasoner.inference.rng import draw
 from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.progress import Tick, uncounted
-from reasoner.types import Completion, Prompt, Sampling
+from reasoner.types import Completion, Done, Prompt, Sampling, unheard
 
 _MAX_ROWS = 256  # completions at once
 

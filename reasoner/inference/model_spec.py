@@ -14,11 +14,12 @@ from typing import Any
 
 from reasoner.config.presets import PRESETS
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import Engine, check_engine, make_engine
+from reasoner.inference.factory import check_engine, make_engine
+from reasoner.models.folder import check_tokenizer, context_length
 from reasoner.models.resolve import locate
 from reasoner.rollouts.prompts import Template, template
 from reasoner.runs.run_dir import read_settings
-from reasoner.trainer.preflight import check_tokenizer, context_length
+from reasoner.types import Engine
 
 MOST_TOKENS = 32_768  # of a response, as DeepSeek-R1's evaluation has it
 
@@ -55,7 +56,7 @@ class Subject:
             chosen = replace(chosen, extract=args.extract)
         if args.stop:
             chosen = replace(chosen, stop=tuple(args.stop))
-        check_tokenizer(folder, chosen)
+        check_tokenizer(folder, needs_chat=chosen.chat)
         context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(

@@ -16,13 +16,12 @@ import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import Done, unheard
 from reasoner.inference.rng import draw
 from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models.loading import load_tokenizer
 from reasoner.progress import Tick, uncounted
 from reasoner.runtime import asleep
-from reasoner.types import Completion, Prompt, Sampling
+from reasoner.types import Completion, Done, Prompt, Sampling, unheard
 
 if TYPE_CHECKING:
     from vllm import LLM, CompletionOutput, SamplingParams

@@ -1,52 +1,56 @@
-"""Before a run starts: which problems can be asked, and what is going to happen."""
+"""Problems as prompts: which of them can be graded, and which fit the model's context."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data import Problem
-from reasoner.config.schema import Config
-from reasoner.rl.algorithms import Algorithm
+from reasoner.console import say
 from reasoner.rollouts.prompts import Template, render
 from reasoner.types import Prompt
 from verifiers import grade
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedTokenizerBase
 
 
 def askable(
-    problems: Sequence[Problem], asked: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, context: int
+    problems: Sequence[Problem],
+    template: Template,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    context: int,
+    max_tokens: int,
+    max_prompt_tokens: int = 0,
 ) -> list[Prompt]:
-    """The problems as prompts, without those that cannot be graded or are too long, of which it tells.
-
-    ValueError when none is left.
+    """Render problems as prompts. Drops those whose gold answer fails its own verifier or whose prompt is too long
+    (most_question_tokens), and reports the counts. ValueError when none is left.
     """
-    limit = most_question_tokens(cfg, context)
-    prompts = [render(problem, asked, tokenizer) for problem in gradable(problems)]
+    limit = most_question_tokens(context=context, max_tokens=max_tokens, max_prompt_tokens=max_prompt_tokens)
+    prompts = [render(problem, template, tokenizer) for problem in gradable(problems)]
     kept = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
     if not kept:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
         raise ValueError(
             f"every one of {len(prompts)} questions is longer than the {limit} tokens that the "
             f"context of {context} leaves beside "
-            f"sampling.max_tokens = {cfg.sampling.max_tokens}; the shortest has {shortest}"
+            f"sampling.max_tokens = {max_tokens}; the shortest has {shortest}"
         )
     if len(kept) < len(prompts):
         say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
     return kept
 
 
-def most_question_tokens(cfg: Config, context: int) -> int:
-    """Most tokens of a question in a model's context. ValueError where sampling.max_tokens leaves no room for one."""
-    room = context - cfg.sampling.max_tokens
-    limit = min(room, cfg.data.max_prompt_tokens) if cfg.data.max_prompt_tokens else room
+def most_question_tokens(*, context: int, max_tokens: int, max_prompt_tokens: int = 0) -> int:
+    """Most tokens of a prompt: what a completion of `max_tokens` leaves of the model's context, and not more than
+    `max_prompt_tokens` (0 = no further limit). ValueError where nothing is left.
+    """
+    room = context - max_tokens
+    limit = min(room, max_prompt_tokens) if max_prompt_tokens else room
     if limit < 1:
         raise ValueError(
-            f"sampling.max_tokens is {cfg.sampling.max_tokens}; "
+            f"sampling.max_tokens is {max_tokens}; "
             f"the model's context of {context} tokens leaves no room for a question"
         )
     return limit
@@ -80,31 +84,3 @@ def fault(problem: Problem) -> str:
     except ValueError as error:
         return str(error)
     return "" if judgement else f"{judgement.verdict}: {judgement.layer}"
-
-
-def announce(
-    cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
-) -> None:
-    """The plan, a line a subject."""
-    parameters = sum(p.numel() for p in policy.parameters())
-    per_step = cfg.data.prompts_per_step * cfg.algo.group
-    lines = {
-        "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}",
-        "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
-        "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group}, "
-        f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
-        + (f"; CONTROL ARM: rewards are {cfg.control}" if cfg.control else ""),
-        "steps": f"{start} of {cfg.steps} done; "
-        f"{per_step} completions a step, of at most {cfg.sampling.max_tokens} tokens each",
-        "run folder": str(run_dir),
-        "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
-    }
-    for name, value in lines.items():
-        say(f"{name + ':':<15}{value}")
-
-
-_EXPECTED = {"base": "about ten minutes on two cores"}
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -7,10 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
 
-from reasoner.inference.factory import Engine
 from reasoner.progress import Progress, SampleCount
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Completion, Group, Prompt, Sampling
+from reasoner.types import Completion, Engine, Group, Prompt, Sampling
 from verifiers import RewardWeights, Score, VerifierPool
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 from reasoner.types import Finish
 from verifiers import Verdict
+from verifiers.reflection.outcomes import LABELS
 
 ROWS = 2**24  # rollouts of a step, at most
 
@@ -45,7 +46,6 @@ class Filter:
 
 
 ALL = Filter()
-LABELS = ("cue", "self-correction", "aha")  # of second thoughts: the rungs of verifiers.reflection.outcomes
 FIELDS = {
     "step": "a step (the first is 0), or LOW:HIGH",
     "problem": "the id of a problem",

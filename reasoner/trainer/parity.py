@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedModel
 
-from reasoner.inference.factory import Engine
 from reasoner.models.loading import token_logprobs
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
-from reasoner.types import Group, Prompt, Sampling
+from reasoner.types import Engine, Group, Prompt, Sampling
 from verifiers import Score, Verdict
 
 _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)

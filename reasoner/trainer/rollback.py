@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reasoner.inference.factory import Engine
 from reasoner.models.loading import load_policy
 from reasoner.runs.health import Alarm
 from reasoner.runs.metrics import Journal
 from reasoner.trainer import checkpoint
 from reasoner.trainer.policy_trainer import Learner
+from reasoner.types import Engine
 
 MOST = 3  # times in a run
 _FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")

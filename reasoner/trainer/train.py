@@ -16,6 +16,7 @@ from transformers import PreTrainedTokenizerBase
 from data import load, pick
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
+from reasoner.console import say
 from reasoner.evals.before_after import next_commands
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
@@ -24,7 +25,7 @@ from reasoner.rl.batch import Batch, collate
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import Tally
 from reasoner.rollouts.control_rewards import Arm, controlled, exchanged
-from reasoner.rollouts.dataset import announce, askable, say
+from reasoner.rollouts.dataset import askable
 from reasoner.rollouts.generate import gathered, penalise_truncated, rollout
 from reasoner.rollouts.prefetch import Ahead
 from reasoner.runs import rollouts as store
@@ -38,6 +39,7 @@ from reasoner.trainer.policy_trainer import Learner
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.rollback import heed
 from reasoner.trainer.shutdown import Stopping
+from reasoner.trainer.summary import announce
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.validation import Looks, report
 from reasoner.types import Group, Prompt, Sampling
@@ -69,7 +71,8 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     policy = load_policy(start_from, device=device)
     reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     context = context_length(policy)
-    made = partial(askable, asked=asked, tokenizer=tokenizer, cfg=cfg, context=context)
+    lengths = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
+    made = partial(askable, template=asked, tokenizer=tokenizer, context=context, **lengths)
     training = load(cfg.data.train)
     selected = load(cfg.eval.selection, limit=cfg.eval.selection_problems) if cfg.eval.every else []
     fingerprints = fingerprints_of(base, asked, training, selected)

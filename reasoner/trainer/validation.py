@@ -10,14 +10,13 @@ from pathlib import Path
 from reasoner.config.schema import Config
 from reasoner.evals.before_after import Measured, keep, table, traces
 from reasoner.evals.result import Evaluation, Ks, evaluate
-from reasoner.inference.factory import Engine
 from reasoner.models.loading import load_policy
 from reasoner.progress import Progress
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import Journal
 from reasoner.trainer import checkpoint
 from reasoner.trainer.policy_trainer import Learner
-from reasoner.types import Prompt, Sampling
+from reasoner.types import Engine, Prompt, Sampling
 from verifiers import VerifierPool
 
 SELECTED = "eval/selection/pass@1"  # the metric that chooses the best policy

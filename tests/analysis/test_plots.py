@@ -12,7 +12,8 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.rollouts import shard
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import Graded, rewarded
+from verifiers.rewards import rewarded
+from verifiers.score import RewardInput
 
 
 def group(name, right, lengths):
@@ -22,7 +23,7 @@ def group(name, right, lengths):
     return Group(
         prompt,
         completions,
-        tuple(rewarded(Graded("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
+        tuple(rewarded(RewardInput("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
     )
 
 

@@ -17,7 +17,8 @@ from data import Problem
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import Graded, rewarded
+from verifiers.rewards import rewarded
+from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -103,7 +104,7 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
         )
         verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
         scores = tuple(
-            rewarded(Graded(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
+            rewarded(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
             for text, verdict in zip(texts, verdicts, strict=True)
         )
         groups.append(Group(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))

@@ -26,7 +26,8 @@ from reasoner.types import Completion, Group, Prompt, Sampling
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, labelled, spans
-from verifiers.rewards import Graded, rewarded
+from verifiers.rewards import rewarded
+from verifiers.score import RewardInput
 
 Rows = list[dict[str, Any]]
 STEPS = 8
@@ -134,7 +135,7 @@ def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tup
     )
     size = len(text.split()) + 1
     completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
-    return completion, rewarded(Graded(text, problem, score), RewardWeights())
+    return completion, rewarded(RewardInput(text, problem, score), RewardWeights())
 
 
 def write_library(folder: Path) -> Path:

@@ -1,6 +1,7 @@
-"""The import table of docs/ARCHITECTURE.md: data <- verifiers <- reasoner (light) <- app, and the heavy half.
+"""The layers of docs/ARCHITECTURE.md: a box imports boxes below it and no other, and light boxes never import torch.
 
-Imports inside functions count as well; those under TYPE_CHECKING, which never run, do not.
+Imports inside functions count; those under TYPE_CHECKING, which never run, count for the order of the boxes and not for
+torch.
 """
 
 import ast
@@ -11,100 +12,117 @@ from pathlib import Path
 
 import pytest
 
+from scripts.architecture import box, circles, files, graphs
+
 ROOT = Path(__file__).parents[2]
-LIGHT = {
-    "__init__", "aha", "atomic", "browse", "config", "controls", "dumps", "evals", "figures", "filters", "grading",
-    "health", "imports", "index", "journal", "json_files", "metrics", "page", "presets", "progress", "prompts", "runs",
-    "seeds", "settings", "size", "store", "terminal", "types",
-}  # fmt: skip
-ENTRANCE = {"__main__", "arguments", "cli", "launch"}  # reach everything, inside functions
-
-MAY_IMPORT = {
-    "data": {"data"},
-    "verifiers": {"data", "verifiers"},
-    "light": {"data", "verifiers", "light"},
-    "heavy": {"data", "verifiers", "light", "heavy"},
-    "app": {"data", "verifiers", "light", "app"},
-    "entrance": {"data", "verifiers", "light", "heavy", "app", "entrance"},
-}
+# From the top down. A box may import what stands below it.
+ORDER = (
+    "reasoner.__main__", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer", "reasoner.analysis",
+    "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.rl", "reasoner.models", "reasoner.config",
+    "reasoner.rollouts", "reasoner.runs", "reasoner.types", "verifiers", "data", "reasoner.runtime",
+    "reasoner.progress", "reasoner.console",
+)  # fmt: skip
 STACK = {"torch", "vllm", "transformers"}
-NEVER = {"data": STACK | {"gradio"}, "verifiers": STACK | {"gradio"}, "light": STACK | {"gradio"}, "app": STACK}
+# Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
+LIGHT = (
+    "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.cli", "reasoner.config",
+    "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
+    "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
+    "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+)  # fmt: skip
+NO_GRADIO = ("data", "verifiers", "reasoner")
 
 
-def room(module: str) -> str | None:
-    """The room of a dotted name, or None for a package that is not ours."""
-    top, _, rest = module.partition(".")
-    if top != "reasoner":
-        return top if top in ("data", "verifiers", "app") else None
-    name = rest.partition(".")[0] or "__init__"
-    return "entrance" if name in ENTRANCE else "light" if name in LIGHT else "heavy"
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    """Every dotted name that a file imports; `from reasoner import rollout` is reasoner.rollouts.generate."""
+def modules_imported(tree: ast.AST, *, typing_too: bool, functions_too: bool) -> Iterator[str]:
+    """The modules that a file names in its imports."""
     for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typing_too:
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not functions_too:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute here"
-            is_package = (ROOT / str(node.module).replace(".", "/")).is_dir()
-            yield from (f"{node.module}.{alias.name}" if is_package else str(node.module) for alias in node.names)
+            yield str(node.module)
         else:
-            yield from imported(node)
+            yield from modules_imported(node, typing_too=typing_too, functions_too=functions_too)
 
 
-def violations(module: str, source: str) -> list[str]:
-    here = room(module)
-    assert here is not None
-    found = []
-    for name in imported(ast.parse(source)):
-        there = room(name)
-        if there is not None and there not in MAY_IMPORT[here]:
-            found.append(f"{module} ({here}) imports {name} ({there})")
-        if name.partition(".")[0] in NEVER.get(here, ()):
-            found.append(f"{module} ({here}) imports {name}")
-    return found
+def is_light(module: str) -> bool:
+    return module == "reasoner" or any(module == name or module.startswith(f"{name}.") for name in LIGHT)
 
 
-FILES = [path for folder in ("data", "verifiers", "reasoner", "app") for path in sorted((ROOT / folder).rglob("*.py"))]
+def heavy_imports(module: str, source: str) -> list[str]:
+    """What a light file must not import: the learning stack, and files of ours that import it, unless in a function."""
+    tree = ast.parse(source)
+    at_once = modules_imported(tree, typing_too=False, functions_too=False)
+    ours = ("reasoner", "data", "verifiers", "app")
+    return [
+        name
+        for name in at_once
+        if name.partition(".")[0] in STACK
+        or (name.partition(".")[0] in ours and name in files(ROOT) and not is_light(name))
+    ]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_point_one_way(path: Path) -> None:
-    module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    assert violations(module, path.read_text("utf-8")) == []
+MODULES = files(ROOT)
+
+
+def test_every_box_has_its_place_in_the_order() -> None:
+    _, by_box = graphs(ROOT)
+    assert set(by_box) == set(ORDER)
+
+
+def test_imports_run_downwards_only() -> None:
+    _, by_box = graphs(ROOT)
+    upward = [(a, b) for a, others in by_box.items() for b in others if ORDER.index(b) <= ORDER.index(a)]
+    assert upward == []
+
+
+def test_no_circle_of_boxes_or_files() -> None:
+    by_file, by_box = graphs(ROOT)
+    assert circles(by_box) == [] and circles(by_file) == []
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if is_light(name)])
+def test_light_files_import_no_torch(module: str) -> None:
+    assert heavy_imports(module, MODULES[module].read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if box(name) in ("data", "verifiers", "app")])
+def test_the_rooms_beside_the_learner_never_import_torch_not_even_in_a_function(module: str) -> None:
+    names = modules_imported(ast.parse(MODULES[module].read_text("utf-8")), typing_too=False, functions_too=True)
+    assert not STACK & {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name.partition(".")[0] in NO_GRADIO])
+def test_gradio_is_the_dashboards_alone(module: str) -> None:
+    names = modules_imported(ast.parse(MODULES[module].read_text("utf-8")), typing_too=True, functions_too=True)
+    assert "gradio" not in {name.partition(".")[0] for name in names}
 
 
 @pytest.mark.parametrize(
-    ("module", "source"),
+    ("module", "source", "count"),
     [
-        ("data.files", "from verifiers.rules import grade"),
-        ("data.files", "def f():\n    import torch"),
-        ("verifiers.maths", "import reasoner.types"),
-        ("verifiers.maths", "from transformers import AutoTokenizer"),
-        ("reasoner.evals.estimators", "from reasoner.rollouts.generate import rollout"),
-        ("reasoner.evals.estimators", "from reasoner import rollout"),
-        ("reasoner.trainer.train", "from app.dashboard import launch"),
-        ("app.views", "from reasoner.trainer.train import train"),
+        ("verifiers.maths", "from transformers import AutoTokenizer", 1),
+        ("reasoner.evals.estimators", "from reasoner.trainer.train import train", 1),
+        ("reasoner.runs.index", "import torch", 1),
+        ("reasoner.cli.main", "def f():\n    from reasoner.trainer.train import train", 0),
+        ("reasoner.rollouts.prompts", "if TYPE_CHECKING:\n    from transformers import PreTrainedTokenizerBase", 0),
+        ("app.views", "from reasoner.runs.rollouts import read", 0),
     ],
 )
-def test_a_planted_violation_is_found(module: str, source: str) -> None:
-    assert len(violations(module, source)) == 1
+def test_a_planted_import_is_found(module: str, source: str, count: int) -> None:
+    assert len(heavy_imports(module, source)) == count
 
 
-@pytest.mark.parametrize(
-    ("module", "source"),
-    [
-        ("reasoner.cli.main", "def f():\n    from reasoner.trainer.train import train"),
-        ("reasoner.rollouts.prompts", "if TYPE_CHECKING:\n    from transformers import PreTrainedTokenizerFast"),
-        ("app.views", "from reasoner.runs.rollouts import read"),
-        ("reasoner.trainer.train", "from reasoner import types\nimport torch"),
-    ],
-)
-def test_what_the_table_allows_is_no_violation(module: str, source: str) -> None:
-    assert violations(module, source) == []
+@pytest.mark.parametrize("module", ["reasoner", "reasoner.cli.main", "reasoner.trainer.preflight", "app.server"])
+def test_what_starts_a_command_loads_no_torch(module: str) -> None:
+    script = f"import sys, {module}; print(sorted({{'torch', 'vllm', 'transformers'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_grading_starts_without_the_libraries_that_only_hard_answers_need() -> None:

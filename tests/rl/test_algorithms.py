@@ -11,8 +11,8 @@ from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from reasoner.rl.token_stats import Tally
 from reasoner.trainer.checkpoint import load, save
-from tests.fixtures.toys import config, group, learner, random_groups
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, group, learner, random_groups
 
 BY_GRADIENT = [name for name, row in ALGORITHMS.items() if row.trust != "constrained"]
 STEPS = [[(1, 1.0), (2, 0.0)], [(0, 1.0)], [(3, 0.0)], [(0, 0.0), (1, 1.0)]]

@@ -10,8 +10,8 @@ from reasoner.config.schema import AlgoConfig
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
-from tests.fixtures.toys import G, config, group, learner, random_groups
 from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import G, config, group, learner, random_groups
 
 
 def test_tokens_and_rewards_keep_their_order():

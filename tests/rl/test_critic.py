@@ -14,8 +14,8 @@ from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
 from reasoner.trainer.checkpoint import load, save
 from reasoner.types import Completion, Group, Prompt
-from tests.fixtures.toys import PROBLEM, config, group, learner, random_groups, score
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import PROBLEM, config, group, learner, random_groups, score
 
 
 def brute_force(rewards, values, length, truncated, gamma, lam):

@@ -3,8 +3,8 @@
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards, token_ends
 from reasoner.types import Completion, Group, Prompt
-from tests.fixtures.toys import PROBLEM, score
 from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.toys import PROBLEM, score
 
 TOKENIZER = tiny_tokenizer().backend_tokenizer
 TEXT = "<think> 12 + 30 = 42. 7 * 8 = 51, so 42.</think><answer>42</answer>"

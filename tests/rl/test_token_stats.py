@@ -5,8 +5,8 @@ import torch
 
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TOKEN_FIGURES, Tally
-from tests.fixtures.toys import config, group, learner, random_groups
 from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import config, group, learner, random_groups
 
 
 def update(cfg, groups, *, reference=None):

@@ -11,8 +11,8 @@ from reasoner.config.schema import Config
 from reasoner.rollouts.control_rewards import CONTROLS, Arm, controlled, exchanged
 from reasoner.trainer.train import learn
 from reasoner.types import Completion, Group, Prompt
-from tests.fixtures.toys import config, learner
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, learner
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.rules import judge
 

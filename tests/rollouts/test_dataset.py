@@ -3,7 +3,6 @@
 import pytest
 
 from data import Problem
-from reasoner.config.schema import Config, DataConfig, SamplingConfig
 from reasoner.rollouts.dataset import askable, gradable
 from reasoner.rollouts.prompts import template
 from tests.fixtures.tiny import tiny_tokenizer
@@ -36,21 +35,18 @@ def test_nothing_left_is_refused():
 
 def test_questions_that_do_not_fit_are_left_out_with_a_count(capsys):
     long = problem(9, question="and " * 200)
-    asked = askable(
-        [*GOOD, long], template("none"), tiny_tokenizer(), Config(sampling=SamplingConfig(max_tokens=50)), 100
-    )
+    asked = askable([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in asked] == GOOD
     assert capsys.readouterr().err == "left out 1 of 4 questions: longer than 50 tokens\n"
     with pytest.raises(ValueError, match="every one of 1 questions is longer than the 50 tokens"):
-        askable([long], template("none"), tiny_tokenizer(), Config(sampling=SamplingConfig(max_tokens=50)), 100)
+        askable([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
 def test_no_room_for_a_question_is_refused():
     with pytest.raises(ValueError, match=r"sampling\.max_tokens is 100; .* leaves no room"):
-        askable(GOOD, template("none"), tiny_tokenizer(), Config(sampling=SamplingConfig(max_tokens=100)), 100)
+        askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=100)
 
 
 def test_a_limit_of_ones_own_holds_too():
-    cfg = Config(data=DataConfig(max_prompt_tokens=3), sampling=SamplingConfig(max_tokens=50))
     with pytest.raises(ValueError, match="longer than the 3 tokens"):
-        askable(GOOD, template("none"), tiny_tokenizer(), cfg, 100)
+        askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)

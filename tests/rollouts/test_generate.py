@@ -11,9 +11,9 @@ from reasoner.rl.process_rewards import step_rewards
 from reasoner.rollouts.generate import gathered, penalise_truncated, rollout
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Completion, Group, Prompt, Sampling
-from tests.fixtures.toys import PROBLEM
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_tokenizer
+from tests.fixtures.toys import PROBLEM
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 

@@ -37,9 +37,9 @@ from reasoner.trainer.parity import probe
 from reasoner.trainer.policy_trainer import Learner
 from reasoner.trainer.train import summarise
 from reasoner.types import Group, Prompt, Sampling
-from tests.fixtures.toys import PROBLEM, G, config
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import PROBLEM, G, config
 from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 

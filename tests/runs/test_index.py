@@ -12,7 +12,8 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex, match
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import Graded, rewarded
+from verifiers.rewards import rewarded
+from verifiers.score import RewardInput
 
 TEXTS = [
     "I see. Wait, let me check 5 * 3.",
@@ -31,7 +32,7 @@ def write(run, step, texts=TEXTS):
         completions = tuple(Completion(t, tuple(range(len(t) + 1)), (0.0,) * (len(t) + 1), "stop", step) for t in own)
         verdicts = [Verdict.CORRECT, Verdict.WRONG]
         scores = tuple(
-            rewarded(Graded(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
+            rewarded(RewardInput(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
             for t, v in zip(own, verdicts, strict=True)
         )
         groups.append(Group(Prompt(problem, "?", "", (1,)), completions, scores))

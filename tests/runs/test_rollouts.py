@@ -15,7 +15,8 @@ from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Group, Prompt
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import Graded, rewarded
+from verifiers.rewards import rewarded
+from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = RewardWeights(1.0, 0.2)
@@ -28,7 +29,9 @@ def group():
         Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
     )
     scores = (Score(1.0, {}, Verdict.CORRECT, format_ok=True), Score(0.0, {}, Verdict.MALFORMED))
-    return Group(prompt, completions, tuple(rewarded(Graded("", prompt.problem, score), WEIGHTS) for score in scores))
+    return Group(
+        prompt, completions, tuple(rewarded(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
+    )
 
 
 def test_a_step_is_read_as_it_was_written(tmp_path):

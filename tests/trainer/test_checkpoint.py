@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import check_room, damage, mend, newest_whole, save, saved
-from tests.fixtures.toys import config, learner, random_groups
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, learner, random_groups
 
 
 def trained():

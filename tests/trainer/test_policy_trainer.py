@@ -9,8 +9,8 @@ import torch
 from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import load, save
-from tests.fixtures.toys import config, group, learner, random_groups
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, group, learner, random_groups
 
 
 def gradient(cfg, groups, reference=None):

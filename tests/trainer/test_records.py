@@ -9,9 +9,9 @@ from reasoner.runs import health
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer import checkpoint, records
-from tests.fixtures.toys import config, learner
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, learner
 
 STEPS, SAVED, LOOKS = 6, (2, 4, 6), {2: 0.25, 4: 0.75, 6: 0.5}  # looks: pass@1 by steps done
 

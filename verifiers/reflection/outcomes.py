@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from data.gold import boxed_spans
-from reasoner.runs.filters import LABELS
 from verifiers import grade
 from verifiers.equations import equations, plain_with_places
 from verifiers.reflection.cues import LEXICON, Cue, cues
 
+LABELS = ("cue", "self-correction", "aha")  # of second thoughts, each the stronger claim
 OUTCOMES = {
     "correct": "wrong before, right after",
     "harm": "right before, wrong after",

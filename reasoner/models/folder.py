@@ -1,0 +1,48 @@
+"""What a model folder holds, read without torch or transformers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+_TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that tokenizers are loaded from
+
+
+def check_model(folder: Path, *, needs_chat: bool) -> int | None:
+    """The model's context (context_length). ValueError for a folder without weights, and as check_tokenizer has it."""
+    context = context_length(folder)
+    if not any(folder.glob("*.safetensors")):
+        raise ValueError(f"no language model can be loaded from {folder}: it has no weights (*.safetensors)")
+    check_tokenizer(folder, needs_chat=needs_chat)
+    return context
+
+
+def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
+    """ValueError for a folder without a tokenizer, and for a chat prompt where the tokenizer has no chat template."""
+    if not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
+        raise ValueError(f"no tokenizer can be loaded from {folder}: it has none of {', '.join(_TOKENIZERS)}")
+    config = folder / "tokenizer_config.json"
+    has_chat = any(folder.glob("*chat_template*")) or (config.is_file() and "chat_template" in _read(config))
+    if needs_chat and not has_chat:
+        raise ValueError(
+            "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
+        )
+
+
+def context_length(folder: Path) -> int | None:
+    """Most tokens of prompt and completion together, None where config.json has no max_position_embeddings."""
+    config = _read(folder / "config.json")
+    text_config = config.get("text_config", config)
+    context = text_config.get("max_position_embeddings") if isinstance(text_config, dict) else None
+    return context if isinstance(context, int) else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"no language model can be loaded from {path.parent}: {path.name}: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"no language model can be loaded from {path.parent}: {path.name} holds no JSON object")
+    return found
