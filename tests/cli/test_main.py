@@ -34,7 +34,7 @@ def refused(capsys, *arguments: object) -> str:
         (["trian"], "unknown command 'trian'; known are train, doctor,"),
         (["trian"], "did you mean 'train'?"),
         (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
-        (["train", "--preset", "bse"], "--preset is 'bse'; known are base, cpu, 0.5b, 1.5b; did you mean 'base'?"),
+        (["train", "--preset", "bse"], "--preset is 'bse'; known are base, cpu, cpu-large, 0.5b, 1.5b; did you mean 'base'?"),
         (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
         (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
         (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
@@ -134,7 +134,7 @@ def test_what_is_refused_is_one_line_before_torch_is_imported_and_nothing_after_
     """All of them in one process, which would import torch at most once, and print notes at its end."""
     (tmp_path / "mine.jsonl").write_text('{"question": "1+1?"}\n')
     (tmp_path / "used").mkdir()
-    (tmp_path / "used" / "something").write_text("")
+    (tmp_path / "used" / "something").write_text("of somebody else")
     (tmp_path / "bare").mkdir()
     (tmp_path / "bare" / "config.json").write_text((BASE / "config.json").read_text())
     (tmp_path / "bare" / "tokenizer.json").write_text("{}")

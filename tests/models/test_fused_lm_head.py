@@ -9,7 +9,7 @@ from reasoner.models.fused_lm_head import drawn_logprobs
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch):
     """Seven states cut into 3, 3 and 1, eleven tokens into 4, 4 and 3 (or 11, beside a single state)."""
-    monkeypatch.setattr(tiles, "_ROWS", 3)
+    monkeypatch.setattr(tiles, "ROWS", 3)
     monkeypatch.setattr(tiles, "CPU_TILE", 12)
 
 

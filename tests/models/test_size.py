@@ -19,6 +19,7 @@ def with_header(folder, header=HEADER):
     content = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(len(content).to_bytes(8, "little") + content)
     (folder / "config.json").write_text("{}")
+    (folder / "tokenizer.json").write_text("{}")
     return folder
 
 
