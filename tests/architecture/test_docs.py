@@ -1,0 +1,190 @@
+"""README, CONTRIBUTING and docs/: files, links, commands and flags exist, and lines are not too long."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+GENERATED = "docs/config.md"
+DOCUMENTS = [
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md"))
+]
+PROSE = [name for name in DOCUMENTS if name != GENERATED]
+LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
+NOT_WRAPPED = ("CONTRIBUTING.md", "docs/ALGORITHMS.md", "docs/GRADING.md", "docs/PITFALLS.md")  # yet
+ACTIONS = {"rollouts", "data", "base"}  # commands with a second word
+
+_PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
+_METRIC = re.compile(r"--(?:pass@|pass\^|cons@|maj@)\w+")
+_INLINE = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@cache
+def repository_files() -> frozenset[str]:
+    """The project's files as paths from the root, with their folders (which end in a slash)."""
+    tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", ".github")
+    paths = [path for top in tops for path in (ROOT / top).rglob("*") if "__pycache__" not in path.parts]
+    paths += list(ROOT.glob("*"))
+    return frozenset(path.relative_to(ROOT).as_posix() + "/" * path.is_dir() for path in paths)
+
+
+def fenced(text: str) -> tuple[list[str], str]:
+    """(the lines inside code fences, the text outside of them)."""
+    inside, outside, is_code = [], [], False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            is_code = not is_code
+        elif is_code:
+            inside.append(line.strip())
+        else:
+            outside.append(line)
+    return inside, "\n".join(outside)
+
+
+def snippets(text: str) -> list[str]:
+    """The lines of the code blocks, and what stands in backticks."""
+    inside, outside = fenced(text)
+    return [*inside, *(code.replace("\\|", "|") for code in _INLINE.findall(outside))]
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors that GitHub gives to the headings."""
+    headings = re.findall(r"^#+ (.+)$", fenced(text)[1], re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_missing(token: str) -> bool:
+    """A path that begins with a folder of the repository, or names a Python file, and is not there."""
+    if not _PATH.fullmatch(token):
+        return False
+    files = repository_files()
+    if token.endswith(".py"):
+        return not any(f"/{path}".endswith(f"/{token}") for path in files)
+    first, slash, _ = token.partition("/")
+    if not slash or f"{first}/" not in files:
+        return False
+    return not {token, f"{token}/"} & files
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of every `reasoner ...` command that names a command, loops and comments taken off."""
+    for snippet in snippets(text):
+        for part in re.split(r";| do ", snippet):
+            words = part.partition(" #")[0].strip()
+            if words.startswith("reasoner "):
+                yield shlex.split(words.replace("|", "'|'"))[1:]
+
+
+@cache
+def flags_of(command: tuple[str, ...]) -> frozenset[str] | None:
+    """The flags in the --help of a command; None where there is no such command."""
+    done = subprocess.run(
+        [sys.executable, "-m", "reasoner", *command, "--help"],
+        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "300"},
+    )  # fmt: skip
+    return frozenset(_FLAG.findall(done.stdout)) if done.returncode == 0 else None
+
+
+def command_of(words: list[str]) -> tuple[str, ...]:
+    return tuple(words[:2]) if words[0] in ACTIONS and len(words) > 1 and words[1].isalpha() else tuple(words[:1])
+
+
+@cache
+def all_flags() -> frozenset[str]:
+    """The flags of all commands and of the scripts in bench/ and scripts/."""
+    listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
+    names = re.findall(r"^    ([a-z]+)\b", listed.stdout, re.MULTILINE)
+    actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
+        ("data", "show"),
+        ("base", "build"),
+    ]
+    ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
+    scripts = [path.read_text("utf-8") for folder in ("bench", "scripts") for path in (ROOT / folder).glob("*.py")]
+    return frozenset().union(*ours, *(_FLAG.findall(text) for text in scripts), {"--help", "--version"})
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_files_in_backticks_exist(name: str) -> None:
+    tokens = [token for code in snippets((ROOT / name).read_text("utf-8")) for token in code.split()]
+    assert [token for token in tokens if is_missing(token.strip(".,:;()"))] == []
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_links_and_anchors_lead_somewhere(name: str) -> None:
+    broken = []
+    for target in _LINK.findall(fenced((ROOT / name).read_text("utf-8"))[1]):
+        if target.startswith("http"):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (ROOT / name).parent / path if path else ROOT / name
+        if not file.exists() or (anchor and anchor not in anchors(file.read_text("utf-8"))):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_commands_take_the_flags_that_are_shown(name: str) -> None:
+    refused = []
+    for words in commands((ROOT / name).read_text("utf-8")):
+        if not words[0].isalpha() or words[0].isupper():
+            continue
+        known = flags_of(command_of(words))
+        flags = [word.partition("=")[0] for word in words if word.startswith("--") and not _METRIC.fullmatch(word)]
+        if known is None or not set(flags) <= known | {"--help"}:
+            refused.append(" ".join(words))
+    assert refused == []
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_flags_in_backticks_exist(name: str) -> None:
+    other = ("pip ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ")
+    codes = [code for code in snippets((ROOT / name).read_text("utf-8")) if not code.startswith(other)]
+    named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
+    assert sorted(flag for flag in named - all_flags() if flag == flag.lower()) == []  # --algo.PART stands for several
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_modules_of_python_commands_exist(name: str) -> None:
+    modules = re.findall(r"python -m ((?:reasoner|app|data|verifiers)[\w.]*)", (ROOT / name).read_text("utf-8"))
+    paths = {module: module.replace(".", "/") for module in modules}
+    files = repository_files()
+    assert [module for module, path in paths.items() if not {f"{path}.py", f"{path}/__main__.py"} & files] == []
+
+
+@pytest.mark.parametrize("name", sorted({*PROSE} - {*NOT_WRAPPED}))
+def test_lines_of_prose_are_not_too_long(name: str) -> None:
+    lines = fenced((ROOT / name).read_text("utf-8"))[1].splitlines()
+    assert [line for line in lines if len(line) > LONGEST and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize(
+    ("token", "missing"),
+    [
+        ("reasoner/rl/algorithms.py", False),
+        ("rl/algorithms.py", False),
+        ("reasoner/rl/", False),
+        ("reasoner/engines/vllm.py", True),
+        ("docs/NOTHING.md", True),
+        ("nothing.py", True),
+        ("runs/s0/metrics.jsonl", False),  # made by a run, not part of the repository
+        ("ORG/NAME", False),
+    ],
+)
+def test_is_missing(token: str, missing: bool) -> None:
+    assert is_missing(token) == missing
+
+
+def test_commands_are_read_out_of_loops_and_comments() -> None:
+    text = "```\nfor s in 0 1; do reasoner train --seed $s; done  # reasoner x\n```\nand `reasoner data list`"
+    assert list(commands(text)) == [["train", "--seed", "$s"], ["data", "list"]]
+    assert flags_of(("nothing",)) is None
