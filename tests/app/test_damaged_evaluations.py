@@ -56,10 +56,11 @@ EVALS = {
     | {
         empty: "is damaged",
         truncated: "is damaged",
-        holding('{"results": null}'): "results is None",
-        holding('{"results": {"set": []}}'): "it holds no object",
-        holding('{"results": {"set": {"pass@1,none": "x"}}}'): "pass@1,none is 'x'",
-        holding('{"results": {"set": {"pass@1,none": NaN}}}'): "NaN is no JSON",
+        holding('{"reasoner": null}'): "reasoner is None",
+        holding('{"reasoner": {"set": []}}'): "it holds no object",
+        holding('{"reasoner": {"set": {"sampled": {"metrics": []}}}}'): "metrics is []",
+        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}}'): "value is 'x'",
+        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}}'): "NaN is no JSON",
     },
 }
 SAMPLES = {

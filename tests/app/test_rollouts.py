@@ -30,7 +30,7 @@ def between(name, kind):
         text = f"{'' if low is None else low}:{'' if high is None else high}"
         return text, lambda row: (low is None or row[name] >= low) and (high is None or row[name] <= high)
 
-    return st.tuples(bound, bound).map(made)
+    return st.tuples(bound, bound).filter(lambda pair: None in pair or pair[0] <= pair[1]).map(made)
 
 
 def equal(name, values, written=str):

@@ -380,6 +380,7 @@ def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loade
         tmp_path / "vast"
     )
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
+    (tmp_path / "vast" / "model.safetensors").write_bytes(b"")
     status, lines, found, _ = doctor(model=tmp_path / "vast")
     mark, text = lines["memory"]
     assert (status, mark, found["status"]) == (2, "no", "no")

@@ -140,11 +140,11 @@ def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_
 def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path, monkeypatch, capsys, healthy):
     sample, asked = TransformersEngine.sample, []
 
-    def failing(engine, prompts, sampling, *rest):
+    def failing(engine, prompts, sampling, *rest, **more):
         asked.append(sampling.max_tokens)
         if asked.count(32) == 4:
             raise ZeroDivisionError("the engine is broken")
-        return sample(engine, prompts, sampling, *rest)
+        return sample(engine, prompts, sampling, *rest, **more)
 
     monkeypatch.setattr(TransformersEngine, "sample", failing)
     assert train(tmp_path) == 1
@@ -191,12 +191,12 @@ def records_of(run: Path) -> dict[str, bytes]:
     [
         (without_newline, "metrics.jsonl lacked the newline of its last line; it is added"),
         (shorter("metrics.jsonl", 3), "metrics.jsonl holds 3 of the 4 steps of checkpoint step-000004"),
-        (shorter("metrics.jsonl", 2), "going back to checkpoint step-000002: steps 3 to 4 are made again"),
+        (shorter("metrics.jsonl", 2), "going back to checkpoint step-000002: steps 2 to 3 are made again"),
         (
             shorter("evals.jsonl", 4),
-            "selection looks of step 4 are missing or damaged; going back to checkpoint step-000002",
+            "selection looks of step 3 are missing or damaged; going back to checkpoint step-000002",
         ),
-        (truncated(3), "rollouts of step 4 are missing or damaged; going back to checkpoint step-000002"),
+        (truncated(3), "rollouts of step 3 are missing or damaged; going back to checkpoint step-000002"),
     ],
     ids=["newline", "line", "lines", "look", "shard"],
 )

@@ -136,7 +136,7 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
     [
         (EVAL, ("config",), NO_CONFIG),
         (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
-        (EVAL, BOTH, NO_CONFIG),
+        (EVAL, BOTH, NO_TOKENIZER),
         (TRAIN, BOTH, NO_TOKENIZER),
         (PLAY, ("config",), NO_CONFIG),
         (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),
