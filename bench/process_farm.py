@@ -32,7 +32,7 @@ from verifiers.equations import equations, plain, think
 PROBLEMS, SHARE, EPOCHS, SUMS = 1024, 0.25, 2, 12
 ARMS = {
     "sum": {"algo": "grpo_process", "algo.step_credit": "sum"},
-    "mean": {"algo": "grpo_process", "algo.step_credit": "mean"},
+    "gated": {"algo": "grpo_process", "algo.step_credit": "gated"},
     "outcome": {"algo": "grpo"},
 }
 

@@ -74,8 +74,9 @@ class AlgoConfig:
     kl_in: str | None = None
     # what a token is credited with: total | to_go | process | gae
     returns: str | None = None
-    # with returns process, how the steps of a thought add up: mean (together they weigh as much as the answer) | sum
-    # (DeepSeekMath's formula, which pays for many easy steps)
+    # with returns process, how the steps of a thought are credited: gated (true equations count only under a right
+    # answer, and all steps together weigh as much as the answer) | sum (DeepSeekMath's formula, which pays for many
+    # easy steps)
     step_credit: str | None = None
     # what is subtracted from it: none | batch | moving | group | leave_one_out | value
     baseline: str | None = None

@@ -167,8 +167,8 @@ def process_advantages(
     all equal gives exact zeros.
 
     That sum grows with the number of right steps, whatever they are about: twenty of them outweigh a wrong answer. With
-    "mean" each step of the working counts 1 / (their number in the row), so that all of them together weigh as much as
-    the outcome: a wrong answer cannot have more than a right one whose steps hold.
+    "gated" each step of the working counts 1 / (their number in the row), so that all of them together weigh as much as
+    the outcome; which steps there are is decided by process_rewards.step_rewards.
     """
     rewards, ends = step_rewards.double(), step_ends.view(-1, group * step_ends.shape[1])
     grouped = rewards.view(ends.shape)
@@ -193,7 +193,7 @@ def mean_of_steps(step_ends: Tensor, mask: Tensor) -> Tensor:
 
 
 # [N, T] ends of steps, [N, T] mask -> [N, T] weight of the step that ends there
-STEP_CREDIT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": each_step, "mean": mean_of_steps}
+STEP_CREDIT: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"sum": each_step, "gated": mean_of_steps}
 
 
 def gae(

@@ -33,7 +33,7 @@ class Algorithm:
     clip_high: float = 0.2
     dual_clip: float = 0.0  # 0 = off
     weights: Weighting = "sequence"
-    step_credit: str = "mean"  # STEP_CREDIT: how the steps of a thought add up, with returns "process"
+    step_credit: str = "gated"  # STEP_CREDIT: how the steps of a thought add up, with returns "process"
     kl: str = "k3"  # KL
     kl_in: str = "loss"  # or "reward": a penalty on each token before returns are made
     drops_flat: bool = False  # groups whose rewards are all equal leave the batch, denominator included
@@ -87,7 +87,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "ratio": ("token", "sequence"),
     "surrogate": ("plain", "ratio", "clip", "clip_weight"),
     "weights": ("token", "sequence", "constant"),
-    "step_credit": ("sum", "mean"),
+    "step_credit": ("sum", "gated"),
     "kl": ("k1", "k2", "k3", "k3_reverse"),
     "kl_in": ("loss", "reward"),
     "trunk": ("own", "shared"),

@@ -19,10 +19,14 @@ from reasoner.types import Group
 from verifiers.equations import equations, plain_with_places, think
 
 
-def step_rewards(groups: Sequence[Group], tokenizer: Tokenizer, *, outcome_only: bool = False) -> list[list[Step]]:
+def step_rewards(
+    groups: Sequence[Group], tokenizer: Tokenizer, *, gated: bool = False, outcome_only: bool = False
+) -> list[list[Step]]:
     """The rewarded steps of every completion, in order: (the token at which the step ends, its reward).
 
-    `outcome_only` leaves the equations out: the answer is the only step.
+    `gated`: a step that holds counts only where the completion's answer is right. Otherwise easy true statements pay
+    in every group without a right answer. One that does not hold counts always. `outcome_only` leaves the equations
+    out: the answer is the only step.
     """
     rows = []
     for group in groups:
@@ -31,7 +35,10 @@ def step_rewards(groups: Sequence[Group], tokenizer: Tokenizer, *, outcome_only:
             inside: list[Step] = []
             if not outcome_only:
                 ends = token_ends(ids, tokenizer)
-                steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in _stated(completion.text)]
+                stated = [
+                    (end, holds) for end, holds in _stated(completion.text) if score.correct or not (gated and holds)
+                ]
+                steps = [(bisect_left(ends, end), float(holds)) for end, holds in stated]
                 inside = [(token, reward) for token, reward in steps if token < len(ids)]
             rows.append([*inside, (len(ids) - 1, score.reward)] if ids else [])
     return rows

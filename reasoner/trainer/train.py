@@ -206,7 +206,8 @@ def learn(
     steps = None
     if learner.algorithm.returns == "process":
         # Whether an equation holds is mathematics: a control arm must not learn it, and has its outcome alone.
-        steps = step_rewards(groups, tokenizer.backend_tokenizer, outcome_only=bool(learner.cfg.control))
+        gated, is_control = learner.algorithm.step_credit == "gated", bool(learner.cfg.control)
+        steps = step_rewards(groups, tokenizer.backend_tokenizer, gated=gated, outcome_only=is_control)
     batch = learner.credit(learner.annotate(collate(groups, steps).to(learner.policy.device)))
     tally = Tally(keeps_tokens=learner.cfg.run.token_figures)
     return batch, tally, learner.update(batch, tally, tokens_before=tokens_before)

@@ -34,7 +34,10 @@ def refused(capsys, *arguments: object) -> str:
         (["trian"], "unknown command 'trian'; known are train, doctor,"),
         (["trian"], "did you mean 'train'?"),
         (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
-        (["train", "--preset", "bse"], "--preset is 'bse'; known are base, cpu, cpu-large, 0.5b, 1.5b; did you mean 'base'?"),
+        (
+            ["train", "--preset", "bse"],
+            "--preset is 'bse'; known are base, cpu, cpu-large, 0.5b, 1.5b; did you mean 'base'?",
+        ),
         (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
         (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
         (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),

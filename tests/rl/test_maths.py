@@ -138,18 +138,18 @@ def farm(number):
     return rewards, mask.clone(), mask
 
 
-def test_many_right_steps_outweigh_a_wrong_answer_in_the_sum_and_never_in_the_mean():
-    by_sum, by_mean = (process_advantages(*farm(20), group=8, step_credit=how)[:, 0] for how in ("sum", "mean"))
-    assert by_sum[0] > by_sum[1:4].max() > 0 and by_mean[0] < 0 < by_mean[1:4].min()
-    farmed = [process_advantages(*farm(n), group=8, step_credit="mean")[0, 0].item() for n in (1, 2, 5, 20, 90)]
+def test_many_right_steps_outweigh_a_wrong_answer_in_the_sum_and_never_when_averaged():
+    by_sum, by_gated = (process_advantages(*farm(20), group=8, step_credit=how)[:, 0] for how in ("sum", "gated"))
+    assert by_sum[0] > by_sum[1:4].max() > 0 and by_gated[0] < 0 < by_gated[1:4].min()
+    farmed = [process_advantages(*farm(n), group=8, step_credit="gated")[0, 0].item() for n in (1, 2, 5, 20, 90)]
     assert farmed == sorted(farmed, reverse=True)  # the more steps, the less they are worth
 
 
-def test_mean_step_credit_by_hand():
+def test_gated_step_credit_by_hand():
     rewards = torch.tensor([[0.0, 1, 0, 0], [0, 1, 0, 0]])
     ends = torch.tensor([[1, 1, 0, 1], [0, 1, 0, 0]]).bool()  # two steps and an outcome; an outcome alone
     good, bad = 1.0, -1.0  # mean 1/2, deviation 1/2
-    found = process_advantages(rewards, ends, MASK, group=2, step_credit="mean")
+    found = process_advantages(rewards, ends, MASK, group=2, step_credit="gated")
     assert found[0].tolist() == pytest.approx([bad / 2 + good / 2 + bad, good / 2 + bad, bad, bad], abs=1e-4)
     assert found[1].tolist() == pytest.approx([good, good, 0, 0], abs=1e-4)
 

@@ -1,10 +1,14 @@
 """The steps of a thought, found at the tokens where they end."""
 
+import pytest
+
+from reasoner.rl.advantages import process_advantages
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards, token_ends
 from reasoner.types import Completion, Group, Prompt
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, score
+from verifiers import Score, Verdict
 
 TOKENIZER = tiny_tokenizer().backend_tokenizer
 TEXT = "<think> 12 + 30 = 42. 7 * 8 = 51, so 42.</think><answer>42</answer>"
@@ -70,3 +74,29 @@ def test_a_control_arm_has_its_outcome_alone():
     group = Group(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
     last = len(members[0].token_ids) - 1
     assert step_rewards([group], TOKENIZER, outcome_only=True) == [[(last, 1.0)], [(last, 0.0)]]
+
+
+def test_gated_steps_that_hold_count_under_a_right_answer_alone():
+    """A wrong answer has no credit for true statements, and keeps the blame for false ones."""
+    right, wrong = completion(TEXT), completion(TEXT)
+    wrong_score = Score(0.2, {}, Verdict.WRONG)
+    group = Group(Prompt(PROBLEM, "", "", (1,)), (right, wrong), (score(1.0), wrong_score))
+    of_right, of_wrong = step_rewards([group], TOKENIZER, gated=True)
+    assert [reward for _, reward in of_right] == [1.0, 0.0, 1.0] and [reward for _, reward in of_wrong] == [0.0, 0.2]
+    assert step_rewards([group], TOKENIZER)[1] == [*of_right[:2], (len(wrong.token_ids) - 1, 0.2)]
+
+
+def test_a_farm_of_true_statements_has_the_credit_of_a_guess():
+    """In a group without a right answer: a dozen different sums, a bare guess, and an honest attempt with a slip."""
+    sums = " ".join(f"{a}+{b}={a + b}." for a in range(2, 5) for b in range(5, 9))
+    texts = [f"<think> {sums} About 7.", "<think> About 7.", "<think> 12 + 30 = 52. So 7.", "<think> 7 * 8 = 51. So 7."]
+    members = tuple(completion(f"{text} </think><answer>7</answer>") for text in texts)
+    scores = tuple(Score(0.2, {}, Verdict.WRONG) for _ in texts)
+    group = Group(Prompt(PROBLEM, "", "", (1,)), members, scores)
+    credits = {}
+    for how in ("sum", "gated"):
+        batch = collate([group], step_rewards([group], TOKENIZER, gated=how == "gated"))
+        credit = process_advantages(batch.step_rewards, batch.step_ends, batch.mask, group=4, step_credit=how)
+        credits[how] = credit[:, 0].tolist()
+    assert credits["sum"][0] > credits["sum"][1] + 1
+    assert credits["gated"][0] == pytest.approx(credits["gated"][1])
