@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from reasoner.models import fused_lm_head as tiles
-from reasoner.models.fused_lm_head import drawn_logprobs
+from reasoner.models.fused_lm_head import selective_log_softmax
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def _whole(head, states, drawn, temperature):
 def test_tiles_give_what_whole_logits_give_and_the_same_gradients(bias, temperature, learns_entropy):
     head, states, drawn, pulls = _made(bias=bias)
     leaves = [states, *head.parameters()]
-    found = drawn_logprobs(head, states, drawn, temperature=temperature, learns_entropy=learns_entropy)
+    found = selective_log_softmax(head, states, drawn, temperature=temperature, learns_entropy=learns_entropy)
     expected = _whole(head, states, drawn, temperature)
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-6)
@@ -53,7 +53,7 @@ def test_logits_that_would_overflow_when_they_are_exponentiated():
     head, states, drawn, _ = _made(bias=False)
     with torch.no_grad():
         head.weight.mul_(100)
-    found, entropy = drawn_logprobs(head, states, drawn, temperature=1.0, learns_entropy=False)
+    found, entropy = selective_log_softmax(head, states, drawn, temperature=1.0, learns_entropy=False)
     expected, _ = _whole(head, states, drawn, 1.0)
     torch.testing.assert_close(found, expected)
     assert torch.isfinite(entropy).all()
@@ -62,7 +62,7 @@ def test_logits_that_would_overflow_when_they_are_exponentiated():
 def test_in_bfloat16_the_products_are_short_and_the_sums_are_long():
     head, states, drawn, pulls = _made(bias=True)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, _ = drawn_logprobs(head, states, drawn, temperature=1.0, learns_entropy=False)
+        found, _ = selective_log_softmax(head, states, drawn, temperature=1.0, learns_entropy=False)
         expected, _ = _whole(head, states, drawn, 1.0)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
@@ -75,7 +75,7 @@ def test_no_tile_is_larger_than_it_may_be(monkeypatch):
     seen = []
     linear = nn.functional.linear
     monkeypatch.setattr(nn.functional, "linear", lambda *a: seen.append(linear(*a)) or seen[-1])
-    found, _ = drawn_logprobs(head, states, drawn, temperature=1.0, learns_entropy=False)
+    found, _ = selective_log_softmax(head, states, drawn, temperature=1.0, learns_entropy=False)
     found.sum().backward()
     assert len(seen) == 2 * (3 + 3 + 1)
     assert max(logits.numel() for logits in seen) <= 12

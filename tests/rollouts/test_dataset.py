@@ -19,7 +19,7 @@ BAD = [problem(3, answer="9" * 600), problem(4, answer="x+", rule="countdown"), 
 def test_gold_answers_that_do_not_grade_as_correct_are_left_out_and_named(capsys):
     assert gradable(GOOD + BAD) == GOOD
     told = capsys.readouterr().err
-    assert told.startswith("left out: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
+    assert told.startswith("dropped: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
     assert "mine/4" in told and "mine/5 (unknown rule 'chess'" in told and told.count("\n") == 1
 
 
@@ -37,8 +37,8 @@ def test_questions_that_do_not_fit_are_left_out_with_a_count(capsys):
     long = problem(9, question="and " * 200)
     asked = askable([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in asked] == GOOD
-    assert capsys.readouterr().err == "left out 1 of 4 questions: longer than 50 tokens\n"
-    with pytest.raises(ValueError, match="every one of 1 questions is longer than the 50 tokens"):
+    assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
+    with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
         askable([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
@@ -48,5 +48,5 @@ def test_no_room_for_a_question_is_refused():
 
 
 def test_a_limit_of_ones_own_holds_too():
-    with pytest.raises(ValueError, match="longer than the 3 tokens"):
+    with pytest.raises(ValueError, match="longer than 3 tokens"):
         askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)

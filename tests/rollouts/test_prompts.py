@@ -70,7 +70,7 @@ def test_a_prompt_of_one_s_own_is_a_text_or_a_table(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "no place for it", r"must hold \{question\}"),
+        ("a.txt", "no place for it", r"must contain \{question\}"),
         ("b.toml", 'text = "{question}"\nstops = ["x"]', "unknown field 'stops'"),
         ("c.toml", 'prefill = "x"', "no text"),
         ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
