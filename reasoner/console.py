@@ -1,4 +1,4 @@
-"""Lines on standard error, and text for a terminal."""
+"""Messages on standard error, and formatting for a terminal."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import sys
 
 
 def say(line: str) -> None:
-    """Print a line on standard error at once."""
+    """Print a line on standard error and flush it."""
     print(line, file=sys.stderr, flush=True)
 
 
 def sparkline(values: list[float], width: int = 60) -> str:
-    """Values in [0, 1] as blocks, the last `width` of them."""
+    """Draw the last `width` values, each in [0, 1], as block characters."""
     return "".join("▁▂▃▄▅▆▇█"[min(7, int(8 * value))] for value in values[-width:])
 
 
 def clock(seconds: float) -> str:
-    """90 -> 1:30"""
+    """Format seconds as minutes:seconds: 90 -> 1:30."""
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 def speed(tokens_per_second: float) -> str:
-    """1234.5 -> 1,234 tok/s; 3.21 -> 3.2 tok/s; 0.321 -> 19.3 tok/min"""
+    """Format a speed: 1234.5 -> 1,234 tok/s; 3.21 -> 3.2 tok/s; 0.321 -> 19.3 tok/min."""
     if tokens_per_second >= 10:
         return f"{tokens_per_second:,.0f} tok/s"
     return f"{tokens_per_second:.1f} tok/s" if tokens_per_second >= 1 else f"{60 * tokens_per_second:.1f} tok/min"
 
 
 def shortened(text: str, width: int) -> str:
-    """One visible line of at most so many characters."""
+    """Return the text as one printable line of at most `width` characters."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def visible(text: str) -> str:
-    """Model text with nothing in it that a terminal would obey."""
+    """Escape control characters in model text, which a terminal would interpret."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""Python's cycle collector, kept out of the way of imports."""
+"""Pausing Python's garbage collector during imports."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from contextlib import contextmanager
 
 @contextmanager
 def asleep() -> Iterator[None]:
-    """No cycles are looked for inside, nor afterwards among what was there at the end: modules are never freed, and
-    those of torch and vLLM are many.
+    """Disable the garbage collector in the block, and exclude the objects that exist at its end from later collections.
 
-    At the end of the process they are collected after all: what is still frozen then, nanobind (under Triton) reports
-    as leaked on standard error.
+    Modules are never freed, and scanning the many objects of torch and vLLM costs time. At the end of the process the
+    objects are unfrozen: nanobind (under Triton) reports those that are still frozen as leaks on standard error.
     """
-    was_awake = gc.isenabled()
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
@@ -24,5 +23,5 @@ def asleep() -> Iterator[None]:
         gc.freeze()
         atexit.unregister(gc.unfreeze)
         atexit.register(gc.unfreeze)
-        if was_awake:
+        if was_enabled:
             gc.enable()

@@ -1,4 +1,4 @@
-"""The values that pass between the rooms. Text, ints and floats only: no torch here."""
+"""Values that pass between packages, and the engine protocol. Text, ints and floats only: no torch here."""
 
 from __future__ import annotations
 
@@ -14,56 +14,56 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Finish = Literal["stop", "length", "abort"]
-REWARD_TOLERANCE = 1e-5  # rewards closer together than this count as equal
+REWARD_TOLERANCE = 1e-5  # rewards that differ by less are treated as equal
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A problem as the model sees it."""
+    """A problem rendered for the model."""
 
     problem: Problem
     text: str  # prefill included
-    prefill: str  # e.g. "<think>": belongs to the response when it is graded and shown
+    prefill: str  # e.g. "<think>": part of the response when it is graded and displayed
     token_ids: tuple[int, ...]
-    extract: str = "strict"  # the form that an answer must have to count (verifiers.extract.EXTRACTORS)
+    extract: str = "strict"  # how the answer is extracted (verifiers.extract.EXTRACTORS)
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How completions are drawn. `num` completions of each prompt; temperature 0 is greedy."""
+    """Sampling parameters: `num` completions per prompt; temperature 0 is greedy."""
 
     num: int
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0  # 0 = off
     max_tokens: int = 256
-    stop: tuple[str, ...] = ()  # texts that end a completion; kept in it
+    stop: tuple[str, ...] = ()  # texts that end a completion; kept in its text
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the engine returned for one prompt: the very tokens it drew, the end token included where it was drawn."""
+    """One sampled completion. The token ids are those that the engine sampled, including a sampled end token."""
 
     text: str  # without prefill and without the end token
     token_ids: tuple[int, ...]  # [T]
-    logprobs: tuple[float, ...]  # [T] under the policy that sampled, at the sampling temperature
+    logprobs: tuple[float, ...]  # [T] of the policy that sampled, at the sampling temperature, in nats
     finish: Finish
     policy_version: int
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What an evaluation keeps of a completion, or reads from a file of somebody else's."""
+    """A completion in an evaluation, or one imported from another tool's file."""
 
-    text: str  # with the prefill: what is graded and shown
-    tokens: int | None = None  # None where the file does not say
+    text: str  # with the prefill; graded and displayed
+    tokens: int | None = None  # None if the file does not say
     finish: Finish | None = None
     seed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """One problem and its graded responses."""
+    """A problem and its n graded responses."""
 
     problem: Problem
     prompt: str
@@ -72,12 +72,13 @@ class Answered:
 
     @property
     def num_right(self) -> int:
+        """Number of correct responses."""
         return sum(score.correct for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One prompt and its G graded completions."""
+    """A prompt and its G graded completions."""
 
     prompt: Prompt
     completions: tuple[Completion, ...]  # [G]
@@ -85,20 +86,20 @@ class Group:
 
     @property
     def is_flat(self) -> bool:
-        """All rewards equal (zero variance): the group says nothing about which completion is better."""
+        """Whether all rewards are equal (zero variance), so that the group has no learning signal."""
         rewards = [score.reward for score in self.scores]
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
 
 
-Done = Callable[[int, tuple[Completion, ...]], object]
+Done = Callable[[int, tuple[Completion, ...]], object]  # called with (index of the prompt, its completions)
 
 
 def unheard(place: int, completions: tuple[Completion, ...]) -> None:
-    """A Done for whoever waits for all completions."""
+    """Ignore a finished prompt: the default `done` callback."""
 
 
 class Engine(Protocol):
-    """Draws completions under the weights that it was last given. Token ids in, the drawn token ids out."""
+    """Samples completions with the weights from the last load_weights. Token ids in, sampled token ids out."""
 
     name: str
 
@@ -110,26 +111,28 @@ class Engine(Protocol):
         done: Done = unheard,
         tick: Tick = uncounted,
     ) -> list[tuple[Completion, ...]]:
-        """`sampling.num` completions of each prompt; the weights and seeds[i][j] decide completion j of prompt i.
+        """Sample `sampling.num` completions per prompt. Completion j of prompt i depends on weights and seeds[i][j].
 
-        `done` is called with a prompt's place and its completions when these are complete, in any order, while others
-        may still be drawn. `tick` is called after every token of each row, with a function that counts what there is.
+        `done` is called with a prompt's index and its completions when they are complete, in any order, while others
+        may still be running. `tick` is called after each decoding step with a function that returns the current counts.
         """
         ...
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Take new weights and forget everything computed with the old ones.
+        """Replace the weights, and drop everything computed with the old ones.
 
-        Named as in the model's state_dict, tied ones under each of their names: vLLM on a CPU keeps a copy of the head.
+        Names are those of the model's state_dict. Tied weights come under each name: vLLM on a CPU copies the head.
         """
         ...
 
     def pause(self) -> None:
-        """Give memory back while the learner works, where there is some to give."""
+        """Release memory while the trainer works, if the engine can."""
         ...
 
     def resume(self) -> None:
-        """The learner is done: take memory again."""
+        """Allocate the released memory again."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Free the engine."""
+        ...

@@ -1,7 +1,8 @@
-"""Progress inside a step: what it says, how seldom a log hears of it, and that no number depends on it."""
+"""Progress inside a step: its text, how often a log gets a line, and that no number depends on it."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import subprocess
@@ -18,7 +19,7 @@ from tests.fixtures.toys import config, learner, random_groups
 
 
 class Seconds:
-    """A clock that stands until it is set."""
+    """A clock that moves only when it is set."""
 
     def __init__(self) -> None:
         self.at = 0.0
@@ -27,7 +28,7 @@ class Seconds:
         return self.at
 
 
-def test_the_text_names_the_work_its_counts_tokens_speed_and_the_time_left():
+def test_text_has_title_counts_tokens_speed_and_time_left():
     now = Seconds()
     progress = Progress(now=now)
     assert progress.text() == ""
@@ -44,7 +45,7 @@ def test_the_text_names_the_work_its_counts_tokens_speed_and_the_time_left():
     assert progress.text() == ""
 
 
-def test_what_was_in_a_cache_is_done_and_took_no_time():
+def test_cached_completions_count_as_done_but_not_for_speed():
     now = Seconds()
     progress = Progress(now=now)
     samples = SampleCount(progress, 100)
@@ -54,7 +55,7 @@ def test_what_was_in_a_cache_is_done_and_took_no_time():
     assert progress.text() == "sampled 60/100 completions, 400 tokens, 20 tok/s, 1:20 left"
 
 
-def test_tokens_are_counted_four_times_a_second_at_most():
+def test_tick_counts_at_most_four_times_a_second():
     now, calls = Seconds(), []
     samples = SampleCount(Progress(now=now), 4)
 
@@ -73,11 +74,11 @@ def test_tokens_are_counted_four_times_a_second_at_most():
     [
         (2, 60, []),  # the embedded base on a quick machine
         (9, 40, []),
-        (25, 4, [10.0]),  # the first step alone says how far it has come
+        (25, 4, [10.0]),  # only the first step shows progress
         (100, 2, [10.0, 40.0, 70.0, 129.0, 159.0, 189.0]),
     ],
 )
-def test_a_log_hears_of_slow_steps_and_seldom(step_seconds, num_steps, expected):
+def test_log_gets_lines_only_for_slow_steps(step_seconds, num_steps, expected):
     now, lines = Seconds(), []
     progress = Progress(lambda line: lines.append((now.at, line)), now=now)
     for step in range(num_steps):
@@ -90,7 +91,7 @@ def test_a_log_hears_of_slow_steps_and_seldom(step_seconds, num_steps, expected)
     assert all(line.startswith("step ") and "learnt" in line for _, line in lines)
 
 
-def test_every_micro_batch_is_counted_and_the_weights_are_the_same():
+def test_progress_counts_micro_batches_without_changing_weights():
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     weights, calls = [], []
     for passed in (None, lambda *at: calls.append(at)):
@@ -131,23 +132,32 @@ with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
 
 
 @pytest.mark.parametrize("program", [_SHOWING, _TRAINING], ids=["alone", "journal"])
-def test_a_terminal_shows_a_line_that_changes_and_what_is_piped_stays_in_the_pipe(program, tmp_path):
+def test_terminal_shows_live_line_and_piped_output_stays_clean(program, tmp_path):
     ours, theirs = pty.openpty()
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=theirs, env=env, text=True,
         check=True, cwd=Path(__file__).parents[1],
     )  # fmt: skip
     os.close(theirs)
-    shown = os.read(ours, 100_000).decode()
+    terminal_output = _read_all(ours)
     os.close(ours)
-    assert done.stdout == "the table\n"
-    assert "gsm8k, sampled: sampled 3/8" in shown and "the table" not in shown
-    assert ("30.0 tok/min" in shown) is (program is _TRAINING)
+    assert process.stdout == "the table\n"
+    assert "gsm8k, sampled: sampled 3/8" in terminal_output and "the table" not in terminal_output
+    assert ("30.0 tok/min" in terminal_output) is (program is _TRAINING)
 
 
-def test_a_log_of_quick_work_has_no_line():
-    done = subprocess.run(
+def _read_all(terminal: int) -> str:
+    """Everything that was written to a pseudo-terminal whose other end is closed; one read returns only a part."""
+    output = b""
+    with contextlib.suppress(OSError):  # Linux reports the end as an error
+        while part := os.read(terminal, 100_000):
+            output += part
+    return output.decode()
+
+
+def test_quick_work_logs_no_line():
+    process = subprocess.run(
         [sys.executable, "-c", _SHOWING], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
-    assert (done.stdout, done.stderr) == ("the table\n", "")
+    assert (process.stdout, process.stderr) == ("the table\n", "")

@@ -13,15 +13,15 @@ def unfrozen():
     gc.unfreeze()
 
 
-def test_what_was_made_while_it_slept_is_looked_through_no_more():
+def test_asleep_disables_collector_and_freezes_new_objects():
     gc.unfreeze()
     with asleep():
         assert not gc.isenabled()
-        kept = [[] for _ in range(1000)]
-    assert gc.isenabled() and gc.get_freeze_count() >= len(kept)
+        objects = [[] for _ in range(1000)]
+    assert gc.isenabled() and gc.get_freeze_count() >= len(objects)
 
 
-def test_it_wakes_after_an_error_and_stays_asleep_where_it_was():
+def test_asleep_restores_collector_state_after_error():
     with pytest.raises(ImportError), asleep():
         raise ImportError
     assert gc.isenabled()
@@ -34,10 +34,10 @@ def test_it_wakes_after_an_error_and_stays_asleep_where_it_was():
         gc.enable()
 
 
-def test_a_process_that_imported_the_engine_ends_without_notes_of_leaks():
+def test_process_with_vllm_import_ends_without_leak_reports():
     """Modules that are still frozen at the end are never freed, and vLLM's bindings report them on standard error."""
     pytest.importorskip("vllm")
     script = "from reasoner.runtime import asleep\nwith asleep():\n    from vllm import LLM\nprint('imported')"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.stdout.splitlines()[-1] == "imported"
-    assert "leaked" not in done.stderr
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.stdout.splitlines()[-1] == "imported"
+    assert "leaked" not in process.stderr

@@ -1,7 +1,7 @@
-"""The process behind the dashboard's Play page: holds one model, answers one question at a time, token by token.
+"""Worker process of the dashboard's Play page: keeps one model loaded and streams the answer to one question at a time.
 
-A line of JSON on standard input is a question; lines of JSON on standard output are what happens. SIGINT stops the
-answer that is under way and nothing else.
+Reads one JSON request per line on standard input; writes JSON events, one per line, on standard output. SIGINT stops
+the answer in progress, not the process.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from reasoner.types import Sampling
 
 
 class _Model:
+    """A model folder's tokenizer and engine."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.tokenizer = load_tokenizer(folder)
@@ -35,28 +37,29 @@ class _Model:
 
 
 def main() -> None:
+    """Answer requests until standard input ends. Errors become events."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, required=True)
     args = parser.parse_args()
-    out = os.fdopen(os.dup(1), "w")  # libraries that print go to standard error
+    out = os.fdopen(os.dup(1), "w")  # what libraries print goes to standard error
     os.dup2(2, 1)
     model: _Model | None = None
-    while line := _next_line():
+    while line := _next_request():
         try:
-            asked = json.loads(line)
-            folder = locate(asked["model"], runs=args.runs, step=asked["step"] or None)
+            request = json.loads(line)
+            folder = locate(request["model"], runs=args.runs, step=request["step"] or None)
             if model is None or model.folder != folder:
                 model = _Model(folder)
-            _answer(model, asked, out)
-            _say(out, done=True)
+            _answer(model, request, out)
+            _send(out, done=True)
         except KeyboardInterrupt:
-            _say(out, done=True, stopped=True)
+            _send(out, done=True, stopped=True)
         except (ValueError, OSError, RuntimeError) as error:
-            _say(out, error=str(error))
+            _send(out, error=str(error))
 
 
-def _next_line() -> str:
-    """The next question. A SIGINT that comes after the end of an answer stops nothing."""
+def _next_request() -> str:
+    """Read the next request. A SIGINT between two answers is ignored."""
     while True:
         try:
             return sys.stdin.readline()
@@ -64,33 +67,37 @@ def _next_line() -> str:
             continue
 
 
-def _answer(model: _Model, asked: dict[str, Any], out: Any) -> None:
-    chosen = template(asked["prompt"])
-    prompt = render(Problem("play", asked["question"], asked["gold"] or "0", "play", ""), chosen, model.tokenizer)
-    if asked["begin"]:
-        check_text(asked["begin"], "the beginning of the response")
-        text = prompt.text + asked["begin"]
+def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
+    """Render the prompt, sample the completions and send an event for every token."""
+    prompt_template = template(request["prompt"])
+    prompt = render(
+        Problem("play", request["question"], request["gold"] or "0", "play", ""), prompt_template, model.tokenizer
+    )
+    if request["begin"]:
+        check_text(request["begin"], "the beginning of the response")
+        text = prompt.text + request["begin"]
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
-        prompt = replace(prompt, text=text, prefill=prompt.prefill + asked["begin"], token_ids=tuple(ids))
-    _say(out, prompt=prompt.text)
-    sampling = Sampling(1, asked["temperature"], 1.0, 0, asked["max_tokens"], chosen.stop)
-    for sample in range(asked["samples"]):
+        prompt = replace(prompt, text=text, prefill=prompt.prefill + request["begin"], token_ids=tuple(ids))
+    _send(out, prompt=prompt.text)
+    sampling = Sampling(1, request["temperature"], 1.0, 0, request["max_tokens"], prompt_template.stop)
+    for sample in range(request["samples"]):
         stream = DecodeStream(skip_special_tokens=True)
         if prompt.prefill:
-            _say(out, sample=sample, text=prompt.prefill)
+            _send(out, sample=sample, text=prompt.prefill)
 
-        def show(token: int, logprob: float, stream: DecodeStream = stream, sample: int = sample) -> None:
+        def send_token(token: int, logprob: float, stream: DecodeStream = stream, sample: int = sample) -> None:
             text = stream.step(model.tokenizer.backend_tokenizer, token)
             if text:
-                _say(out, sample=sample, text=text, logprob=logprob)
+                _send(out, sample=sample, text=text, logprob=logprob)
 
-        model.engine.watcher = show
-        seed = sample_seed(asked["seed"], "play", prompt.problem.id, sample)
+        model.engine.watcher = send_token
+        seed = sample_seed(request["seed"], "play", prompt.problem.id, sample)
         completion = model.engine.sample([prompt], sampling, [[seed]])[0][0]
-        _say(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids))
+        _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids))
 
 
-def _say(out: Any, **event: Any) -> None:
+def _send(out: Any, **event: Any) -> None:
+    """Write one event as a line of JSON."""
     out.write(json.dumps(event) + "\n")
     out.flush()
 

@@ -1,4 +1,4 @@
-"""Sampling engines: one protocol, a table of them."""
+"""The table of sampling engines, and how one is created by name."""
 
 from __future__ import annotations
 
@@ -27,8 +27,11 @@ def _auto(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Eng
     if importlib.util.find_spec("vllm") is not None:
         try:
             return _vllm(folder, cfg, max_model_len, seed)
-        except ImportError as error:  # built for another torch, or for a GPU whose libraries are not here
-            print(f"vLLM is installed and does not import ({error}): sampling with transformers", file=sys.stderr)
+        except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
+            print(
+                f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead",
+                file=sys.stderr,
+            )
     return _transformers(folder, cfg, max_model_len, seed)
 
 
@@ -40,7 +43,7 @@ ENGINES: dict[str, Callable[[Path, EngineConfig, int, int], Engine]] = {
 
 
 def check_engine(name: str) -> None:
-    """ValueError for an unknown name, and for vllm where it is not installed."""
+    """Raise ValueError for an unknown engine name, and for vllm if it is not installed."""
     if name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; known are {', '.join(ENGINES)}")
     if name == "vllm" and importlib.util.find_spec("vllm") is None:
@@ -48,9 +51,9 @@ def check_engine(name: str) -> None:
 
 
 def make_engine(cfg: EngineConfig, folder: Path, *, max_model_len: int, seed: int) -> Engine:
-    """The engine of that name over the model in the folder. "auto" is vLLM where it imports, else transformers.
+    """Create the engine `cfg.name` for the model in the folder. "auto" is vLLM if it imports, else transformers.
 
-    ValueError as check_engine has it.
+    Raises ValueError as check_engine does.
     """
     check_engine(cfg.name)
     return ENGINES[cfg.name](folder, cfg, max_model_len, seed)

@@ -1,4 +1,4 @@
-"""Sampling with transformers alone: slower than vLLM, and wherever torch runs."""
+"""Sampling engine on transformers: slower than vLLM, runs wherever torch runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from reasoner.inference.rng import draw
 from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.progress import Tick, uncounted
-from reasoner.types import Completion, Done, Prompt, Sampling, unheard
+from reasoner.types import Completion, Done, Finish, Prompt, Sampling, unheard
 
-_MAX_ROWS = 256  # completions at once
+_MAX_ROWS = 256  # completions per batch
 
 
 class TransformersEngine:
-    """A decoding loop over a model of its own. A row draws by its own seed, so batching changes nothing."""
+    """Decoding loop over its own copy of the model. Each row has its own seed: batching does not change samples."""
 
     name = "transformers"
 
@@ -31,7 +31,9 @@ class TransformersEngine:
         self._model = load_policy(folder, device=self._device).to(getattr(torch, cfg.dtype)).requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
-        self.watcher: Callable[[int, float], None] | None = None  # told every token as it is drawn; may raise to stop
+        self.watcher: Callable[[int, float], None] | None = (
+            None  # called with (token, log-probability); may raise to stop
+        )
 
     def sample(
         self,
@@ -43,23 +45,24 @@ class TransformersEngine:
     ) -> list[tuple[Completion, ...]]:
         rows = [(prompt, seed) for prompt, own in zip(prompts, seeds, strict=True) for seed in own]
         completions: list[Completion] = []
-        drawn: list[tuple[Completion, ...]] = []
+        groups: list[tuple[Completion, ...]] = []
         num_tokens = 0
         for start in range(0, len(rows), _MAX_ROWS):
             part = self._sample_rows(rows[start : start + _MAX_ROWS], sampling, tick, before=(start, num_tokens))
             num_tokens += sum(len(completion.token_ids) for completion in part)
             completions += part
-            while len(drawn) < len(seeds) and len(completions) >= len(seeds[len(drawn)]):
-                own, completions = completions[: len(seeds[len(drawn)])], completions[len(seeds[len(drawn)]) :]
-                done(len(drawn), tuple(own))
-                drawn.append(tuple(own))
-        return drawn
+            while len(groups) < len(seeds) and len(completions) >= len(seeds[len(groups)]):
+                size = len(seeds[len(groups)])
+                group, completions = tuple(completions[:size]), completions[size:]
+                done(len(groups), group)
+                groups.append(group)
+        return groups
 
     @torch.inference_mode()
     def _sample_rows(
         self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling, tick: Tick, before: tuple[int, int]
     ) -> list[Completion]:
-        """`before`: completions and tokens of the rows that came before these."""
+        """Sample one completion per row. `before`: numbers of completions and tokens of the earlier batches."""
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         stops = self._ends | set(stop_ids)
         limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
@@ -67,54 +70,56 @@ class TransformersEngine:
         sizes = [len(prompt.token_ids) for prompt, _ in rows]
         tokens: list[list[int]] = [[] for _ in rows]
         logprobs: list[list[float]] = [[] for _ in rows]
-        finish = ["length"] * len(rows)
-        alive = list(range(len(rows)))  # rows still going; the tensors hold these only
+        finish: list[Finish] = ["length"] * len(rows)
+        alive = list(range(len(rows)))  # unfinished rows; the tensors hold only these
 
         def counted() -> tuple[int, int]:
             return before[0] + len(rows) - len(alive), before[1] + sum(map(len, tokens))
 
-        states, attended, cache = self._read([prompt.token_ids for prompt, _ in rows])
+        states, attended, cache = self._run_prompts([prompt.token_ids for prompt, _ in rows])
         lengths = attended.sum(dim=1)
         for step in range(max(limits)):
             tick(counted)
-            log_softmax = _processed(self._model.lm_head(states).float(), sampling)
+            log_softmax = _processed_logprobs(self._model.lm_head(states).float(), sampling)
             if sampling.temperature == 0:
-                drawn = log_softmax.argmax(dim=1)
+                sampled = log_softmax.argmax(dim=1)
             else:
-                drawn = draw(log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive])
-            chosen = log_softmax.gather(1, drawn[:, None])[:, 0].tolist()
-            for row, token, logprob in zip(alive, drawn.tolist(), chosen, strict=True):
+                sampled = draw(log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive])
+            sampled_logprobs = log_softmax.gather(1, sampled[:, None])[:, 0].tolist()
+            for row, token, logprob in zip(alive, sampled.tolist(), sampled_logprobs, strict=True):
                 tokens[row].append(token)
                 logprobs[row].append(logprob)
                 if self.watcher is not None:
                     self.watcher(token, logprob)
                 if token in stops or (stop_texts and self._ends_in(tokens[row], stop_texts)):
                     finish[row] = "stop"
-            kept = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
-            if not kept:
+            going = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
+            if not going:
                 break
-            if len(kept) < len(alive):
-                index = torch.tensor(kept, device=self._device)
+            if len(going) < len(alive):
+                index = torch.tensor(going, device=self._device)
                 cache.batch_select_indices(index)
-                drawn, attended, lengths = drawn[index], attended[index], lengths[index]
-                alive = [alive[i] for i in kept]
+                sampled, attended, lengths = sampled[index], attended[index], lengths[index]
+                alive = [alive[i] for i in going]
             attended = torch.cat([attended, attended.new_ones(len(alive), 1)], dim=1)
-            states = self._states(drawn[:, None], attended, (lengths + step)[:, None], cache)
+            states = self._states(sampled[:, None], attended, (lengths + step)[:, None], cache)
         return [
-            Completion(text, tuple(t), tuple(p), f, self._version)  # type: ignore[arg-type]
+            Completion(text, tuple(t), tuple(p), f, self._version)
             for text, t, p, f in zip(
                 texts(tokens, self._ends, stop_texts, self._tokenizer), tokens, logprobs, finish, strict=True
             )
         ]
 
     def _states(self, ids: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
-        """[N, L] tokens -> [N, H] states at the last one."""
-        return self._model.model(
+        """[N, L] tokens -> [N, H] hidden states at the last token."""
+        output = self._model.model(
             input_ids=ids, attention_mask=attended, position_ids=positions, past_key_values=cache, use_cache=True
-        ).last_hidden_state[:, -1]
+        )
+        states: Tensor = output.last_hidden_state[:, -1]
+        return states
 
-    def _read(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor, DynamicCache]:
-        """N prompts, equal ones read once -> states at their last tokens [N, H], attention mask [N, L], their cache."""
+    def _run_prompts(self, prompts: Sequence[tuple[int, ...]]) -> tuple[Tensor, Tensor, DynamicCache]:
+        """N prompts -> last states [N, H], attention mask [N, L], key-value cache. Equal prompts are computed once."""
         place = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
         row_of = torch.tensor([place[ids] for ids in prompts], device=self._device)
         ids, attended = self._left_padded(list(place))
@@ -124,13 +129,14 @@ class TransformersEngine:
         return states[row_of], attended[row_of], cache
 
     def _left_padded(self, prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """P prompts -> token ids [P, L] padded with 0 on the left, attention mask [P, L]."""
         width = max(map(len, prompts))
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=self._device)
         attended = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self._device)
         return ids, attended
 
-    def _ends_in(self, tokens: Sequence[int], stop_texts: Sequence[str]) -> bool:
-        """The last token completes a stop text (which may begin in earlier tokens)."""
+    def _ends_in(self, tokens: list[int], stop_texts: Sequence[str]) -> bool:
+        """Whether the last token completes a stop text, which may begin in earlier tokens."""
         tail = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) :], skip_special_tokens=False)
         before = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) : -1], skip_special_tokens=False)
         return any(stop in tail and stop not in before for stop in stop_texts)
@@ -154,15 +160,15 @@ class TransformersEngine:
         del self._model
 
 
-def _processed(logits: Tensor, sampling: Sampling) -> Tensor:
-    """[B, V] logits -> [B, V] log-probabilities after temperature, top-k and top-p; what those leave out is -inf."""
+def _processed_logprobs(logits: Tensor, sampling: Sampling) -> Tensor:
+    """[B, V] logits -> [B, V] log-probabilities after temperature, top-k and top-p; excluded tokens are -inf."""
     logits = logits / (sampling.temperature or 1.0)
     if sampling.top_k:
         kth = logits.topk(min(sampling.top_k, logits.shape[-1])).values[:, -1:]
         logits = logits.masked_fill(logits < kth, -torch.inf)
     if sampling.top_p < 1:
-        ordered, order = logits.sort(dim=-1, descending=True)
-        before = ordered.softmax(dim=-1).cumsum(dim=-1) - ordered.softmax(dim=-1)
+        sorted_logits, order = logits.sort(dim=-1, descending=True)
+        before = sorted_logits.softmax(dim=-1).cumsum(dim=-1) - sorted_logits.softmax(dim=-1)
         dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
         logits = logits.masked_fill(dropped, -torch.inf)
     return logits.log_softmax(dim=-1)

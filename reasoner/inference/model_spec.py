@@ -1,4 +1,4 @@
-"""What `reasoner eval` measures: a model, how it is asked, and the engine that it is sampled with."""
+"""Specification of an evaluated model: its folder, prompt, sampling settings and engine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from reasoner.rollouts.prompts import Template, template
 from reasoner.runs.run_dir import read_settings
 from reasoner.types import Engine
 
-MOST_TOKENS = 32_768  # of a response, as DeepSeek-R1's evaluation has it
+MOST_TOKENS = 32_768  # per response, as in DeepSeek-R1's evaluation
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The model that is measured, and how it is asked where the command line does not say."""
+    """The evaluated model, with the prompt and sampling settings from the command line or their defaults."""
 
     name: str
     folder: Path
@@ -39,30 +39,30 @@ class Subject:
 
     @classmethod
     def of(cls, args: argparse.Namespace) -> Subject:
-        """A run is asked as it was trained, the embedded base as its preset has it, any other model at DeepSeek-R1's
-        settings: temperature 0.6, top-p 0.95, up to 32,768 tokens.
+        """Resolve the command line's settings. Defaults: a run's training settings, the embedded base's preset, and for
+        any other model DeepSeek-R1's: temperature 0.6, top-p 0.95, up to 32,768 tokens.
 
-        ValueError for a model, a prompt or an engine that is not there.
+        ValueError for an unknown model, prompt or engine.
         """
         check_engine(args.engine)
         model = args.model or "base"
         folder = locate(model, runs=args.runs, step=args.step)
-        trained = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
+        trained = _training_settings(folder) or (dict(PRESETS["base"]) if model == "base" else None)
         if trained is None:
             trained = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
         prompt = args.prompt or str(trained.get("prompt.style", "r1-zero"))
-        chosen = template(prompt)
+        prompt_template = template(prompt)
         if args.extract:
-            chosen = replace(chosen, extract=args.extract)
+            prompt_template = replace(prompt_template, extract=args.extract)
         if args.stop:
-            chosen = replace(chosen, stop=tuple(args.stop))
-        check_tokenizer(folder, needs_chat=chosen.chat)
+            prompt_template = replace(prompt_template, stop=tuple(args.stop))
+        check_tokenizer(folder, needs_chat=prompt_template.chat)
         context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
             folder=folder,
-            template=chosen,
+            template=prompt_template,
             prompt=prompt,
             temperature=_first(args.temperature, trained.get("sampling.temperature"), 1.0),
             top_p=_first(args.top_p, trained.get("sampling.top_p"), 1.0),
@@ -71,12 +71,13 @@ class Subject:
         )
 
     def engine_config(self, args: argparse.Namespace) -> EngineConfig:
+        """The engine's settings; without --dtype bfloat16 for long responses on a GPU, else float32."""
         on_gpu = Path("/dev/nvidia0").exists()
         dtype = args.dtype or ("bfloat16" if on_gpu and self.max_tokens > 1024 else "float32")
         return EngineConfig(name=args.engine, dtype=dtype, gpu_memory=0.9)
 
     def engine_identity(self, args: argparse.Namespace) -> str:
-        """Name, version, precision and kind of device: what may change a sampled text."""
+        """Engine name, version, precision and device, any of which may change a sampled text."""
         name = args.engine
         if name == "auto":
             name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
@@ -85,7 +86,7 @@ class Subject:
 
 
 class LazyEngine:
-    """The engine, made when the first response is missing: an evaluation that is all there starts none."""
+    """An engine that is created on first use, so that a fully cached evaluation starts none."""
 
     def __init__(self, subject: Subject, args: argparse.Namespace, *, longest_prompt: int) -> None:
         self._subject = subject
@@ -98,18 +99,19 @@ class LazyEngine:
     @cached_property
     def _engine(self) -> Engine:
         cfg = self._subject.engine_config(self._args)
-        made = make_engine(cfg, self._subject.folder, max_model_len=self._max_model_len, seed=self._args.seed)
-        if not self._subject.engine_identity(self._args).startswith(made.name):
-            raise ValueError(f"vLLM does not import here; name the engine: --engine {made.name}")
-        return made
+        engine = make_engine(cfg, self._subject.folder, max_model_len=self._max_model_len, seed=self._args.seed)
+        if not self._subject.engine_identity(self._args).startswith(engine.name):
+            raise ValueError(f"vLLM cannot be imported here; name the engine: --engine {engine.name}")
+        return engine
 
     def close(self) -> None:
+        """Close the engine if it was created."""
         if "_engine" in self.__dict__:
             self._engine.close()
 
 
-def _trained_with(folder: Path) -> Mapping[str, Any] | None:
-    """The settings of the run that a checkpoint belongs to."""
+def _training_settings(folder: Path) -> Mapping[str, Any] | None:
+    """Settings of the run that a checkpoint belongs to; None if the folder is not a checkpoint of a run."""
     path = folder.parent.parent / "config.json"
     if folder.parent.name != "checkpoints" or not path.is_file():
         return None
@@ -117,24 +119,25 @@ def _trained_with(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _default_context(folder: Path) -> int:
-    """The context of a model whose config.json leaves it to the architecture."""
+    """Context of a model whose config.json does not set it: the architecture's default."""
     from reasoner.models.loading import load_config
 
     return int(load_config(folder).max_position_embeddings)
 
 
 def model_fingerprint(folder: Path) -> str:
-    """16 hex digits of everything in the folder that decides what the model writes: weights, config, tokenizer."""
-    names = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
-    found = hashlib.sha256()
-    for path in names:
-        found.update(path.name.encode())
+    """16 hex digits of the SHA-256 of the model's weights, configuration and tokenizer files."""
+    paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
+    digest = hashlib.sha256()
+    for path in paths:
+        digest.update(path.name.encode())
         with path.open("rb") as file:
-            found.update(hashlib.file_digest(file, "sha256").digest())
-    return found.hexdigest()[:16]
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 def _version(package: str) -> str:
+    """Installed version of the package or of its -cpu variant; empty if there is none."""
     for name in (package, f"{package}-cpu"):
         try:
             return version(name)
@@ -144,4 +147,5 @@ def _version(package: str) -> str:
 
 
 def _first(*values: Any) -> Any:
+    """The first value that is not None."""
     return next(value for value in values if value is not None)

@@ -1,4 +1,4 @@
-"""What both engines share: where a completion ends, and the text of its tokens."""
+"""Where a completion ends, and the text of its tokens; shared by both engines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from reasoner.types import Prompt, Sampling
 
 
 def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Every token that ends a completion: the tokenizer's end token, and those of the generation or model config."""
+    """All tokens that end a completion: the tokenizer's end token, and those of the generation or model config."""
     if (folder / "generation_config.json").is_file():
         configured = GenerationConfig.from_pretrained(folder).eos_token_id
     else:
@@ -22,9 +22,9 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
 
 
 def stop_token_ids(sampling: Sampling, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[str]]:
-    """(stop texts that are added tokens, as ids; the other stop texts). A token is cheaper to watch for than a text.
+    """Split the stop texts into (ids of those that are added tokens, the others): a token is cheaper to check for.
 
-    Only an added token stands for its text in every context; a learnt one ("and") is also a part of others (" hand").
+    Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
     """
     added = tokenizer.get_added_vocab()
     return [added[s] for s in sampling.stop if s in added], [s for s in sampling.stop if s not in added]
@@ -33,23 +33,24 @@ def stop_token_ids(sampling: Sampling, tokenizer: PreTrainedTokenizerBase) -> tu
 def texts(
     rows: Sequence[Sequence[int]], ends: frozenset[int], stop_texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
 ) -> list[str]:
-    """Each row's text without the end token that may close it, up to and with the first stop text.
+    """Decode each row without a final end token, up to and including the first stop text.
 
-    Nothing else is dropped: a tag may be a special token. What the last token holds beyond a stop text (a line end
-    after "</answer>", say) is in the row's ids and not in its text.
+    Special tokens are kept, since a tag may be one. If the last token continues past a stop text (a newline after
+    "</answer>", say), the rest is in the row's ids and not in its text.
     """
-    shown = [row[:-1] if row and row[-1] in ends else row for row in rows]
-    decoded = tokenizer.batch_decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
+    decoded = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
     return [_up_to(text, stop_texts) for text in decoded]
 
 
 def _up_to(text: str, stop_texts: Sequence[str]) -> str:
+    """Cut the text after the first stop text."""
     ends = [text.index(stop) + len(stop) for stop in stop_texts if stop in text]
     return text[: min(ends)] if ends else text
 
 
 def most_tokens(prompt: Prompt, sampling: Sampling, max_model_len: int) -> int:
-    """How long a completion of the prompt may get. ValueError when the context leaves no room for one."""
+    """Maximum tokens of the prompt's completion. ValueError if the context leaves no room for one."""
     room = max_model_len - len(prompt.token_ids)
     if room < 1:
         raise ValueError(

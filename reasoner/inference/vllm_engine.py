@@ -1,4 +1,4 @@
-"""vLLM in this process: on a CPU, or on the GPU that it shares with the learner."""
+"""Sampling engine on vLLM, in this process: on a CPU, or on the GPU that it shares with the trainer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import os
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
@@ -21,21 +21,23 @@ from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_toke
 from reasoner.models.loading import load_tokenizer
 from reasoner.progress import Tick, uncounted
 from reasoner.runtime import asleep
-from reasoner.types import Completion, Done, Prompt, Sampling, unheard
+from reasoner.types import Completion, Done, Finish, Prompt, Sampling, unheard
 
 if TYPE_CHECKING:
-    from vllm import LLM, CompletionOutput, SamplingParams
+    from vllm import LLM, CompletionOutput, RequestOutput, SamplingParams
+    from vllm.logprobs import FlatLogprobs
 
-_MAX_ROWS = 512  # completions in flight; the rest wait their turn
+_FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
+_MAX_ROWS = 512  # completions in flight; the rest wait
 
 
 class VllmEngine:
-    """One engine for the life of a run; it takes the learner's weights in memory."""
+    """One vLLM engine for the whole run; updated weights are passed in memory."""
 
     name = "vllm"
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int) -> None:
-        _environment(cfg)
+        _set_environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
         with asleep():
             from vllm import LLM
@@ -44,10 +46,10 @@ class VllmEngine:
         self._ends = end_token_ids(folder, self._tokenizer)
         self._sleeps = torch.cuda.is_available()
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
-        on_cpu = {"block_size": 32}  # the default of 128 would cache no prompt that is shorter than that
+        on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
         self._llm = LLM(
             str(folder),
-            dtype=cfg.dtype,
+            dtype=cast(Any, cfg.dtype),
             max_model_len=max_model_len,
             max_num_seqs=_MAX_ROWS,
             enforce_eager=not self._sleeps,
@@ -58,13 +60,13 @@ class VllmEngine:
             use_tqdm_on_load=False,
             **(on_gpu if self._sleeps else on_cpu),
         )
-        # The CPU worker puts a function that does nothing in the place of set_num_threads: the learner needs its own.
+        # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
         torch.set_num_threads = set_num_threads
         torch.set_num_threads(threads)
         self._draws = not self._sleeps
         if self._draws:
-            _install_draw(self._llm)
-            _give_back(self._llm)
+            _install_sampler(self._llm)
+            _release_kv_cache(self._llm)
         self._max_model_len = max_model_len
         self._version = 0
 
@@ -76,37 +78,39 @@ class VllmEngine:
         done: Done = unheard,
         tick: Tick = uncounted,
     ) -> list[tuple[Completion, ...]]:
-        self._llm.reset_prefix_cache()  # what was asked before leaves no trace in the last digit of what is drawn now
+        self._llm.reset_prefix_cache()  # cached prefixes would change the last digits of the log-probabilities
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
         engine = self._llm.llm_engine
-        asked: dict[str, tuple[int, int]] = {}  # of each request the place of its prompt, and its own among the seeds
-        drawn: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
-        found: list[tuple[Completion, ...]] = [()] * len(prompts)
+        requests: dict[str, tuple[int, int]] = {}  # request id -> (index of its prompt, index of its seed)
+        outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
+        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
 
         def counted() -> tuple[int, int]:
-            ended = [len(output.token_ids) for own in drawn for output in own.values()]
-            going = [state.detokenizer.num_output_tokens() for state in engine.output_processor.request_states.values()]
-            return len(ended), sum(ended) + sum(going)
+            finished = [len(output.token_ids) for own in outputs for output in own.values()]
+            states = engine.output_processor.request_states.values()
+            running = [state.detokenizer.num_output_tokens() for state in states if state.detokenizer is not None]
+            return len(finished), sum(finished) + sum(running)
 
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
                 for number, seed in enumerate(own):
-                    asked[name := f"{place}-{number}"] = (place, number)
-                    how = self._params(sampling, seed, limit, stop_ids, stop_texts)
-                    engine.add_request(name, {"prompt_token_ids": list(prompt.token_ids)}, how)
+                    requests[name := f"{place}-{number}"] = (place, number)
+                    params = self._params(sampling, seed, limit, stop_ids, stop_texts)
+                    engine.add_request(name, {"prompt_token_ids": list(prompt.token_ids)}, params)
             while engine.has_unfinished_requests():
                 for output in engine.step():
-                    place, number = asked[output.request_id]
-                    drawn[place][number] = output.outputs[0]
-                    if len(drawn[place]) == len(seeds[place]):
-                        found[place] = self._completions([own for _, own in sorted(drawn[place].items())], stop_texts)
-                        done(place, found[place])
+                    place, number = requests[output.request_id]
+                    outputs[place][number] = cast("RequestOutput", output).outputs[0]
+                    if len(outputs[place]) == len(seeds[place]):
+                        ordered = [own for _, own in sorted(outputs[place].items())]
+                        completions[place] = self._completions(ordered, stop_texts)
+                        done(place, completions[place])
                 tick(counted)
         except BaseException:
-            engine.abort_request(list(asked))
+            engine.abort_request(list(requests))
             raise
-        return found
+        return completions
 
     def _params(
         self, sampling: Sampling, seed: int, limit: int, stop_ids: Sequence[int], stop_texts: Sequence[str]
@@ -127,22 +131,23 @@ class VllmEngine:
             include_stop_str_in_output=True,
             skip_special_tokens=False,
             detokenize=bool(stop_texts),
-            logprobs=0,  # of the drawn token alone
+            logprobs=0,  # of the sampled token only
             flat_logprobs=True,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
-    def _completions(self, drawn: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
-        decoded = texts([list(d.token_ids) for d in drawn], self._ends, stop_texts, self._tokenizer)
+    def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
+        """Convert vLLM's outputs for one prompt."""
+        decoded = texts([list(output.token_ids) for output in outputs], self._ends, stop_texts, self._tokenizer)
         return tuple(
             Completion(
                 text=text,
-                token_ids=tuple(d.token_ids),
-                logprobs=tuple(d.logprobs.logprobs),
-                finish="stop" if d.finish_reason == "stop" else "length" if d.finish_reason == "length" else "abort",
+                token_ids=tuple(output.token_ids),
+                logprobs=tuple(cast("FlatLogprobs", output.logprobs).logprobs),
+                finish=_FINISH.get(output.finish_reason or "", "abort"),
                 policy_version=self._version,
             )
-            for text, d in zip(decoded, drawn, strict=True)
+            for text, output in zip(decoded, outputs, strict=True)
         )
 
     def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
@@ -154,11 +159,11 @@ class VllmEngine:
             self._llm.sleep(level=1)
         else:
             self._llm.reset_prefix_cache()
-            _give_back(self._llm)
+            _release_kv_cache(self._llm)
 
     def resume(self) -> None:
         if self._sleeps:
-            torch.cuda.empty_cache()  # what the learner has freed and torch would keep for itself
+            torch.cuda.empty_cache()  # memory that the trainer freed and torch still holds
             self._llm.wake_up()
 
     def close(self) -> None:
@@ -167,24 +172,24 @@ class VllmEngine:
 
 
 def _runner(llm: LLM) -> Any:
-    """What computes on a CPU, inside vLLM: constraints.txt pins its version."""
+    """vLLM's model runner on a CPU. This reads vLLM's internals: constraints.txt pins its version."""
     return llm.llm_engine.model_executor.driver_worker.worker.model_runner
 
 
-def _give_back(llm: LLM) -> None:
-    """The memory of the key-value cache, which vLLM fills with zeros, to the system: what is used comes again."""
+def _release_kv_cache(llm: LLM) -> None:
+    """Return the memory of vLLM's key-value cache to the system. Pages come back, as zeros, when used."""
     storage = _runner(llm).kv_caches[0].untyped_storage()
     start = -(-storage.data_ptr() // mmap.PAGESIZE) * mmap.PAGESIZE
     size = (storage.data_ptr() + storage.nbytes() - start) // mmap.PAGESIZE * mmap.PAGESIZE
     ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
-def _install_draw(llm: LLM) -> None:
-    """Draw by (seed, position) where vLLM on a CPU would draw with a generator object for each request.
+def _install_sampler(llm: LLM) -> None:
+    """Replace vLLM's CPU sampler, which has a generator object per request, by sampling with (seed, position).
 
-    Those cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use offset"
-    when a prompt with one is computed in two parts. Ranks of the drawn tokens, which nobody reads here, are left out:
-    vLLM compiles a kernel for them at the first draw.
+    The generators cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use
+    offset" when a prompt with one is computed in two parts. The ranks of the sampled tokens are not needed and are
+    left out: vLLM compiles a kernel for them at the first sample.
     """
     from vllm.v1.sample import sampler
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
@@ -194,25 +199,25 @@ def _install_draw(llm: LLM) -> None:
     def forward(
         logits: Tensor, generators: object, top_k: Tensor | None, top_p: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """[N, V] logits after temperature -> [N] drawn tokens, [N, V] processed log-probabilities."""
+        """[N, V] logits after temperature -> [N] sampled tokens, [N, V] processed log-probabilities."""
         log_softmax = apply_top_k_top_p(logits, top_k, top_p).log_softmax(dim=-1)
         rows = runner.input_batch.req_ids[: len(logits)]
         seeds = [runner.requests[row].sampling_params.extra_args["seed"] for row in rows]
         return draw(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
 
     runner.sampler.topk_topp_sampler.forward = forward
-    sampler.batched_count_greater_than = lambda logprobs, _: torch.zeros(len(logprobs), dtype=torch.int64)
+    cast(Any, sampler).batched_count_greater_than = lambda logprobs, _: torch.zeros(len(logprobs), dtype=torch.int64)
 
 
-def _environment(cfg: EngineConfig) -> None:
-    """What vLLM reads from the environment when it is imported; what the user has set stays."""
+def _set_environment(cfg: EngineConfig) -> None:
+    """Set the environment variables that vLLM reads on import, except those that the user has set."""
     for name, value in {
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # in this process: half the start-up time, and weights need no copy
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # in this process: half the start-up time, no copy of the weights
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
         "VLLM_CPU_KVCACHE_SPACE": str(cfg.cpu_cache_gib),
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_NO_USAGE_STATS": "1",
     }.items():
         os.environ.setdefault(name, value)
-    logging.getLogger("vllm").setLevel(logging.ERROR)  # while it is imported, before it reads the level above
-    warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")  # of old names of torch's that it looks up
+    logging.getLogger("vllm").setLevel(logging.ERROR)  # for the import, before vLLM reads the level above
+    warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")  # of deprecated torch names that vLLM uses

@@ -1,4 +1,4 @@
-"""What a model folder holds, read without torch or transformers."""
+"""Checks of a model folder, without torch or transformers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that token
 
 
 def check_model(folder: Path, *, needs_chat: bool) -> int | None:
-    """The model's context (context_length). ValueError for a folder without weights, and as check_tokenizer has it."""
+    """Check that the folder has weights and a tokenizer, else ValueError. Returns the context in tokens, if known."""
     context = context_length(folder)
     if not any(folder.glob("*.safetensors")):
         raise ValueError(f"no language model can be loaded from {folder}: it has no weights (*.safetensors)")
@@ -19,11 +19,11 @@ def check_model(folder: Path, *, needs_chat: bool) -> int | None:
 
 
 def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
-    """ValueError for a folder without a tokenizer, and for a chat prompt where the tokenizer has no chat template."""
+    """Raise ValueError if the folder has no tokenizer, or no chat template where `needs_chat`."""
     if not any(any(folder.glob(pattern)) for pattern in _TOKENIZERS):
         raise ValueError(f"no tokenizer can be loaded from {folder}: it has none of {', '.join(_TOKENIZERS)}")
     config = folder / "tokenizer_config.json"
-    has_chat = any(folder.glob("*chat_template*")) or (config.is_file() and "chat_template" in _read(config))
+    has_chat = any(folder.glob("*chat_template*")) or (config.is_file() and "chat_template" in _read_config(config))
     if needs_chat and not has_chat:
         raise ValueError(
             "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
@@ -31,18 +31,19 @@ def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
 
 
 def context_length(folder: Path) -> int | None:
-    """Most tokens of prompt and completion together, None where config.json has no max_position_embeddings."""
-    config = _read(folder / "config.json")
+    """Maximum tokens of prompt and completion together; None if config.json has no max_position_embeddings."""
+    config = _read_config(folder / "config.json")
     text_config = config.get("text_config", config)
     context = text_config.get("max_position_embeddings") if isinstance(text_config, dict) else None
     return context if isinstance(context, int) else None
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_config(path: Path) -> dict[str, Any]:
+    """Read a JSON object. ValueError naming the file if there is none."""
     try:
-        found = json.loads(path.read_text("utf-8"))
+        values = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"no language model can be loaded from {path.parent}: {path.name}: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ValueError(f"no language model can be loaded from {path.parent}: {path.name} holds no JSON object")
-    return found
+    return values

@@ -1,4 +1,4 @@
-"""The last layer of a language model in tiles: log-probabilities without the logits of a whole batch.
+"""Log-probabilities from the output layer in tiles, without storing the logits of a whole batch.
 
 Shapes: K states of width H, V tokens.
 """
@@ -11,74 +11,80 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-ROWS = 1024  # states of a tile
-CPU_TILE, GPU_TILE = 2**19, 2**26  # logits of a tile: what a CPU's cache holds, what fills a GPU
+ROWS = 1024  # states per tile
+CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills a GPU
 
 
-def drawn_logprobs(
-    head: nn.Linear, states: Tensor, drawn: Tensor, *, temperature: float, learns_entropy: bool
+def selective_log_softmax(
+    head: nn.Linear, states: Tensor, sampled: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
-    """Last states [K, H] and the token drawn after each [K] -> its log-probability at the temperature, and the entropy
-    of the distribution, [K] each, in float32.
+    """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
+    the distribution in nats, [K] each, in float32.
 
-    The softmax is folded tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"), and
-    a tile's logits are made again for its gradient. The entropy has a gradient only where it is learnt from.
+    The softmax is accumulated tile by tile (Milakov and Gimelshein 2018, "Online normalizer calculation for softmax"),
+    and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
     """
-    found: tuple[Tensor, Tensor] = _Tiled.apply(states, head.weight, head.bias, drawn, temperature, learns_entropy)
-    return found
+    outputs: tuple[Tensor, Tensor] = _TiledLogProbs.apply(  # type: ignore[no-untyped-call]
+        states, head.weight, head.bias, sampled, temperature, learns_entropy
+    )
+    return outputs
 
 
-class _Tiled(torch.autograd.Function):
+class _TiledLogProbs(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any,
         states: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        drawn: Tensor,
+        sampled: Tensor,
         temperature: float,
         learns_entropy: bool,
     ) -> tuple[Tensor, Tensor]:
         device = states.device.type
         ctx.dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         ctx.temperature, ctx.learns_entropy = temperature, learns_entropy
-        logsumexp, chosen, mean = (torch.empty(len(states), device=states.device) for _ in range(3))
+        logsumexp, target_logits, mean_logit = (torch.empty(len(states), device=states.device) for _ in range(3))
         for rows in split(len(states), ROWS):
             top = torch.full((len(states[rows]),), -torch.inf, device=states.device)
-            total, weighed, own = torch.zeros_like(top), torch.zeros_like(top), torch.zeros_like(top)
+            total, weighted_sum, target_logit = torch.zeros_like(top), torch.zeros_like(top), torch.zeros_like(top)
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
-                higher = torch.maximum(top, logits.amax(dim=1))
-                shrunk = (top - higher).exp_()
-                inside, index = _inside(drawn[rows], tokens)
-                own = torch.where(inside, logits.gather(1, index)[:, 0], own)
-                share = (logits - higher[:, None]).exp_()
-                total = total * shrunk + share.sum(dim=1)
-                weighed = weighed * shrunk + share.mul_(logits).sum(dim=1)
-                top = higher
-            logsumexp[rows], chosen[rows], mean[rows] = top + total.log(), own, weighed / total
-        ctx.save_for_backward(states, weight, bias, drawn, logsumexp, entropy := logsumexp - mean)
+                new_top = torch.maximum(top, logits.amax(dim=1))
+                rescale = (top - new_top).exp_()
+                inside, index = _target_in_tile(sampled[rows], tokens)
+                target_logit = torch.where(inside, logits.gather(1, index)[:, 0], target_logit)
+                exp_logits = (logits - new_top[:, None]).exp_()
+                total = total * rescale + exp_logits.sum(dim=1)
+                weighted_sum = weighted_sum * rescale + exp_logits.mul_(logits).sum(dim=1)
+                top = new_top
+            logsumexp[rows], target_logits[rows], mean_logit[rows] = (
+                top + total.log(),
+                target_logit,
+                weighted_sum / total,
+            )
+        ctx.save_for_backward(states, weight, bias, sampled, logsumexp, entropy := logsumexp - mean_logit)
         if not learns_entropy:
             ctx.mark_non_differentiable(entropy)
-        return chosen - logsumexp, entropy
+        return target_logits - logsumexp, entropy
 
     @staticmethod
-    def backward(ctx: Any, of_logprob: Tensor, of_entropy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        states, weight, bias, drawn, logsumexp, entropy = ctx.saved_tensors
+    def backward(ctx: Any, of_logprob: Tensor, of_entropy: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight, bias, sampled, logsumexp, entropy = ctx.saved_tensors
         to_states = torch.zeros_like(states, dtype=torch.float32)
         to_weight = torch.zeros_like(weight, dtype=torch.float32)
         to_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for rows in split(len(states), ROWS):
-            pull = of_logprob[rows, None]
+            logprob_gradient = of_logprob[rows, None]
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
                 logprobs = logits.sub_(logsumexp[rows, None])
-                # d logprob / d logits = [drawn] - p;  d entropy / d logits = -p (log p + entropy)
+                # d logprob / d logits = onehot(sampled) - p;  d entropy / d logits = -p (log p + entropy)
                 if ctx.learns_entropy:
-                    factor = (logprobs + entropy[rows, None]).mul_(of_entropy[rows, None]).add_(pull).neg_()
+                    factor = (logprobs + entropy[rows, None]).mul_(of_entropy[rows, None]).add_(logprob_gradient).neg_()
                 else:
-                    factor = -pull
+                    factor = -logprob_gradient
                 gradient = logprobs.exp_().mul_(factor)
-                inside, index = _inside(drawn[rows], tokens)
-                gradient.scatter_add_(1, index, torch.where(inside[:, None], pull, 0.0))
+                inside, index = _target_in_tile(sampled[rows], tokens)
+                gradient.scatter_add_(1, index, torch.where(inside[:, None], logprob_gradient, 0.0))
                 gradient = gradient.div_(ctx.temperature).to(ctx.dtype)
                 to_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
                 to_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
@@ -88,7 +94,7 @@ class _Tiled(torch.autograd.Function):
 
 
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
-    """(tokens, logits of the states for them, in float32, over the temperature), a tile at a time."""
+    """Yield (tokens, the states' logits for them in float32, divided by the temperature), one tile at a time."""
     states = states.to(ctx.dtype)
     for tokens in split(len(weight), tile_width(states)):
         part = None if bias is None else bias[tokens].to(ctx.dtype)
@@ -97,17 +103,17 @@ def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> It
 
 
 def tile_width(states: Tensor) -> int:
-    """Tokens of a tile for these states."""
+    """Number of vocabulary tokens per tile for these states."""
     tile = CPU_TILE if states.device.type == "cpu" else GPU_TILE
     return max(1, tile // len(states))
 
 
 def split(length: int, size: int) -> Iterator[slice]:
-    """Slices of at most `size` that cover 0 to `length`."""
+    """Yield slices of at most `size` that cover range(length)."""
     yield from (slice(start, min(start + size, length)) for start in range(0, length, size))
 
 
-def _inside(drawn: Tensor, tokens: slice) -> tuple[Tensor, Tensor]:
-    """[K] whether the drawn token is among these, and [K, 1] where (0 where it is not)."""
-    inside = (drawn >= tokens.start) & (drawn < tokens.stop)
-    return inside, torch.where(inside, drawn - tokens.start, 0)[:, None]
+def _target_in_tile(sampled: Tensor, tokens: slice) -> tuple[Tensor, Tensor]:
+    """[K] bool, whether the sampled token is in the tile, and its index in the tile [K, 1] (0 if it is not)."""
+    inside = (sampled >= tokens.start) & (sampled < tokens.stop)
+    return inside, torch.where(inside, sampled - tokens.start, 0)[:, None]

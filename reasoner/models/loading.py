@@ -1,4 +1,4 @@
-"""Models and tokenizers from a folder, and the log-probabilities of completions.
+"""Load models and tokenizers from a folder; compute the log-probabilities of completions.
 
 Shapes: P prompts, L longest prompt, N completions, T longest completion, H width.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,31 +22,32 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from reasoner.models.fused_lm_head import drawn_logprobs
+from reasoner.models.fused_lm_head import selective_log_softmax
 
-logging.disable_progress_bar()  # a bar for every file loaded and saved would stand between the lines of the steps
+logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
-MOST_LOGITS = 2**22  # made and kept for the gradient, at most: 16 MiB in float32
+MOST_LOGITS = 2**22  # most logits that are computed at once and kept for the gradient: 16 MiB in float32
 
 
-# Configs, tokenizers and models are loaded from folders here and nowhere else. A folder may name Python files of its
-# own (auto_map): transformers runs them with trust_remote_code=True, and without the argument asks on standard input.
+# Configs, tokenizers and models are loaded from folders only in this file. A folder may name Python files of its own
+# (auto_map): transformers runs them with trust_remote_code=True, and without the argument asks on standard input.
 _SAFE = {"trust_remote_code": False}
 
 
 def load_config(folder: Path) -> PretrainedConfig:
-    """Load the configuration of the folder's language model: of a model of several parts, the text model's.
+    """Load the configuration of the folder's language model; for a multimodal model, that of its text model.
 
-    ValueError when there is none, or when reading it takes code from the folder, which is never run.
+    ValueError if there is none, or if reading it would need code from the folder, which is never run.
     """
     try:
-        return AutoConfig.from_pretrained(folder, **_SAFE).get_text_config()
+        config: PretrainedConfig = AutoConfig.from_pretrained(folder, **_SAFE).get_text_config()
+        return config
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no model configuration can be loaded from {folder}: {_first_line(error)}") from error
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
-    """The folder's tokenizer. ValueError when there is none, or it has no end token."""
+    """Load the folder's tokenizer. ValueError if there is none, or if it has no end token."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, **_SAFE)
     except (OSError, ValueError, KeyError) as error:
@@ -57,57 +58,62 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 
 
 def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
-    """The folder's causal language model in float32, without dropout, ready to learn. ValueError when there is none.
+    """Load the folder's causal language model in float32, without dropout, for training. ValueError if there is none.
 
-    Weights are read from safetensors alone, and no code that a model brings is run.
+    Weights are read from safetensors only, and code in the folder is never run.
     """
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **_SAFE)
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, **_SAFE
+        )
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    # eval() also stops the dropout that attention layers apply by themselves: the ratio is 1 before the first update.
-    model = model.to(device).eval()
+    # eval() also disables dropout inside attention layers: the ratio must be 1 before the first update.
+    cast(nn.Module, model).to(device).eval()  # transformers' own to() is wrapped without types
     _check_supported(model)
     return model
 
 
 def load_shape(folder: Path) -> PreTrainedModel:
-    """The folder's model without weights, on the meta device: it takes no memory. ValueError when there is none."""
+    """Build the folder's model without weights, on the meta device: it takes no memory. ValueError if there is none."""
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
         with torch.device("meta"):
-            return AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
+            model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+                config, dtype=torch.float32, trust_remote_code=False
+            )
+            return model
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
 
 
 @torch.no_grad()
 def _check_supported(model: PreTrainedModel) -> None:
-    """ValueError unless token_logprobs finds what the model's own forward does.
+    """Raise ValueError unless token_logprobs agrees with the model's own forward pass.
 
-    It would not where there is no key-value cache to share, or where something stands between last state and logits.
+    They differ if there is no key-value cache to share, or if the logits are not the head's output for the last state.
     """
     ids = torch.tensor([[0, 1, 2, 1]], device=model.device)
-    two, first = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
+    lengths, prompt_of = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
     expected = model(input_ids=ids).logits.float().log_softmax(dim=-1)[:, 1:3].gather(2, ids[:, 2:, None])[..., 0]
     try:
-        found, _ = token_logprobs(model, ids[:, :2], two, first, ids[:, 2:], two, temperature=1.0)
+        logprobs, _ = token_logprobs(model, ids[:, :2], lengths, prompt_of, ids[:, 2:], lengths, temperature=1.0)
     except (AttributeError, TypeError, IndexError) as error:
         raise ValueError(f"{type(model).__name__} is not supported: {_first_line(error)}") from error
-    if not torch.allclose(found, expected, atol=1e-3):
+    if not torch.allclose(logprobs, expected, atol=1e-3):
         raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """Most tokens of prompt and completion together."""
+    """Maximum tokens of prompt and completion together."""
     return int(model.config.get_text_config().max_position_embeddings)
 
 
 class Reader(Protocol):
-    """What has a transformer's body: a policy, a critic."""
+    """A model with a transformer backbone: a policy or a critic."""
 
     @property
     def base_model(self) -> nn.Module: ...
@@ -115,31 +121,31 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPrompts:
-    """What prompts leave behind for their completions: the last state, and the keys and values of every layer."""
+    """Forward pass of P prompts, kept for their completions: last states, and keys and values of every layer."""
 
     lengths: Tensor  # [P]
     attended: Tensor  # [P, L] int64, 0 in the padding
     last: Tensor  # [P, H]
-    keys: tuple[Tensor, ...]  # a layer each: [P, heads, L, size]
+    keys: tuple[Tensor, ...]  # per layer: [P, heads, L, head size]
     values: tuple[Tensor, ...]
 
     def leaves(self) -> ReadPrompts:
-        """The same values cut off from the model: gradients stop, and add up, here."""
+        """Return detached copies, in which the completions' gradients accumulate."""
         last, *rest = (tensor.detach().requires_grad_() for tensor in self._tensors())
         return replace(self, last=last, keys=tuple(rest[: len(self.keys)]), values=tuple(rest[len(self.keys) :]))
 
     def backward(self, leaves: ReadPrompts) -> None:
-        """Carry the gradient that the leaves have gathered on into the model."""
+        """Backpropagate the gradients accumulated in the leaves into the model."""
         pairs = [(own, leaf.grad) for own, leaf in zip(self._tensors(), leaves._tensors(), strict=True)]
-        reached = [(own, gradient) for own, gradient in pairs if gradient is not None]
-        torch.autograd.backward([own for own, _ in reached], [gradient for _, gradient in reached])
+        with_gradient = [(own, gradient) for own, gradient in pairs if gradient is not None]
+        torch.autograd.backward([own for own, _ in with_gradient], [gradient for _, gradient in with_gradient])
 
     def _tensors(self) -> tuple[Tensor, ...]:
         return (self.last, *self.keys, *self.values)
 
 
 def read_prompts(model: Reader, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
-    """prompt_ids [P, L] padded on the left, prompt_lengths [P]."""
+    """Run the model over prompt_ids [P, L], padded on the left, with prompt_lengths [P]."""
     width = prompt_ids.shape[1]
     positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
     attended = (positions >= 0).long()
@@ -151,15 +157,17 @@ def read_prompts(model: Reader, prompt_ids: Tensor, prompt_lengths: Tensor) -> R
         past_key_values=cache,
         use_cache=True,
     ).last_hidden_state
-    keys, values = zip(*((layer.keys, layer.values) for layer in cache.layers), strict=True)
+    layers = cast("list[Any]", cache.layers)  # a layer without keys is an AttributeError: such models are refused
+    keys, values = zip(*((layer.keys, layer.values) for layer in layers), strict=True)
     return ReadPrompts(prompt_lengths, attended, states[:, -1], keys, values)
 
 
 def completion_states(
     model: Reader, prompts: ReadPrompts, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
 ) -> Tensor:
-    """[N], [N, T] -> [N, T, H]: what the model knows before each completion token; [N, T + 1, H] `after_last`: what
-    it knows after the last one too.
+    """Hidden states before each completion token: prompt_of [N], completion_ids [N, T] -> [N, T, H].
+
+    With `after_last` also the state after the last token: [N, T + 1, H].
     """
     states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
     inner = completion_ids.shape[1] - (not after_last)
@@ -167,7 +175,7 @@ def completion_states(
         return states
     cache = DynamicCache()
     for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
-        # index_select: its gradient is a sum of slices, that of keys[prompt_of] a sum of single numbers
+        # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
         cache.update(keys.index_select(0, prompt_of), values.index_select(0, prompt_of), layer)
     attended = prompts.attended[prompt_of]
     later = model.base_model(
@@ -189,21 +197,22 @@ def completion_logprobs(
     temperature: float,
     learns_entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probability of every completion token, and the entropy of the distribution that it was drawn from, in nats.
+    """Log-probability of every completion token, and the entropy of the distribution that it was sampled from, in nats.
 
     states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
-    [N, T] x 2, 0 in the padding. Logits are
-    divided by the temperature (1 where that is 0, greedy), the softmax is in float32. They are made where a token
-    was drawn and nowhere else; more of them than MOST_LOGITS never stand in memory at once.
+    [N, T] x 2, 0 in the padding. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in
+    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MOST_LOGITS.
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
-    chosen, drawn_ids = states[mask], completion_ids[mask]
-    head = model.get_output_embeddings()
-    is_large = len(chosen) * model.config.get_text_config().vocab_size > MOST_LOGITS
-    found = drawn_logprobs if is_large and type(head) is nn.Linear else _of_states
-    drawn, entropy = found(head, chosen, drawn_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy)
+    token_states, token_ids = states[mask], completion_ids[mask]
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    is_large = len(token_states) * model.config.get_text_config().vocab_size > MOST_LOGITS
+    compute = selective_log_softmax if is_large and type(head) is nn.Linear else _dense_log_softmax
+    logprobs, entropy = compute(
+        head, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
+    )
     empty = torch.zeros(mask.shape, device=mask.device)
-    return empty.masked_scatter(mask, drawn), empty.masked_scatter(mask, entropy)
+    return empty.masked_scatter(mask, logprobs), empty.masked_scatter(mask, entropy)
 
 
 def token_logprobs(
@@ -216,21 +225,21 @@ def token_logprobs(
     *,
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """completion_logprobs of rows with their prompts. A prompt is computed once however many rows share it."""
+    """Run prompts and completions through the model -> completion_logprobs. Shared prompts are computed once."""
     prompts = read_prompts(model, prompt_ids, prompt_lengths)
     states = completion_states(model, prompts, prompt_of, completion_ids)
     return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
 
 
-def _of_states(
-    head: nn.Module, states: Tensor, drawn_ids: Tensor, *, temperature: float, learns_entropy: bool
+def _dense_log_softmax(
+    head: nn.Module, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
-    """fused_lm_head.drawn_logprobs with all logits at once: quicker where they are few, and for any kind of head."""
+    """Compute selective_log_softmax with all logits at once: faster for few logits, works for any kind of head."""
     log_softmax = (head(states).float() / temperature).log_softmax(dim=-1)
-    drawn = log_softmax.gather(1, drawn_ids[:, None])[:, 0]
+    logprobs = log_softmax.gather(1, token_ids[:, None])[:, 0]
     with torch.set_grad_enabled(learns_entropy and torch.is_grad_enabled()):
         entropy = -(log_softmax.exp() * log_softmax).sum(dim=-1)
-    return drawn, entropy
+    return logprobs, entropy
 
 
 def _first_line(error: BaseException) -> str:

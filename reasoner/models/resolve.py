@@ -1,4 +1,4 @@
-"""What `--model` names: the embedded base, a run, a checkpoint, a local folder, or a model of the hub."""
+"""Resolve `--model`: the embedded base, a run, a checkpoint, a local folder, or a model of the hub."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ _HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
 
 
 def locate(model: str, *, runs: Path, step: str | None = None) -> Path:
-    """The model's folder; hub names are downloaded into the user's cache.
+    """Return the model's folder. Hub models are downloaded into the user's cache.
 
-    `step` picks a checkpoint of a run, a number or "best"; without it a run means its last one. ValueError saying what
-    was looked for.
+    `step` selects a checkpoint of a run, a number of steps or "best"; default: the last one. ValueError if there is no
+    such model, naming the places that were searched.
     """
     folder = _local(model, runs, step)
     if step is not None and (folder is None or folder in (BASE, Path(model), runs / model)):
-        raise ValueError(f"--step picks a checkpoint of a run, and {model!r} is no run")
+        raise ValueError(f"--step selects a checkpoint of a run, and {model!r} is no run")
     return folder or _download(model)
 
 
 def locate_cached(model: str, *, runs: Path) -> Path | None:
-    """The model's folder without a download: None for a hub model that is not in the user's cache. ValueError for one
-    that the hub does not have either, where the hub can be asked.
+    """Return the model's folder without downloading; None for a hub model that is not in the user's cache.
+
+    ValueError if the hub can be reached and does not have the model.
     """
     return _local(model, runs, None) or _cached(model)
 
 
 def _local(model: str, runs: Path, step: str | None) -> Path | None:
-    """None for what can only be a hub name."""
+    """Return the local folder; None for a name that can only be on the hub."""
     if model == "base":
         if not (BASE / "config.json").is_file():
             raise ValueError(
-                f"the embedded base is missing from {BASE}; make it with: reasoner base build --out {BASE}"
+                f"the embedded base is missing from {BASE}; create it with: reasoner base build --out {BASE}"
             )
         return BASE
     for folder in (Path(model), runs / model):
@@ -51,17 +52,18 @@ def _local(model: str, runs: Path, step: str | None) -> Path | None:
 
 
 def _checkpoint(run_dir: Path, step: str | None) -> Path:
+    """Return the folder of a run's checkpoint; without `step` the last one. ValueError if it does not exist."""
     folder = run_dir / "checkpoints"
-    found = {str(int(path.name.removeprefix("step-"))): path for path in sorted(folder.glob("step-??????"))}
-    if not found:
+    checkpoints = {str(int(path.name.removeprefix("step-"))): path for path in sorted(folder.glob("step-??????"))}
+    if not checkpoints:
         raise ValueError(f"run {run_dir} has no checkpoint yet")
     if step is None:
-        return list(found.values())[-1]
+        return list(checkpoints.values())[-1]
     if (folder / "best").is_dir():
-        found["best"] = folder / "best"
-    if step not in found:
-        raise ValueError(f"run {run_dir} has no checkpoint {step!r} (steps done); there are {', '.join(found)}")
-    return found[step]
+        checkpoints["best"] = folder / "best"
+    if step not in checkpoints:
+        raise ValueError(f"run {run_dir} has no checkpoint {step!r} (steps done); there are {', '.join(checkpoints)}")
+    return checkpoints[step]
 
 
 def _download(name: str) -> Path:
@@ -90,7 +92,7 @@ def _cached(name: str) -> Path | None:
         pass
     try:
         snapshot_download(name, allow_patterns=_HUB_FILES, dry_run=True)
-    except DryRunError as error:  # also where the hub cannot be asked
+    except DryRunError as error:  # also raised if the hub cannot be reached
         if isinstance(error.__cause__, RepositoryNotFoundError):
             raise ValueError(f"no model {name!r} on the hub, nor a run or a folder of that name") from error
     return None

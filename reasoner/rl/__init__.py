@@ -1,1 +1,1 @@
-"""The learning algorithms: advantages, losses, weights and the learner that applies them."""
+"""Reinforcement-learning algorithms: batches, advantages, losses, KL estimators, the critic and trust regions."""

@@ -1,7 +1,7 @@
-"""The tensors of one step: graded groups in, rows out.
+"""The tensors of one training step, collated from graded groups.
 
-Shapes: P prompts, G completions of each, N = P * G rows, L longest prompt, T longest completion. A group's rows share
-their prompt, so it is stored, and computed, once.
+Shapes: P prompts, G completions of each, N = P * G rows, L longest prompt, T longest completion. The rows of a
+group share their prompt, which is stored and computed once.
 """
 
 from __future__ import annotations
@@ -14,91 +14,89 @@ from torch import Tensor
 
 from reasoner.types import Group
 
-Step = tuple[int, float]  # the token at which a step of a thought ends, and its reward
+Step = tuple[int, float]  # (index of the token at which a step of the reasoning ends, the step's reward)
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # tensors do not compare to one bool
 class Batch:
-    """Rows of completions. Padding is known by lengths, never by the pad token's id, which may end a completion too."""
+    """Rows of completions. Lengths mark the padding, not the pad token's id, which may also end a completion."""
 
     prompt_ids: Tensor  # [P, L] int64, padded on the left
     prompt_lengths: Tensor  # [P] int64
     prompt_of: Tensor  # [N] int64, the row of prompt_ids
-    completion_ids: (
-        Tensor  # [N, T] int64, padded on the right; the drawn tokens, the end token included where it was drawn
-    )
+    completion_ids: Tensor  # [N, T] int64, padded on the right; the sampled tokens, including a sampled end token
     lengths: Tensor  # [N] int64
-    truncated: Tensor  # [N] bool, cut off at the limit and not ended
-    place: Tensor  # [N] int64, the row of the step's batch as it was collated
+    truncated: Tensor  # [N] bool, cut off at the limit without an end token
+    place: Tensor  # [N] int64, the row's index in the batch as collated
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
-    advantages: Tensor  # [N, T] float32; 0 until credit is given, and in the padding
-    weights: Tensor  # [N, T] float32; the mask until the step is weighed
-    old_logprobs: Tensor | None = None  # [N, T], when there are several updates on these rows
-    ref_logprobs: Tensor | None = None  # [N, T], when there is a reference
-    step_rewards: Tensor | None = None  # [N, T] float32 at the tokens where a step of the thought ends, else 0
+    advantages: Tensor  # [N, T] float32; 0 until they are computed, and in the padding
+    weights: Tensor  # [N, T] float32; the mask until the loss weights are computed
+    old_logprobs: Tensor | None = None  # [N, T], if there are several updates on these rows
+    ref_logprobs: Tensor | None = None  # [N, T], if there is a reference model
+    step_rewards: Tensor | None = None  # [N, T] float32, 0 except at the tokens where a step ends
     step_ends: Tensor | None = None  # [N, T] bool
-    values: Tensor | None = None  # [N, T + 1], where there is a critic: V of the state before each token and after all
-    returns: Tensor | None = None  # [N, T], what the critic learns
+    values: Tensor | None = None  # [N, T + 1], if there is a critic: V before each token and after the last
+    returns: Tensor | None = None  # [N, T], the critic's targets
 
     def __len__(self) -> int:
         return len(self.lengths)
 
     @property
     def mask(self) -> Tensor:
-        """[N, T] bool: the position holds a drawn token."""
+        """[N, T] bool: the position holds a sampled token."""
         return torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
     def rows(self, index: Tensor) -> Batch:
-        """The rows of the index, cut to their longest completion; the prompts stay as they are."""
+        """Select rows, trimmed to their longest completion. All prompts are kept."""
         width = max(1, int(self.lengths[index].max()))
-        changed = {}
+        selected = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is not None and field.name not in ("prompt_ids", "prompt_lengths"):
-                kept = width + (field.name == "values")
-                changed[field.name] = value[index][:, :kept] if value.ndim == 2 else value[index]
-        return replace(self, **changed)
+                columns = width + (field.name == "values")
+                selected[field.name] = value[index][:, :columns] if value.ndim == 2 else value[index]
+        return replace(self, **selected)
 
     def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:
-        """(index, rows) of prompts that have at most `tokens` padded tokens together, and of no other prompts.
+        """Split the indexed rows by prompt into blocks of at most `tokens` padded prompt tokens: (index, rows).
 
-        At least one prompt each. Every row of the index stands in exactly one of them.
+        A block has at least one prompt, and only its own prompts. Every indexed row is in exactly one block.
         """
-        needed, place = self.prompt_of[index].unique(return_inverse=True)
-        width = int(self.prompt_lengths[needed].max())
-        for start in range(0, len(needed), max(1, tokens // width)):
-            prompts = needed[start : start + max(1, tokens // width)]
-            inside = ((place >= start) & (place < start + len(prompts))).nonzero()[:, 0]
+        prompt_index, position = self.prompt_of[index].unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        width = int(self.prompt_lengths[prompt_index].max())
+        for start in range(0, len(prompt_index), max(1, tokens // width)):
+            prompts = prompt_index[start : start + max(1, tokens // width)]
+            members = ((position >= start) & (position < start + len(prompts))).nonzero()[:, 0]
             ids, lengths = self.prompt_ids[prompts][:, -width:], self.prompt_lengths[prompts]
             rows = replace(
-                self.rows(index[inside]), prompt_ids=ids, prompt_lengths=lengths, prompt_of=place[inside] - start
+                self.rows(index[members]), prompt_ids=ids, prompt_lengths=lengths, prompt_of=position[members] - start
             )
-            yield index[inside], rows
+            yield index[members], rows
 
     def micro_batches(self, tokens: int) -> Iterator[tuple[Tensor, Batch]]:
-        """(index, rows) of at most `tokens` padded completion tokens each, rows of like length together.
+        """Split the rows, sorted by length, into parts of at most `tokens` padded completion tokens: (index, rows).
 
-        At least one row each. Every row stands in exactly one of them.
+        A part has at least one row. Every row is in exactly one part.
         """
-        ordered = self.lengths.argsort(stable=True)
-        sizes = self.lengths[ordered].tolist()
+        order = self.lengths.argsort(stable=True)
+        sizes = self.lengths[order].tolist()
         start = 0
-        for end in range(1, len(ordered) + 1):
-            if end == len(ordered) or (end - start + 1) * sizes[end] > tokens:
-                yield ordered[start:end], self.rows(ordered[start:end])
+        for end in range(1, len(order) + 1):
+            if end == len(order) or (end - start + 1) * sizes[end] > tokens:
+                yield order[start:end], self.rows(order[start:end])
                 start = end
 
     def to(self, device: torch.device) -> Batch:
-        """The same batch on the device."""
+        """Copy the batch to the device."""
         moved = {f.name: v.to(device) for f in fields(self) if (v := getattr(self, f.name)) is not None}
         return replace(self, **moved)
 
 
 def collate(groups: Sequence[Group], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
-    """Graded groups as one batch, in order. ValueError unless every group has the same G >= 2 completions.
+    """Collate graded groups into one batch, in order. ValueError unless all groups have the same G >= 2 completions.
 
-    `steps`: where process supervision asks for them, the rewarded steps of each completion.
+    `steps`: the rewarded steps of each completion, for process supervision.
     """
     sizes = {len(group.completions) for group in groups}
     if len(sizes) != 1 or min(sizes) < 2:
@@ -123,16 +121,16 @@ def collate(groups: Sequence[Group], steps: Sequence[Sequence[Step]] | None = No
 
 
 def _with_steps(batch: Batch, steps: Sequence[Sequence[Step]]) -> Batch:
-    """Steps that end at the same token are one, with the sum of their rewards."""
+    """Add step rewards and ends to the batch. The rewards of steps that end at the same token are summed."""
     rewards, ends = torch.zeros(batch.mask.shape), torch.zeros_like(batch.mask)
-    for row, own in enumerate(steps):
-        for token, reward in own:
+    for row, row_steps in enumerate(steps):
+        for token, reward in row_steps:
             rewards[row, token] += reward
             ends[row, token] = True
     return replace(batch, step_rewards=rewards, step_ends=ends)
 
 
 def _padded(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:
-    """[N, longest], filled with 0."""
+    """N sequences -> [N, longest], padded with 0."""
     width = max(1, *(len(row) for row in rows)) if rows else 1
     return torch.tensor([[0] * (width - len(r)) + list(r) if left else list(r) + [0] * (width - len(r)) for r in rows])

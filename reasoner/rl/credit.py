@@ -1,6 +1,6 @@
-"""Credit assignment: a batch of graded completions in, the same batch with advantages (and a critic's targets) out.
+"""Credit assignment: add advantages, and a critic's targets, to a batch of graded completions.
 
-Which parts make the advantages is the algorithm's row; the parts are the pure functions of reasoner.rl.advantages.
+The algorithm's row chooses the parts; the parts are the pure functions of reasoner.rl.advantages.
 
 Shapes: N rows, T completion positions.
 """
@@ -29,18 +29,19 @@ from reasoner.rl.kl import KL
 
 
 def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float, moving_reward: float) -> Batch:
-    """The batch with advantages, and where there is a critic with the returns that it learns.
+    """Return the batch with advantages and, if there is a critic, with the returns that are its targets.
 
-    `beta` is the coefficient of the KL term now, `moving_reward` the average reward of earlier steps.
+    `beta` is the current coefficient of the KL term, `moving_reward` the moving average of earlier steps' rewards.
     """
     if algorithm.returns == "process":
         assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
-        how = {"group": cfg.algo.group, "step_credit": algorithm.step_credit}
-        credit = process_advantages(batch.step_rewards, batch.step_ends, batch.mask, **how)
+        credit = process_advantages(
+            batch.step_rewards, batch.step_ends, batch.mask, group=cfg.algo.group, step_credit=algorithm.step_credit
+        )
         return replace(batch, advantages=credit)
     rewards = token_rewards(batch, algorithm, cfg, beta=beta)
     if algorithm.critic:
-        return _over_values(batch, rewards, algorithm, cfg)
+        return _value_baseline_advantages(batch, rewards, algorithm, cfg)
     credit = advantages(
         rewards,
         batch.mask,
@@ -54,19 +55,19 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
 
 
 def token_rewards(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: float) -> Tensor:
-    """[N, T]: the reward at the last token, and with algo.kl_in reward the KL penalty at every one."""
+    """[N, T]: the reward at the last token, and with algo.kl_in reward minus the KL penalty at every token."""
     rewards = torch.zeros_like(batch.sampler_logprobs)
     rewards.scatter_(1, (batch.lengths - 1).clamp_min(0)[:, None], batch.rewards[:, None])
     if algorithm.kl_in == "reward" and batch.ref_logprobs is not None:
-        sampled = batch.sampler_logprobs if batch.old_logprobs is None else batch.old_logprobs
-        rewards = rewards - beta * KL[algorithm.kl](sampled, batch.ref_logprobs) * batch.mask
+        logprobs = batch.sampler_logprobs if batch.old_logprobs is None else batch.old_logprobs
+        rewards = rewards - beta * KL[algorithm.kl](logprobs, batch.ref_logprobs) * batch.mask
     if algorithm.critic and cfg.critic.whiten_rewards:
         rewards = in_deviations(rewards, batch.mask).float()
     return rewards
 
 
-def _over_values(batch: Batch, rewards: Tensor, algorithm: Algorithm, cfg: Config) -> Batch:
-    """Advantages over the critic's values, scaled, and the returns that it learns from."""
+def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorithm, cfg: Config) -> Batch:
+    """Return the batch with scaled advantages over the critic's values, and with the critic's targets."""
     assert batch.values is not None, "a critic without values"
     critic, mask = cfg.critic, batch.mask
     if algorithm.returns == "gae":
@@ -83,6 +84,6 @@ def _over_values(batch: Batch, rewards: Tensor, algorithm: Algorithm, cfg: Confi
 
 
 def without_zero_variance(batch: Batch, group: int) -> Batch:
-    """The batch without the groups whose rewards are all equal; the whole batch where there are no others."""
-    is_mixed = ~has_zero_variance(batch.rewards, group)
-    return batch.rows(is_mixed.nonzero()[:, 0]) if is_mixed.any() else batch
+    """Drop the zero-variance groups; a batch of nothing else is returned unchanged."""
+    has_variance = ~has_zero_variance(batch.rewards, group)
+    return batch.rows(has_variance.nonzero()[:, 0]) if has_variance.any() else batch

@@ -1,7 +1,7 @@
-"""The critic: what a state is worth, learnt beside the policy (PPO: Schulman et al. 2017).
+"""The critic: a value function trained with the policy (PPO: Schulman et al. 2017).
 
-A head that begins at 0, on a trunk of its own with the policy's weights to begin with, or on the policy's trunk. The
-state before token t is what the model that has read the prompt and t tokens knows; V of it stands in values[:, t].
+A linear head, initialised to 0, on a copy of the policy's backbone or on the policy's own. values[:, t] is V of the
+state before completion token t: the hidden state after the prompt and t completion tokens.
 
 Shapes: N rows, T completion positions, H width.
 """
@@ -31,7 +31,7 @@ from reasoner.rl.microbatches import (
 
 
 class Critic:
-    """Head and trunk, and the optimiser that moves what is the critic's own of them."""
+    """Value head and backbone, with an optimiser over the parameters that are not shared with the policy."""
 
     def __init__(self, policy: PreTrainedModel, cfg: Config, *, shared: bool) -> None:
         self.shared = shared
@@ -44,7 +44,7 @@ class Critic:
         self.optimizer = torch.optim.AdamW(self.own.parameters(), lr=cfg.critic.lr, weight_decay=0.0)
 
     def values(self, batch: Batch) -> Tensor:
-        """[N, T + 1], the last one of a row being V of the state after its last token."""
+        """[N, T + 1] values before each token and after the last one, without gradient."""
         return every_row(batch, self._read, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1)
 
     def _read(self, block: Batch) -> ReadPrompts:
@@ -52,7 +52,7 @@ class Critic:
             return read_prompts(self, block.prompt_ids, block.prompt_lengths)
 
     def _states(self, prompts: ReadPrompts, rows: Batch, *, after_last: bool = False) -> Tensor:
-        """[N, T, H] before each token; [N, T + 1, H] `after_last`."""
+        """[N, T, H] states before each token; with `after_last` [N, T + 1, H]."""
         with self._precision():
             return completion_states(self, prompts, rows.prompt_of, rows.completion_ids, after_last=after_last)
 
@@ -60,22 +60,24 @@ class Critic:
         return compute_precision(self.head.weight.device, self.cfg.optim.dtype)
 
     def _values(self, prompts: ReadPrompts, rows: Batch) -> Tensor:
-        return self._of(self._states(prompts, rows, after_last=True))
+        return self._head_values(self._states(prompts, rows, after_last=True))
 
-    def _of(self, states: Tensor) -> Tensor:
-        return self.head(states.float())[..., 0]
+    def _head_values(self, states: Tensor) -> Tensor:
+        """[..., H] states -> [...] values, in float32."""
+        values: Tensor = self.head(states.float())[..., 0]
+        return values
 
     def loss(self, states: Tensor, rows: Batch) -> Tensor:
-        """The rows' share of the loss from the states before each token, [N, T, H]; rows weigh as batch.weights say."""
-        assert rows.values is not None and rows.returns is not None, "the critic learns from values and returns"
+        """Value loss, weighted by rows.weights [N, T] and summed, from the states [N, T, H] before each token."""
+        assert rows.values is not None and rows.returns is not None, "the critic's loss needs values and returns"
         width = states.shape[1]
         old, returns = rows.values[:, :width], rows.returns[:, :width]
-        return (rows.weights * value_loss(self._of(states), old, returns, clip=self.cfg.critic.clip)).sum()
+        return (rows.weights * value_loss(self._head_values(states), old, returns, clip=self.cfg.critic.clip)).sum()
 
     def update(self, batch: Batch, *, lr_factor: float) -> float:
-        """One optimiser step of the critic's own parameters towards the batch's returns; the loss before it.
+        """Take one optimiser step towards the batch's returns. Returns the loss before the step.
 
-        On a shared trunk that is the head alone: the trunk is the policy's and stays as it is.
+        With a shared backbone this trains the head alone; the policy's weights do not change.
         """
         total, tokens = 0.0, self.cfg.optim.micro_batch_tokens
         self.optimizer.zero_grad()
@@ -83,23 +85,23 @@ class Critic:
             frozen_read, frozen_states = torch.no_grad()(self._read), torch.no_grad()(self._states)
             for _, prompts, rows in forward_micro_batches(batch, frozen_read, tokens=tokens):
                 loss = self.loss(frozen_states(prompts, rows), rows)
-                loss.backward()
+                loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
         else:
 
-            def counted_loss(prompts: ReadPrompts, rows: Batch) -> Tensor:
+            def recorded_loss(prompts: ReadPrompts, rows: Batch) -> Tensor:
                 nonlocal total
                 loss = self.loss(self._states(prompts, rows), rows)
                 total += float(loss.detach())
                 return loss
 
-            every = torch.arange(len(batch), device=batch.lengths.device)
-            add_gradient(batch, every, self._read, counted_loss, tokens=tokens)
+            all_rows = torch.arange(len(batch), device=batch.lengths.device)
+            add_gradient(batch, all_rows, self._read, recorded_loss, tokens=tokens)
         self.step(lr_factor=lr_factor)
         return total
 
     def step(self, *, lr_factor: float) -> None:
-        """Follow the gradient that the critic's own parameters hold, where it is finite, at critic.lr * lr_factor."""
+        """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""
         norm = nn.utils.clip_grad_norm_(self.own.parameters(), self.cfg.optim.max_grad_norm)
         if torch.isfinite(norm):
             for param_group in self.optimizer.param_groups:
@@ -108,12 +110,14 @@ class Critic:
         self.optimizer.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
-        """Weights and the optimiser's averages, by name."""
+        """Weights and optimiser state by name, for a checkpoint."""
         weights = {f"model.{name}": tensor.contiguous() for name, tensor in self.own.state_dict().items()}
-        kept = averages(self.optimizer, list(self.own.named_parameters()))
-        return weights | {f"optimizer.{name}": tensor for name, tensor in kept.items()}
+        moments = averages(self.optimizer, list(self.own.named_parameters()))
+        return weights | {f"optimizer.{name}": tensor for name, tensor in moments.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Load what state() returned."""
+
         def part(prefix: str) -> dict[str, Tensor]:
             return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
@@ -122,8 +126,8 @@ class Critic:
 
 
 def explained(batch: Batch) -> float:
-    """1 - Var(returns - values) / Var(returns) over the tokens: 1 is all, 0 no better than a constant."""
+    """Explained variance over the tokens: 1 - Var(returns - values) / Var(returns); 0 if all returns are equal."""
     assert batch.returns is not None and batch.values is not None
     returns, values = batch.returns[batch.mask], batch.values[:, :-1][batch.mask]
-    spread = returns.var(correction=0)
-    return float(1 - (returns - values).var(correction=0) / spread) if spread > 0 else 0.0
+    variance = returns.var(correction=0)
+    return float(1 - (returns - values).var(correction=0) / variance) if variance > 0 else 0.0

@@ -1,10 +1,11 @@
-"""Products with the Fisher matrix of a language model: F = mean over tokens of J' (diag p - p p') J, J being the
-derivative of a token's logits with respect to the parameters. It is the second derivative of KL(old || new) at
-new = old (Schulman et al. 2015, appendix C), written as a Gauss-Newton product (Martens 2020, "New insights and
-perspectives on the natural gradient method", section 9).
+"""Products of the Fisher matrix of a language model with a vector.
 
-J v comes by forward mode through the trunk (two backward passes, the "double backward" trick) and in closed form
-through the head, whose logits are made a tile at a time: no tensor is of the size states x vocabulary.
+F = mean over tokens of J' (diag p - p p') J, where J is the derivative of a token's logits with respect to the
+parameters. It is the second derivative of KL(old || new) at new = old (Schulman et al. 2015, appendix C), written as a
+Gauss-Newton product (Martens 2020, "New insights and perspectives on the natural gradient method", section 9).
+
+J v is computed in forward mode through the backbone (two backward passes, the "double backward" trick) and in closed
+form through the head, whose logits are computed in tiles: no tensor has the size states x vocabulary.
 
 Shapes: K states of width H, V tokens, D parameters in all.
 """
@@ -26,8 +27,9 @@ States = Callable[[], Tensor]
 class FisherProduct:
     """v [D] -> (F + damping) v, from blocks of tokens that are each small enough to be differentiated twice.
 
-    Each of `blocks` gives the last states [K, H] of its tokens, with their graph. The graph of a single block is kept
-    between products; of several only one stands in memory at a time, and is made again for every product.
+    Each of `blocks` is a function that returns the last states [K, H] of its tokens, with their graph. The graph of a
+    single block is kept between products; with several blocks, one graph is in memory at a time and is rebuilt for
+    every product.
     """
 
     def __init__(
@@ -73,38 +75,38 @@ class FisherProduct:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Linearised:
-    """The states of a block as a linear function of the parameters, around where these stand."""
+    """The states of a block, linearised around the current parameters."""
 
-    states: Tensor  # [K, H] with their graph
+    states: Tensor  # [K, H], with their graph
     parameters: Sequence[nn.Parameter]
-    cotangent: Tensor  # [K, H], a variable whose value does not matter
-    pulled: tuple[Tensor | None, ...]  # J' cotangent, a function of the cotangent
+    cotangent: Tensor  # [K, H], an auxiliary variable; its value does not matter
+    vjp: tuple[Tensor | None, ...]  # J' cotangent, differentiable with respect to the cotangent
 
     @classmethod
     def of(cls, block: States, parameters: Sequence[nn.Parameter]) -> _Linearised:
         with sdpa_kernel(SDPBackend.MATH):  # the fused kernels have no second derivative
             states = block()
             cotangent = torch.zeros_like(states, requires_grad=True)
-            pulled = torch.autograd.grad(states, parameters, cotangent, create_graph=True, allow_unused=True)
-        return cls(states, parameters, cotangent, pulled)
+            vjp = torch.autograd.grad(states, parameters, cotangent, create_graph=True, allow_unused=True)
+        return cls(states, parameters, cotangent, vjp)
 
     def push_forward(self, tangents: Sequence[Tensor]) -> Tensor:
-        """[K, H]: J v, as the derivative of v' J' u with respect to u."""
-        pairs = [(own, v) for own, v in zip(self.pulled, tangents, strict=True) if own is not None]
-        (pushed,) = torch.autograd.grad(
+        """J v [K, H], computed as the derivative of v' J' u with respect to u."""
+        pairs = [(own, v) for own, v in zip(self.vjp, tangents, strict=True) if own is not None]
+        (jvp,) = torch.autograd.grad(
             [own for own, _ in pairs], self.cotangent, [v for _, v in pairs], retain_graph=True
         )
-        return pushed
+        return jvp
 
     def pull_back(self, gradient: Tensor) -> tuple[Tensor, ...]:
-        """J' of a [K, H] gradient: one tensor a parameter."""
-        found = torch.autograd.grad(self.states, self.parameters, gradient, retain_graph=True, allow_unused=True)
-        return tuple(torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, found, strict=True))
+        """J' times a [K, H] gradient: one tensor per parameter."""
+        gradients = torch.autograd.grad(self.states, self.parameters, gradient, retain_graph=True, allow_unused=True)
+        return tuple(torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadCurvature:
-    """What (diag p - p p') J v gives to the states and to the head's own parameters."""
+    """(diag p - p p') J v, pulled back to the states and to the head's parameters."""
 
     states: Tensor  # [K, H]
     weight: Tensor  # [V, H]
@@ -121,10 +123,10 @@ def head_curvature(
     *,
     temperature: float,
 ) -> HeadCurvature:
-    """Last states [K, H] and their tangent [K, H], and the tangent of the head's weight [V, H] and bias [V].
+    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents.
 
     With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
-    over tiles of the vocabulary: one for the normaliser and p'u, one for the gradient.
+    over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
     """
     to_states = torch.zeros_like(states)
     to_weight = torch.zeros_like(head.weight)
@@ -134,25 +136,25 @@ def head_curvature(
         for tokens in split(len(head.weight), tile_width(states[rows])):
             weight = head.weight[tokens]
             logits = states[rows] @ weight.T
-            pushed = tangent[rows] @ weight.T + states[rows] @ weight_tangent[tokens].T
+            jvp = tangent[rows] @ weight.T + states[rows] @ weight_tangent[tokens].T
             if head.bias is not None:
                 logits += head.bias[tokens]
             if bias_tangent is not None:
-                pushed += bias_tangent[tokens]
-            yield tokens, logits.div_(temperature), pushed.div_(temperature)
+                jvp += bias_tangent[tokens]
+            yield tokens, logits.div_(temperature), jvp.div_(temperature)
 
     for rows in split(len(states), ROWS):
         top = torch.full((len(states[rows]), 1), -torch.inf, device=states.device, dtype=states.dtype)
         total, mean = torch.zeros_like(top), torch.zeros_like(top)
-        for _, logits, pushed in tiles(rows):
-            higher = torch.maximum(top, logits.amax(dim=1, keepdim=True))
-            share, shrink = (logits - higher).exp(), (top - higher).exp()
-            total = total * shrink + share.sum(dim=1, keepdim=True)
-            mean = mean * shrink + (share * pushed).sum(dim=1, keepdim=True)
-            top = higher
+        for _, logits, jvp in tiles(rows):
+            new_top = torch.maximum(top, logits.amax(dim=1, keepdim=True))
+            exp_logits, rescale = (logits - new_top).exp(), (top - new_top).exp()
+            total = total * rescale + exp_logits.sum(dim=1, keepdim=True)
+            mean = mean * rescale + (exp_logits * jvp).sum(dim=1, keepdim=True)
+            top = new_top
         mean = mean / total
-        for tokens, logits, pushed in tiles(rows):
-            gradient = (logits - top).exp().div_(total).mul_(pushed - mean).div_(temperature)
+        for tokens, logits, jvp in tiles(rows):
+            gradient = (logits - top).exp().div_(total).mul_(jvp - mean).div_(temperature)
             to_states[rows] += gradient @ head.weight[tokens]
             to_weight[tokens] += gradient.T @ states[rows]
             if to_bias is not None:
@@ -161,6 +163,6 @@ def head_curvature(
 
 
 def _shaped_like(parameters: Sequence[nn.Parameter], flat: Tensor) -> list[Tensor]:
-    """[D] -> a view of it for each parameter."""
-    parts = flat.split([parameter.numel() for parameter in parameters])
+    """[D] -> a list of views, one in the shape of each parameter."""
+    parts = torch.split(flat, [parameter.numel() for parameter in parameters])
     return [part.view_as(parameter) for part, parameter in zip(parts, parameters, strict=True)]

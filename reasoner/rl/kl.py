@@ -1,9 +1,9 @@
 """Estimators of KL(policy || reference) from the sampled tokens (Schulman 2020, "Approximating KL divergence").
 
-With r = log reference - log policy at the token that the policy drew. Their values estimate the same divergence; as
-terms of a loss their gradients differ. On-policy and on average k1's is zero, k2's is that of the divergence, and k3's
-(the one in the GRPO paper) is that of the divergence the other way round, KL(reference || policy); k3_reverse has k3's
-value and the divergence's own gradient.
+With r = log reference - log policy at the sampled token. The values of all estimators estimate the same divergence; as
+terms of a loss they have different gradients. On-policy, the expected gradient of k1 is zero, that of k2 is the
+divergence's, and that of k3 (in the GRPO paper) is the gradient of the reverse divergence, KL(reference || policy);
+k3_reverse has the value of k3 and the expected gradient of KL(policy || reference).
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-_LIMIT = 20.0  # of the log ratio, against overflow
+_MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
 
 
 def _log_ratio(logp: Tensor, ref_logp: Tensor) -> Tensor:
-    return (ref_logp - logp).clamp(-_LIMIT, _LIMIT)
+    return (ref_logp - logp).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
 
 
 def kl_k1(logp: Tensor, ref_logp: Tensor) -> Tensor:
-    """[N, T] x 2 -> [N, T]: -r. Unbiased, of either sign."""
+    """[N, T] x 2 -> [N, T]: -r. Unbiased, may be negative."""
     return -_log_ratio(logp, ref_logp)
 
 
@@ -36,8 +36,9 @@ def kl_k3(logp: Tensor, ref_logp: Tensor) -> Tensor:
 
 
 def kl_k3_reverse(logp: Tensor, ref_logp: Tensor) -> Tensor:
-    """[N, T] x 2 -> [N, T]: the value of k3 with the gradient of the divergence itself: k3 times the probability ratio
-    of the policy to itself, whose gradient is the one that sampling hides (DeepSeek-V3.2 2025, section 3.1).
+    """[N, T] x 2 -> [N, T]: k3 times the ratio of the policy to its detached self (DeepSeek-V3.2 2025, section 3.1).
+
+    The ratio is 1 and restores the gradient with respect to the sampling distribution, which k3 alone leaves out.
     """
     return (logp - logp.detach()).exp() * kl_k3(logp, ref_logp)
 

@@ -1,4 +1,4 @@
-"""Losses per token and the weights that make one number of them. Nothing here reduces.
+"""Losses per token, and the weights with which they are summed. Nothing here reduces.
 
 Shapes: N rows (completions), T completion positions. loss = (weights * per_token).sum().
 """
@@ -13,24 +13,24 @@ from torch import Tensor
 
 Weighting = Literal["token", "sequence", "constant"]
 
-_LIMIT = 20.0  # of the log ratio, against overflow
+_MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
 
 
 def token_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
-    """[N, T] x 3 -> [N, T]: policy / old policy of each token."""
-    return (logp - old_logp).clamp(-_LIMIT, _LIMIT).exp()
+    """[N, T] x 3 -> [N, T]: probability ratio policy / old policy of each token."""
+    return (logp - old_logp).clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
 
 
 def sequence_ratio(logp: Tensor, old_logp: Tensor, mask: Tensor) -> Tensor:
-    """[N, T] x 3 -> [N, T]: the geometric mean of a row's token ratios, at each of its tokens (GSPO: Zheng et al. 2025,
-    eq. 7). On a row without tokens it is 1.
+    """[N, T] x 3 -> [N, T]: geometric mean of the row's token ratios, repeated at each token (GSPO: Zheng et al. 2025,
+    eq. 7). A row without tokens has ratio 1.
     """
     mean = ((logp - old_logp) * mask).sum(dim=1, keepdim=True) / mask.sum(dim=1, keepdim=True).clamp_min(1)
-    return mean.clamp(-_LIMIT, _LIMIT).exp().expand(logp.shape)
+    return mean.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().expand(logp.shape)
 
 
 def plain(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-A at the policy that sampled, with the gradient -A grad log pi (REINFORCE), whatever the ratio."""
+    """-A in value, -A grad log pi in gradient (REINFORCE); the ratio is ignored."""
     return -(logp - logp.detach()).exp() * advantages
 
 
@@ -40,20 +40,20 @@ def unclipped(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, hi
 
 
 def clipped(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-min(r A, clip(r, 1 - low, 1 + high) A), and where A < 0 no more than -dual A.
+    """-min(r A, clip(r, 1 - low, 1 + high) A), bounded by -dual A where A < 0.
 
-    PPO (Schulman et al. 2017, eq. 7); DAPO (Yu et al. 2025) lets `high` differ from `low`; `dual` > 1 bounds what one
-    unlikely bad token can cost (Ye et al. 2020, eq. 5), 0 leaves it out.
+    PPO (Schulman et al. 2017, eq. 7); DAPO (Yu et al. 2025) lets `high` differ from `low`; `dual` > 1 bounds the loss
+    of a token with negative advantage and a large ratio (Ye et al. 2020, eq. 5), 0 turns the bound off.
     """
-    found = -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
+    loss = -torch.minimum(ratio * advantages, ratio.clamp(1 - low, 1 + high) * advantages)
     if dual:
-        found = torch.where(advantages < 0, torch.minimum(found, -dual * advantages), found)
-    return found
+        loss = torch.where(advantages < 0, torch.minimum(loss, -dual * advantages), loss)
+    return loss
 
 
 def clipped_weight(ratio: Tensor, logp: Tensor, advantages: Tensor, *, low: float, high: float, dual: float) -> Tensor:
-    """-sg(min(r, 1 + high)) A log pi: the weight is clipped, the gradient of no token is lost (CISPO: MiniMax-M1 2025,
-    eq. 4; `low` is left out there as here).
+    """-sg(min(r, 1 + high)) A log pi: the weight is clipped and every token keeps a gradient (CISPO: MiniMax-M1 2025,
+    eq. 4, which has no lower bound either; `low` is ignored).
     """
     return -ratio.detach().clamp_max(1 + high) * advantages * logp
 
@@ -69,42 +69,43 @@ RATIOS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {"token": token_
 
 
 def is_clipped(ratio: Tensor, advantages: Tensor, *, low: float, high: float) -> Tensor:
-    """[N, T] x 2 -> [N, T] bool: the tokens on which the clip has taken hold."""
+    """[N, T] x 2 -> [N, T] bool: tokens whose gradient is removed by the clip."""
     return (ratio > 1 + high) & (advantages > 0) | (ratio < 1 - low) & (advantages < 0)
 
 
 def sampler_weights(old_logp: Tensor, sampler_logp: Tensor, mask: Tensor, *, how: str, cap: float) -> Tensor:
-    """[N, T] x 3 -> [N, T]: min(policy / sampler, cap), for the engine and the learner do not agree to the last digit.
+    """[N, T] x 3 -> [N, T]: min(policy / sampler, cap), which corrects for engine and trainer computing different
+    log-probabilities.
 
     Truncated importance sampling (Yao et al. 2025, "Your efficient RL framework secretly brings you off-policy
-    training"): "token" by token, "sequence" by the product over the row, "none" is 1.
+    training"). `how`: "token" is the ratio of each token, "sequence" the product over the row, "none" is 1.
     """
     if how == "none":
         return torch.ones_like(old_logp)
-    gap = (old_logp - sampler_logp) * mask
+    log_ratio = (old_logp - sampler_logp) * mask
     if how == "sequence":
-        gap = gap.sum(dim=1, keepdim=True).expand(gap.shape)
-    return gap.clamp(-_LIMIT, _LIMIT).exp().clamp_max(cap)
+        log_ratio = log_ratio.sum(dim=1, keepdim=True).expand(log_ratio.shape)
+    return log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp().clamp_max(cap)
 
 
 def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: float) -> Tensor:
-    """[N, T] x 3 -> [N, T]: squared error / 2, the worse of the value as it is and kept within `clip` of the old one
-    (the usual PPO implementation; 0 leaves the clip out).
+    """[N, T] x 3 -> [N, T]: squared error / 2; the larger of the errors of the value and of the value clipped to within
+    `clip` of the old one (the usual PPO implementation; `clip` 0 turns this off).
     """
     error = (values - returns).square()
     if clip:
-        near = old_values + (values - old_values).clamp(-clip, clip)
-        error = torch.maximum(error, (near - returns).square())
+        clipped_values = old_values + (values - old_values).clamp(-clip, clip)
+        error = torch.maximum(error, (clipped_values - returns).square())
     return error / 2
 
 
 def token_weights(mask: Tensor, how: Weighting, *, max_tokens: int, rows: int | None = None) -> Tensor:
     """[N, T] bool mask of the whole optimiser step -> [N, T] float weights, 0 outside the mask.
 
-    "token": every token alike, 1 / number of tokens (DAPO). "sequence": every completion alike, and every token alike
-    within it, 1 / (N * its length) (GRPO). "constant": 1 / (N * max_tokens), so that length has no say (Dr. GRPO).
-    N is `rows` where not all are learnt from. The denominators are of the whole step: however the rows are split
-    afterwards, the gradient is the same.
+    "token": 1 / number of tokens (DAPO). "sequence": 1 / (N * length of the row), so that every completion has the same
+    weight (GRPO). "constant": 1 / (N * max_tokens), independent of length (Dr. GRPO). `rows` overrides N when some rows
+    are not trained on. The denominators cover the whole step, so that splitting it into micro-batches does not change
+    the gradient.
     """
     weights, rows = mask.float(), max(1, len(mask) if rows is None else rows)
     match how:

@@ -1,4 +1,4 @@
-"""Batches through a model: each prompt once, its completions in micro-batches.
+"""Forward and backward passes over a batch: each prompt once, its completions in micro-batches.
 
 Shapes: N rows, T completion positions.
 """
@@ -16,16 +16,16 @@ from reasoner.models.loading import ReadPrompts
 from reasoner.rl.batch import Batch
 
 Read = Callable[[Batch], ReadPrompts]
-Passed = Callable[[int, int], object]  # after each micro-batch: (rows so far, rows of this pass)
+Passed = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
 
 
 def compute_precision(device: torch.device, dtype: str) -> AbstractContextManager[object]:
-    """The block in which a model computes in `optim.dtype`; its weights stay float32."""
+    """Autocast context for computing in `optim.dtype`; the weights stay float32."""
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == "bfloat16")
 
 
 def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[tuple[Tensor, ReadPrompts, Batch]]:
-    """(index, prompts, rows): micro-batches that hold every row once, with their prompts as the model has read them."""
+    """Yield (index, prompts, rows): micro-batches that cover every row once. `read` runs the prompts' forward pass."""
     for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
         prompts = read(block)
         for inner, rows in block.micro_batches(tokens):
@@ -42,7 +42,7 @@ def every_row(
     extra: int = 0,
     passed: Passed | None = None,
 ) -> Tensor:
-    """[N, T + extra]: a figure of each position, 0 beyond a micro-batch's longest row."""
+    """Compute `figure` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row."""
     done = 0
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
     for index, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
@@ -62,17 +62,17 @@ def add_gradient(
     tokens: int,
     passed: Passed | None = None,
 ) -> None:
-    """Add the gradient of the indexed rows' loss to the parameters.
+    """Accumulate the gradient of the indexed rows' loss in the parameters.
 
-    A block's prompts are computed once, forth and back. In between its completions go through in micro-batches, and
-    their gradients with respect to what they read of the prompts add up.
+    The prompts of a block go through one forward and one backward pass. In between, the completions go through in
+    micro-batches, and their gradients with respect to the prompts' states are accumulated.
     """
     done = 0
     for _, block in batch.prompt_blocks(tokens, index):
         prompts = read(block)
         leaves = prompts.leaves()
         for _, rows in block.micro_batches(tokens):
-            loss(leaves, rows).backward()
+            loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
             done += len(rows)
             if passed is not None:
                 passed(done, len(index))
@@ -80,18 +80,20 @@ def add_gradient(
 
 
 def averages(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
-    """What the optimiser keeps of each parameter: "<parameter>.<name>"."""
+    """Optimiser state of each parameter by the name "<parameter>.<state>", for a checkpoint."""
     names, state = [name for name, _ in parameters], optimizer.state_dict()["state"]
-    return {f"{names[i]}.{key}": value.contiguous() for i, kept in state.items() for key, value in kept.items()}
+    return {f"{names[i]}.{key}": value.contiguous() for i, own in state.items() for key, value in own.items()}
 
 
 def put_averages(
-    optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], kept: Mapping[str, Tensor]
+    optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
-    """The way back. What is not there begins anew."""
+    """Load what averages() returned. A parameter without saved state starts fresh."""
     state = optimizer.state_dict()
     for index, (name, _) in enumerate(parameters):
-        own = {key.rpartition(".")[2]: value.float() for key, value in kept.items() if key.rpartition(".")[0] == name}
+        own = {
+            key.rpartition(".")[2]: value.float() for key, value in tensors.items() if key.rpartition(".")[0] == name
+        }
         if own:
             state["state"][index] = own
     optimizer.load_state_dict(state)

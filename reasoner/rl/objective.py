@@ -1,6 +1,6 @@
-"""The loss of every token: the surrogate, the KL term and the entropy bonus of an algorithm's row in one place.
+"""The loss of every token: surrogate, KL term and entropy bonus of an algorithm's row.
 
-The gradient and TRPO's line search both take it from here, so that they are of one objective. Nothing here reduces.
+The gradient and TRPO's line search both use it, so that they share one objective. Nothing here reduces.
 
 Shapes: N rows, T completion positions.
 """
@@ -20,13 +20,13 @@ from reasoner.rl.losses import RATIOS, SURROGATES, sampler_weights
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TokenTerms:
-    """[N, T] each; undefined in the padding, where rows weigh nothing."""
+    """[N, T] each; undefined in the padding, where the weights are 0."""
 
-    loss: Tensor  # before the row's weights
+    loss: Tensor  # before weighting
     ratio: Tensor  # policy / old policy
-    old_logprobs: Tensor  # of the policy that sampled; those of the policy as it is where it has not moved since
+    old_logprobs: Tensor  # of the policy before the step; the current ones, detached, if there is one update
     importance: Tensor  # min(old policy / sampler, algo.importance_cap)
-    kl: Tensor | None  # to the reference, where there is one
+    kl: Tensor | None  # to the reference, if there is one
 
 
 def token_terms(
@@ -39,10 +39,10 @@ def token_terms(
     beta: float,
     penalty: float,
 ) -> TokenTerms:
-    """[N, T] log-probabilities and entropies of the policy as it stands -> the loss of each token and its parts.
+    """[N, T] log-probabilities and entropies of the current policy -> loss of each token and its parts.
 
     loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference) - algo.entropy * entropy
-    (docs/ALGORITHMS.md), `beta` and `penalty` being the coefficients as they are now.
+    (docs/ALGORITHMS.md). `beta` and `penalty` are the current coefficients, which may adapt during the run.
     """
     mask = rows.mask
     old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs

@@ -1,8 +1,8 @@
-"""The steps of a thought and their rewards, for process supervision (DeepSeekMath, section 4.1.3).
+"""Steps of the reasoning and their rewards, for process supervision (DeepSeekMath, section 4.1.3).
 
-A step is an equation of the think block: 1 where it holds, 0 where it does not, by exact arithmetic and not by a reward
-model. Only what moves the calculation on is a step: the first statement of an equation, not its repetitions, and none
-that changes nothing (+ 0, * 1, / 1). The last step is the answer, with the completion's own reward.
+A step is an equation in the think block, with reward 1 if it is correct and 0 if not, checked by exact arithmetic
+instead of a reward model. Repetitions of an equation and trivial equations (+ 0, * 1, / 1) are not steps. The last step
+is the answer, with the completion's own reward.
 """
 
 from __future__ import annotations
@@ -22,36 +22,36 @@ from verifiers.equations import equations, plain_with_places, think
 def step_rewards(
     groups: Sequence[Group], tokenizer: Tokenizer, *, gated: bool = False, outcome_only: bool = False
 ) -> list[list[Step]]:
-    """The rewarded steps of every completion, in order: (the token at which the step ends, its reward).
+    """Rewarded steps of every completion, in order: (index of the token at which the step ends, reward).
 
-    `gated`: a step that holds counts only where the completion's answer is right. Otherwise easy true statements pay
-    in every group without a right answer. One that does not hold counts always. `outcome_only` leaves the equations
-    out: the answer is the only step.
+    With `gated`, a correct equation is a step only in a completion whose answer is correct: otherwise easy true
+    statements pay in every group without a correct answer. An incorrect equation is always a step. With `outcome_only`
+    the answer is the only step. A completion without tokens has no steps.
     """
     rows = []
     for group in groups:
         for completion, score in zip(group.completions, group.scores, strict=True):
             ids = completion.token_ids
-            inside: list[Step] = []
+            equation_steps: list[Step] = []
             if not outcome_only:
                 ends = token_ends(ids, tokenizer)
-                stated = [
-                    (end, holds) for end, holds in _stated(completion.text) if score.correct or not (gated and holds)
-                ]
-                steps = [(bisect_left(ends, end), float(holds)) for end, holds in stated]
-                inside = [(token, reward) for token, reward in steps if token < len(ids)]
-            rows.append([*inside, (len(ids) - 1, score.reward)] if ids else [])
+                stated = _equation_steps(completion.text)
+                if gated and not score.correct:
+                    stated = [(end, is_right) for end, is_right in stated if not is_right]
+                steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in stated]
+                equation_steps = [(token, reward) for token, reward in steps if token < len(ids)]
+            rows.append([*equation_steps, (len(ids) - 1, score.reward)] if ids else [])
     return rows
 
 
 def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
-    """The number of characters that the tokens have made up to and with each."""
+    """For each token, the number of decoded characters up to and including it."""
     stream = DecodeStream(skip_special_tokens=False)
     return list(accumulate(len(stream.step(tokenizer, token) or "") for token in ids))
 
 
-def _stated(text: str) -> list[tuple[int, bool]]:
-    """(end in characters, is it right) of the distinct equations of the think block that change something."""
+def _equation_steps(text: str) -> list[tuple[int, bool]]:
+    """(end in characters, is it correct) of the distinct, non-trivial equations of the think block."""
     plain, places = plain_with_places(think(text))
     steps: dict[object, tuple[int, bool]] = {}
     for equation in equations(plain):

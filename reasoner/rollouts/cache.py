@@ -1,8 +1,8 @@
-"""Responses that were sampled once, kept for every later evaluation of the same model under the same way of sampling.
+"""Cache of sampled responses, shared by all evaluations of the same model with the same sampling settings.
 
 EVALS/cache/MODEL/SAMPLING.jsonl: one line for each batch that the engine finished, {"rows": [[prompt, sample, seed,
-finish, tokens, text], ...]}, appended and synced. A line is whole or, torn by a crash, cut off when the file is opened:
-so what is sampled after an interruption is sampled in the very batches in which it would have been without one.
+finish, tokens, text], ...]}, appended and synced. A line left incomplete by a crash is removed when the file is opened,
+so an interrupted evaluation continues with the same batches as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from types import TracebackType
 
 from reasoner.types import Prompt, Response
 
-Key = tuple[str, int, int]  # the prompt's token ids as a hash, the sample's index, its seed
+Key = tuple[str, int, int]  # (hash of the prompt's token ids, index of the sample, its seed)
 
 
 def digest(value: object, length: int = 16) -> str:
-    """Hex digits of the SHA-256 of a value's JSON: the same for equal values, whatever the order of their keys."""
+    """First hex digits of the SHA-256 of the value's JSON with sorted keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:length]
 
 
 def prompt_hash(prompt: Prompt) -> str:
+    """32 hex digits of the prompt's token ids."""
     return digest(prompt.token_ids, 32)
 
 
 class ResponseCache:
-    """A context manager: responses by key, in one file that only grows.
+    """Responses by key in an append-only file. A context manager.
 
-    ValueError where another process is writing to the file, and for a file that is damaged before its last line.
+    ValueError if another process is writing to the file, or if it is damaged before its last line.
     """
 
     def __init__(self, path: Path, about: Mapping[str, object]) -> None:
-        """`about` is written once beside the file, for people."""
+        """Open the file and lock it. `about` is written about_path it once, for human readers."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._file = path.open("a+b")
@@ -48,15 +49,16 @@ class ResponseCache:
                 f"another evaluation is writing to {path}; wait for it, or choose another --out"
             ) from error
         self._responses = self._read()
-        beside = path.with_suffix(".about.json")
-        if not beside.exists():
-            beside.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        about_path = path.with_suffix(".about.json")
+        if not about_path.exists():
+            about_path.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
     def get(self, key: Key) -> Response | None:
+        """The cached response, or None."""
         return self._responses.get(key)
 
     def add(self, batch: Mapping[Key, Response]) -> None:
-        """Keep a batch: on the disk when this returns."""
+        """Append a batch; it is on disk when this returns."""
         rows = [[*key, r.finish, r.tokens, r.text] for key, r in batch.items()]
         self._file.write(json.dumps({"rows": rows}, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
         self._file.flush()
@@ -72,17 +74,18 @@ class ResponseCache:
         self._file.close()
 
     def _read(self) -> dict[Key, Response]:
+        """Read all complete lines and truncate the file after the last of them."""
         self._file.seek(0)
-        found: dict[Key, Response] = {}
-        whole = 0  # bytes up to the end of the last whole line
+        responses: dict[Key, Response] = {}
+        size = 0  # bytes up to the end of the last complete line
         for number, line in enumerate(self._file, 1):
             if not line.endswith(b"\n"):
                 break
             try:
                 rows = json.loads(line)["rows"]
-                found |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
+                responses |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error
-            whole += len(line)
-        self._file.truncate(whole)
-        return found
+            size += len(line)
+        self._file.truncate(size)
+        return responses

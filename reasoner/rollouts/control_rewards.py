@@ -1,8 +1,8 @@
-"""Control arms: the same recipe with a reward that cannot teach mathematics. What a run gains beyond them is learnt
-from right answers; what they gain as well (form, sharpening, luck) is not.
+"""Control rewards ("spurious rewards"): the same training with a reward that carries no information about correctness.
 
-Each arm stands for one thing alone: chance, the form, or answers that belong to other questions. Verdicts stay those
-of the right gold answers, so that the curves of an arm say what it can do.
+A run's gain over its controls comes from correct answers; what the controls gain as well (format, sharpening, chance)
+does not. Each control isolates one cause: chance, format, or gold answers of other problems. Verdicts are still given
+by the true gold answers, so the metrics of a control show its real accuracy.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from verifiers import VerifierPool
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """What an arm's rewards are made from."""
+    """Inputs of a control's rewards at one step."""
 
     pool: VerifierPool
-    exchanged: Mapping[str, Problem]  # by id: the problem with another one's gold answer
+    exchanged: Mapping[str, Problem]  # by id: the problem with the gold answer of another
     seed: int
     step: int
 
 
 def exchanged(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
-    """By id: each problem with the gold answer of another one of its family, in a seeded order. Where a family has one
-    answer only there is no other: ValueError.
+    """Give each problem the gold answer of another one of its family (verifier and subject), in a seeded order. Returns
+    the changed problems by id. ValueError for a family whose problems all have the same answer.
     """
     families: dict[tuple[str, str | None], list[Problem]] = {}
     for prompt in prompts:
         families.setdefault((prompt.problem.verifier, prompt.problem.subject), []).append(prompt.problem)
-    found = {}
+    by_id = {}
     for family, problems in families.items():
         order = sorted(problems, key=lambda problem: sample_seed(seed, "wrong gold", problem.id, 0))
         for place, problem in enumerate(order):
@@ -41,26 +41,27 @@ def exchanged(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
             answer = next((other for other in after if other != problem.answer), None)
             if answer is None:
                 raise ValueError(f"control wrong-gold: all problems of {family} have the answer {problem.answer!r}")
-            found[problem.id] = replace(problem, answer=answer)
-    return found
+            by_id[problem.id] = replace(problem, answer=answer)
+    return by_id
 
 
 def _random_reward(group: Group, arm: Arm) -> list[float]:
-    """A coin for each completion."""
+    """0 or 1 with equal probability for each completion, a hash of (seed, step, problem, sample)."""
     name = group.prompt.problem.id
     return [float(sample_seed(arm.seed, f"coin {arm.step}", name, j) & 1) for j in range(len(group.scores))]
 
 
 def _format_only(group: Group, arm: Arm) -> list[float]:
+    """1 for a completion in the required format."""
     return [float(score.format_ok) for score in group.scores]
 
 
 def _wrong_gold(group: Group, arm: Arm) -> list[float]:
-    """1 for what is right by another problem's gold answer."""
+    """1 for a completion that is correct by another problem's gold answer."""
     prompt = group.prompt
     problem = arm.exchanged[prompt.problem.id]
-    found = arm.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
-    return [float(score.correct) for score in found]
+    scores = arm.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
+    return [float(score.correct) for score in scores]
 
 
 CONTROLS: dict[str, Callable[[Group, Arm], list[float]]] = {
@@ -71,12 +72,12 @@ CONTROLS: dict[str, Callable[[Group, Arm], list[float]]] = {
 
 
 def controlled(groups: Sequence[Group], control: str, arm: Arm) -> list[Group]:
-    """The groups with the rewards of the arm; as they are where `control` is empty."""
+    """Return the groups with the control's rewards, or unchanged if `control` is empty."""
     if not control:
         return list(groups)
-    return [_rewarded(group, CONTROLS[control](group, arm)) for group in groups]
+    return [_with_rewards(group, CONTROLS[control](group, arm)) for group in groups]
 
 
-def _rewarded(group: Group, rewards: Sequence[float]) -> Group:
+def _with_rewards(group: Group, rewards: Sequence[float]) -> Group:
     scores = zip(group.scores, rewards, strict=True)
     return replace(group, scores=tuple(replace(score, reward=reward) for score, reward in scores))

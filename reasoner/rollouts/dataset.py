@@ -1,4 +1,4 @@
-"""Problems as prompts: which of them can be graded, and which fit the model's context."""
+"""Render problems as prompts; drop those that cannot be graded or do not fit the context."""
 
 from __future__ import annotations
 
@@ -29,22 +29,21 @@ def askable(
     """
     limit = most_question_tokens(context=context, max_tokens=max_tokens, max_prompt_tokens=max_prompt_tokens)
     prompts = [render(problem, template, tokenizer) for problem in gradable(problems)]
-    kept = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
-    if not kept:
+    fitting = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
+    if not fitting:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
         raise ValueError(
-            f"every one of {len(prompts)} questions is longer than the {limit} tokens that the "
-            f"context of {context} leaves beside "
-            f"sampling.max_tokens = {max_tokens}; the shortest has {shortest}"
+            f"every one of {len(prompts)} questions is longer than {limit} tokens, the limit with a context of "
+            f"{context} and sampling.max_tokens = {max_tokens}; the shortest has {shortest}"
         )
-    if len(kept) < len(prompts):
-        say(f"left out {len(prompts) - len(kept)} of {len(prompts)} questions: longer than {limit} tokens")
-    return kept
+    if len(fitting) < len(prompts):
+        say(f"dropped {len(prompts) - len(fitting)} of {len(prompts)} questions: longer than {limit} tokens")
+    return fitting
 
 
 def most_question_tokens(*, context: int, max_tokens: int, max_prompt_tokens: int = 0) -> int:
-    """Most tokens of a prompt: what a completion of `max_tokens` leaves of the model's context, and not more than
-    `max_prompt_tokens` (0 = no further limit). ValueError where nothing is left.
+    """Maximum tokens of a prompt: the context less `max_tokens` of completion, and at most `max_prompt_tokens` (0 = no
+    further limit). ValueError if no room is left.
     """
     room = context - max_tokens
     limit = min(room, max_prompt_tokens) if max_prompt_tokens else room
@@ -57,28 +56,28 @@ def most_question_tokens(*, context: int, max_tokens: int, max_prompt_tokens: in
 
 
 def gradable(problems: Sequence[Problem]) -> list[Problem]:
-    """The problems whose gold answer grades as correct against itself; tells of the others by id.
+    """Keep the problems whose gold answer grades as correct against itself; report the others by id.
 
-    ValueError when none is left.
+    ValueError if none is left.
     """
     faults = {problem.id: why for problem in problems if (why := fault(problem))}
     if not faults:
         return list(problems)
-    named = "; ".join(f"{name} ({why})" for name, why in list(faults.items())[:_NAMED])
-    told = f"{len(faults)} of {len(problems)} problems have a gold answer that cannot be graded: {named}"
-    if len(faults) > _NAMED:
-        told += f"; and {len(faults) - _NAMED} more"
+    examples = "; ".join(f"{name} ({why})" for name, why in list(faults.items())[:_NUM_EXAMPLES])
+    message = f"{len(faults)} of {len(problems)} problems have a gold answer that cannot be graded: {examples}"
+    if len(faults) > _NUM_EXAMPLES:
+        message += f"; and {len(faults) - _NUM_EXAMPLES} more"
     if len(faults) == len(problems):
-        raise ValueError(told)
-    say(f"left out: {told}")
+        raise ValueError(message)
+    say(f"dropped: {message}")
     return [problem for problem in problems if problem.id not in faults]
 
 
-_NAMED = 5
+_NUM_EXAMPLES = 5  # ids in the message
 
 
 def fault(problem: Problem) -> str:
-    """Why the gold answer cannot be used; empty where it can."""
+    """Say why the gold answer cannot be graded; empty if it can."""
     try:
         judgement = grade(problem.answer, problem.answer, problem.verifier)
     except ValueError as error:

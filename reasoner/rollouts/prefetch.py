@@ -1,5 +1,5 @@
-"""Sampling one step ahead of learning: the next step's groups are drawn in a thread, by the weights from before this
-step's update (Noukhovitch et al. 2024, "Asynchronous RLHF").
+"""Prefetching of rollouts: the next step's groups are generated in a thread while this step trains, with the weights
+from before this step's update (Noukhovitch et al. 2024, "Asynchronous RLHF").
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ from types import TracebackType
 
 from reasoner.types import Group
 
-Drawn = tuple[list[Group], list[Group]]  # to learn from; flat and replaced
+Rollouts = tuple[list[Group], list[Group]]  # the groups to train on; the zero-variance groups that were replaced
 
 
 class Ahead:
-    """The groups of a step, begun early or not. A context manager; on leaving it waits for what is under way."""
+    """Generates a step's rollouts, in advance after begin(). A context manager; on exit it waits for the thread."""
 
     def __init__(self) -> None:
-        self._begun: tuple[int, Future[Drawn]] | None = None
+        self._pending: tuple[int, Future[Rollouts]] | None = None
         self._thread = ThreadPoolExecutor(1)
 
-    def begin(self, step: int, draw: Callable[[int], Drawn]) -> None:
-        self._begun = step, self._thread.submit(draw, step)
+    def begin(self, step: int, draw: Callable[[int], Rollouts]) -> None:
+        """Start generating the step's rollouts in the background."""
+        self._pending = step, self._thread.submit(draw, step)
 
     def settle(self) -> None:
-        """Wait until nothing is drawn any more: the engine can take other weights."""
-        if self._begun is not None:
-            wait([self._begun[1]])
+        """Wait for the background generation, after which the engine's weights may be replaced."""
+        if self._pending is not None:
+            wait([self._pending[1]])
 
-    def take(self, step: int, draw: Callable[[int], Drawn]) -> Drawn:
-        """What was begun for the step, or else drawn now: also where the run has gone back to another step since."""
-        begun, self._begun = self._begun, None
-        return begun[1].result() if begun is not None and begun[0] == step else draw(step)
+    def take(self, step: int, draw: Callable[[int], Rollouts]) -> Rollouts:
+        """Return the step's rollouts: the prefetched ones, or new ones if none or another step's were prefetched."""
+        pending, self._pending = self._pending, None
+        return pending[1].result() if pending is not None and pending[0] == step else draw(step)
 
     def __enter__(self) -> Ahead:
         return self

@@ -1,4 +1,4 @@
-"""Prompt templates by name or from a file: a problem as the model sees it."""
+"""Prompt templates, by name or from a file, and the rendering of problems with them."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _BOXED = "Please reason step by step, and put your final answer within \\boxed{}
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """How a question becomes a prompt, where a completion ends, and in what form its answer counts."""
+    """How a question becomes a prompt, what ends a completion, and how its answer is extracted."""
 
     text: str  # with {question}
-    prefill: str = ""  # begins the response, and belongs to it
-    stop: tuple[str, ...] = ()  # ends a completion besides the end token; whole markers only; kept in the text
+    prefill: str = ""  # beginning of the response, part of the graded text
+    stop: tuple[str, ...] = ()  # texts that end a completion, besides the end token; kept in the text
     chat: bool = False  # `text` is the user's turn in the tokenizer's own chat template
-    system: str = ""  # the system's turn of a chat
-    extract: str = "strict"  # the form that an answer must have to count (verifiers.extract.EXTRACTORS)
+    system: str = ""  # the system message of a chat
+    extract: str = "strict"  # how the answer is extracted (verifiers.extract.EXTRACTORS)
 
     def __post_init__(self) -> None:
         if "{question}" not in self.text:
-            raise ValueError(f"a prompt must hold {{question}}; this one is {self.text[:60]!r}")
+            raise ValueError(f"a prompt must contain {{question}}; this one is {self.text[:60]!r}")
         if self.extract not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {self.extract!r}; known are {', '.join(EXTRACTORS)}")
 
 
 TEMPLATES: dict[str, Template] = {
     "r1-zero": Template(R1_ZERO, stop=("</answer>",)),
-    "qwen-math": Template(  # Qwen2.5-Math's own, as text: also for base models, which have learnt it
+    "qwen-math": Template(  # Qwen2.5-Math's own as text, for base models too: they know it from pretraining
         f"<|im_start|>system\n{_BOXED}<|im_end|>\n<|im_start|>user\n{{question}}<|im_end|>\n<|im_start|>assistant\n",
         stop=("<|im_end|>", "<|endoftext|>"),
         extract="boxed",
@@ -66,7 +66,7 @@ TEMPLATES: dict[str, Template] = {
 
 
 def template(name: str) -> Template:
-    """The template of that name, or the one in a file (see read_template). ValueError for an unknown one."""
+    """Return the template of that name, or the one in a .txt or .toml file. ValueError for an unknown name."""
     if Path(name).suffix in (".txt", ".toml"):
         return read_template(Path(name))
     if name not in TEMPLATES:
@@ -77,9 +77,9 @@ def template(name: str) -> Template:
 
 
 def read_template(path: Path) -> Template:
-    """A prompt of one's own: a .txt with {question} in it, or a .toml with the fields of Template.
+    """Read a template from a .txt file that contains {question}, or from a .toml file with the fields of Template.
 
-    A .txt is read under the lenient extraction. ValueError naming the file and what is wrong with it.
+    A .txt template has lenient extraction. ValueError naming the file and the problem.
     """
     try:
         text = path.read_text("utf-8")
@@ -100,7 +100,7 @@ def read_template(path: Path) -> Template:
 
 
 def check_text(text: str, what: str) -> None:
-    """ValueError for half of a surrogate pair, which JSON may hold ("\\ud83d") and no tokenizer can read."""
+    """Raise ValueError for half of a surrogate pair, which JSON may contain ("\\ud83d") and no tokenizer can encode."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -108,23 +108,23 @@ def check_text(text: str, what: str) -> None:
         raise ValueError(f"{what} holds half of a surrogate pair ({text[error.start]!r}) at {place}") from error
 
 
-def render(problem: Problem, chosen: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
-    """The problem as token ids. Special tokens are added once: by the chat template, or by the tokenizer for text.
+def render(problem: Problem, template: Template, tokenizer: PreTrainedTokenizerBase) -> Prompt:
+    """Render the problem as text and token ids. Special tokens are added once: by chat template or tokenizer.
 
-    ValueError when a chat is asked of a tokenizer without a chat template, and for a question that is no Unicode text.
+    ValueError for a chat template on a tokenizer without one, and for a question that is not valid Unicode.
     """
     check_text(problem.question, f"the question of problem {problem.id!r}")
-    text = chosen.text.replace("{question}", problem.question)
-    if chosen.chat:
+    text = template.text.replace("{question}", problem.question)
+    if template.chat:
         if not tokenizer.chat_template:
             raise ValueError(
                 "this prompt is a chat, and the model's tokenizer has no chat template; use r1-zero, qwen-math or none"
             )
-        turns = [{"role": "system", "content": chosen.system}] if chosen.system else []
-        turns.append({"role": "user", "content": text})
-        text = str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
-    text += chosen.prefill
-    ids = tokenizer(text, add_special_tokens=not chosen.chat)["input_ids"]
+        messages = [{"role": "system", "content": template.system}] if template.system else []
+        messages.append({"role": "user", "content": text})
+        text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+    text += template.prefill
+    ids = tokenizer(text, add_special_tokens=not template.chat)["input_ids"]
     if ids and ids[-1] == tokenizer.eos_token_id:  # some tokenizers end every text
         ids = ids[:-1]
-    return Prompt(problem, text, chosen.prefill, tuple(ids), chosen.extract)
+    return Prompt(problem, text, template.prefill, tuple(ids), template.extract)

@@ -1,4 +1,4 @@
-"""Seeds as functions of what they are for, so that neither batching nor resuming changes who is asked what."""
+"""Seeds as hashes of what they are for, so that neither batching nor resuming changes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process behind the Play page: whatever one question is, the next one is answered."""
+"""The Play page's worker process: a bad request does not prevent the next answer."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
-ASKED = {"step": "", "prompt": "none", "begin": "", "gold": "", "temperature": 1.0, "samples": 1, "max_tokens": 2}
+REQUEST = {"step": "", "prompt": "none", "begin": "", "gold": "", "temperature": 1.0, "samples": 1, "max_tokens": 2}
 BAD = {
     "a question with half of a surrogate pair": ({"question": "1 + \ud83d?"}, "half of a surrogate pair ('\\ud83d')"),
     "a beginning with half of one": ({"begin": "\udc00 Wait,"}, "the beginning of the response holds half"),
@@ -27,10 +27,10 @@ def folder(tmp_path_factory) -> Path:
     return path
 
 
-def test_a_question_that_cannot_be_read_is_refused_and_the_next_one_is_answered(folder, tmp_path):
-    asked = ASKED | {"model": str(folder), "seed": 0, "question": "1 + 1?"}
-    lines = [line for changes, _ in BAD.values() for line in (asked | changes, asked)]
-    done = subprocess.run(
+def test_chat_worker_refuses_bad_request_and_answers_next(folder, tmp_path):
+    request = REQUEST | {"model": str(folder), "seed": 0, "question": "1 + 1?"}
+    lines = [line for changes, _ in BAD.values() for line in (request | changes, request)]
+    process = subprocess.run(
         [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(tmp_path)],
         input="{\n" + "".join(json.dumps(line) + "\n" for line in lines),
         capture_output=True,
@@ -39,7 +39,7 @@ def test_a_question_that_cannot_be_read_is_refused_and_the_next_one_is_answered(
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         timeout=250,
     )
-    events = [json.loads(line) for line in done.stdout.splitlines()]
+    events = [json.loads(line) for line in process.stdout.splitlines()]
     ends = [event for event in events if "error" in event or "done" in event]
-    assert ["error" in end for end in ends] == [True] + [True, False] * len(BAD), done.stderr
+    assert ["error" in end for end in ends] == [True] + [True, False] * len(BAD), process.stderr
     assert [reason in end["error"] for end, (_, reason) in zip(ends[1::2], BAD.values(), strict=True)] == [True] * 3

@@ -47,9 +47,9 @@ def prompts(folder) -> list[Prompt]:
 @pytest.fixture(scope="module")
 def engines(folder):
     names = (["vllm"] if HAS_VLLM else []) + ["transformers"]
-    made = {n: make_engine(EngineConfig(name=n), folder, max_model_len=512, seed=0) for n in names}
-    yield made
-    for engine in made.values():
+    by_name = {n: make_engine(EngineConfig(name=n), folder, max_model_len=512, seed=0) for n in names}
+    yield by_name
+    for engine in by_name.values():
         engine.close()
 
 
@@ -64,7 +64,7 @@ def engine(request, engines):
     return engines[request.param]
 
 
-def shaken(folder, scale=0.05):
+def perturbed_model(folder, scale=0.05):
     """The folder's model with noticeably other weights."""
     model = load_policy(folder, device=torch.device("cpu"))
     generator = torch.Generator().manual_seed(7)
@@ -74,31 +74,31 @@ def shaken(folder, scale=0.05):
     return model
 
 
-def restored(engine, folder):
+def restore_weights(engine, folder):
     engine.load_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=0)
 
 
 @torch.no_grad()
-def check_greedy(drawn, model, prompts):
+def check_greedy(outputs, model, prompts):
     """Both engines have the same tokens and texts, up to a tie of the model's logits within rounding."""
-    for prompt, (one,), (other,) in zip(prompts, drawn["vllm"], drawn["transformers"], strict=True):
+    for prompt, (one,), (other,) in zip(prompts, outputs["vllm"], outputs["transformers"], strict=True):
         tokens = zip(one.token_ids, other.token_ids, strict=False)
-        parted = next((at for at, (a, b) in enumerate(tokens) if a != b), None)
-        if parted is None:
+        split_at = next((at for at, (a, b) in enumerate(tokens) if a != b), None)
+        if split_at is None:
             assert (one.token_ids, one.text) == (other.token_ids, other.text)
             continue
-        before = torch.tensor([[*prompt.token_ids, *one.token_ids[:parted]]])
-        first, second = model(before).logits[0, -1][[one.token_ids[parted], other.token_ids[parted]]]
+        before = torch.tensor([[*prompt.token_ids, *one.token_ids[:split_at]]])
+        first, second = model(before).logits[0, -1][[one.token_ids[split_at], other.token_ids[split_at]]]
         assert abs(first - second) < 1e-5
 
 
-def test_greedy_texts_are_the_same_on_both_engines_before_and_after_a_weight_sync(engines, folder, prompts):
+def test_greedy_texts_agree_between_engines_before_and_after_weight_sync(engines, folder, prompts):
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
     one = seeds(prompts, 1)
     before = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
     check_greedy(before, load_policy(folder, device=torch.device("cpu")), prompts)
-    model = shaken(folder)
+    model = perturbed_model(folder)
     for engine in engines.values():
         engine.load_weights(model.state_dict().items(), version=1)
     after = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
@@ -106,33 +106,33 @@ def test_greedy_texts_are_the_same_on_both_engines_before_and_after_a_weight_syn
     assert sum(a.text != b.text for (a,), (b,) in zip(before["vllm"], after["vllm"], strict=True)) > 32
     assert {c.policy_version for (c,) in after["vllm"]} == {1}
     for engine in engines.values():
-        restored(engine, folder)
+        restore_weights(engine, folder)
 
 
-def test_both_engines_draw_the_same_tokens_from_the_same_seeds(engines, prompts):
+def test_engines_sample_same_tokens_from_same_seeds(engines, prompts):
     """64 prompts in one call: more tokens than vLLM computes in a step, so some prompts are computed in two parts."""
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
     assert sum(len(prompt.token_ids) for prompt in prompts) > 4096
-    drawn = {name: engine.sample(prompts, SAMPLED, seeds(prompts, 4)) for name, engine in engines.items()}
-    ids = {name: [c.token_ids for row in rows for c in row] for name, rows in drawn.items()}
+    outputs = {name: engine.sample(prompts, SAMPLED, seeds(prompts, 4)) for name, engine in engines.items()}
+    ids = {name: [c.token_ids for row in rows for c in row] for name, rows in outputs.items()}
     assert sum(a != b for a, b in zip(ids["vllm"], ids["transformers"], strict=True)) <= 2  # a tie within rounding
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])  # traps 7, 19
-def test_logprobs_are_the_learner_s_before_and_after_a_weight_sync(engine, folder, prompts, temperature):  # trap 32
+def test_logprobs_equal_trainer_s_before_and_after_weight_sync(engine, folder, prompts, temperature):  # trap 32
     sampling = replace(SAMPLED, temperature=temperature)
     model = load_policy(folder, device=torch.device("cpu"))
     assert probe(engine, model, prompts[:16], sampling) < 1e-4
     assert all(len(prompt.token_ids) > 64 for prompt in prompts)  # two blocks at least that a stale cache would answer
-    other = shaken(folder)
+    other = perturbed_model(folder)
     assert probe(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
     engine.load_weights(other.state_dict().items(), version=1)
     assert probe(engine, other, prompts[:16], sampling) < 1e-4
-    restored(engine, folder)
+    restore_weights(engine, folder)
 
 
-def test_a_completion_depends_on_its_seed_and_not_on_its_company(engine, prompts):  # trap 33
+def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
     together = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
     alone = [engine.sample([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8], 4), strict=True)]
     assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
@@ -141,24 +141,26 @@ def test_a_completion_depends_on_its_seed_and_not_on_its_company(engine, prompts
     assert all(len({c.token_ids for c in row}) > 1 for row in together)
 
 
-def test_each_prompt_is_told_of_once_with_what_is_returned(engine, prompts):
-    told = {}
-    drawn = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: told.setdefault(place, own))
-    assert [told[place] for place in range(6)] == drawn and len(told) == 6
+def test_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
+    finished = {}
+    groups = engine.sample(
+        prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: finished.setdefault(place, own)
+    )
+    assert [finished[place] for place in range(6)] == groups and len(finished) == 6
 
 
-def test_the_tokens_of_a_call_are_counted_while_it_goes_on(engine, prompts):
+def test_tick_reports_token_counts_during_sampling(engine, prompts):
     counts: list[tuple[int, int]] = []
-    asked = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
-    drawn = engine.sample(*asked, tick=lambda counted: counts.append(counted()))
-    assert drawn == engine.sample(*asked)
-    num_tokens = sum(len(completion.token_ids) for row in drawn for completion in row)
+    arguments = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
+    groups = engine.sample(*arguments, tick=lambda counted: counts.append(counted()))
+    assert groups == engine.sample(*arguments)
+    num_tokens = sum(len(completion.token_ids) for row in groups for completion in row)
     assert counts == sorted(counts) and len(counts) >= 20
     assert all(0 <= done <= 24 and 0 <= tokens <= num_tokens for done, tokens in counts)
     assert 0.3 * num_tokens < counts[len(counts) // 2][1] < num_tokens and counts[-1][1] > 0.9 * num_tokens
 
 
-def test_an_engine_that_was_interrupted_goes_on_as_if_nothing_had_been(engine, prompts):
+def test_engine_samples_same_completions_after_interrupt(engine, prompts):
     expected = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
 
     def interrupt(place, own):
@@ -169,27 +171,27 @@ def test_an_engine_that_was_interrupted_goes_on_as_if_nothing_had_been(engine, p
     assert engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
 
 
-def test_a_pause_changes_nothing_that_is_drawn(engine, prompts):
+def test_pause_and_resume_do_not_change_samples(engine, prompts):
     before = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
     engine.pause()
     engine.resume()
     assert engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
 
 
-def test_nothing_is_compiled_to_draw(engine, prompts):  # it took two seconds, and a compiler
+def test_sampling_compiles_no_kernel(engine, prompts):  # it took two seconds, and a compiler
     torch._dynamo.reset()
     counters.clear()
     engine.sample(prompts[:2], SAMPLED, seeds(prompts[:2], 4))
     assert not counters["frames"]
 
 
-def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 16
+def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13, 14, 16
     tokenizer = load_tokenizer(folder)
     end, other, close = (tokenizer.convert_tokens_to_ids(token) for token in (END, OTHER_END, "</answer>"))
     sampling = replace(SAMPLED, num=16, temperature=1.5, max_tokens=60)
-    drawn = [c for row in engine.sample(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
-    assert {c.finish for c in drawn} == {"stop", "length"}
-    for completion in drawn:
+    completions = [c for row in engine.sample(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
+    assert {c.finish for c in completions} == {"stop", "length"}
+    for completion in completions:
         assert not {end, other, close} & set(completion.token_ids[:-1])
         assert len(completion.token_ids) == len(completion.logprobs) <= 60
         last = completion.token_ids[-1]
@@ -200,14 +202,14 @@ def test_ends_are_told_by_the_engine(engine, folder, prompts):  # traps 13, 14, 
             assert completion.text.endswith("</answer>") == (last == close)
         assert END not in completion.text
         assert OTHER_END not in completion.text
-    assert {end, other, close} <= {c.token_ids[-1] for c in drawn}
+    assert {end, other, close} <= {c.token_ids[-1] for c in completions}
 
 
-def test_a_stop_text_that_is_no_added_token_ends_a_completion_and_is_kept(engine, folder, prompts):  # trap 16
+def test_stop_text_ends_completion_and_is_kept(engine, folder, prompts):  # trap 16
     tokenizer = load_tokenizer(folder)
     sampling = replace(SAMPLED, num=16, temperature=1.2, max_tokens=40, stop=(" and",))
-    drawn = [c for row in engine.sample(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
-    cut = [c for c in drawn if " and" in c.text]
+    completions = [c for row in engine.sample(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
+    cut = [c for c in completions if " and" in c.text]
     assert cut
     for completion in cut:
         assert completion.finish == "stop"
@@ -216,52 +218,54 @@ def test_a_stop_text_that_is_no_added_token_ends_a_completion_and_is_kept(engine
         assert " and" not in tokenizer.decode(completion.token_ids[:-1])
 
 
-def test_tags_stay_in_the_text(engine, prompts, folder):  # trap 20
+def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     tokenizer = load_tokenizer(folder)
-    drawn = [c for row in engine.sample(prompts[:16], replace(SAMPLED, num=16), seeds(prompts[:16], 16)) for c in row]
+    completions = [
+        c for row in engine.sample(prompts[:16], replace(SAMPLED, num=16), seeds(prompts[:16], 16)) for c in row
+    ]
     tag = tokenizer.convert_tokens_to_ids("<think>")
-    tagged = [c for c in drawn if tag in c.token_ids]
+    tagged = [c for c in completions if tag in c.token_ids]
     assert tagged
     assert all("<think>" in c.text for c in tagged)
 
 
-def test_unknown_engine_is_refused_by_name(folder):
+def test_make_engine_refuses_unknown_name(folder):
     with pytest.raises(ValueError, match=r"'sglang'.*vllm, transformers"):
         make_engine(EngineConfig(name="sglang"), folder, max_model_len=64, seed=0)
 
 
-def test_weights_of_another_model_are_refused(engine):
+def test_load_weights_refuses_unknown_names(engine):
     with pytest.raises((ValueError, KeyError, AttributeError), match="elsewhere"):
         engine.load_weights([("elsewhere.weight", torch.zeros(2))], version=9)
 
 
-def test_a_prompt_that_leaves_no_room_is_refused(engine, prompts):
+def test_sample_refuses_prompt_longer_than_context(engine, prompts):
     endless = replace(prompts[0], token_ids=prompts[0].token_ids * 9)
     with pytest.raises(ValueError, match=f"{len(endless.token_ids)}"):
         engine.sample([endless], SAMPLED, seeds([endless], 4))
 
 
-def test_threads_can_be_set_beside_every_engine(engines):
+def test_engine_leaves_torch_set_num_threads_usable(engines):
     threads = torch.get_num_threads()
     try:
-        for wanted in (1, 2):
-            torch.set_num_threads(wanted)
-            assert torch.get_num_threads() == wanted
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            assert torch.get_num_threads() == number
     finally:
         torch.set_num_threads(threads)
 
 
-def test_prompts_have_at_most_one_bos(folder):  # trap 18
+def test_rendered_prompt_has_at_most_one_bos(folder):  # trap 18
     tokenizer = load_tokenizer(folder)
     problem = Problem(id="x", question="What is 1 + 1?", answer="2", source="t", split="t")
     prompt = render(problem, template("r1-zero"), tokenizer)
     assert tokenizer.decode(prompt.token_ids) == prompt.text
 
 
-def test_the_learner_s_own_weights_reach_every_part_of_the_engine(engine, folder, prompts):  # trap 32
+def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  # trap 32
     cfg = Config(algo=AlgoConfig(beta=0.0))
-    other = shaken(folder)
+    other = perturbed_model(folder)
     assert other.config.tie_word_embeddings
     engine.load_weights(Learner(other, None, resolve(cfg.algo), cfg).weights(), version=1)
     assert probe(engine, other, prompts[:16], SAMPLED) < 1e-4
-    restored(engine, folder)
+    restore_weights(engine, folder)

@@ -3,13 +3,13 @@ import torch
 from reasoner.inference.rng import _mixed, _streams, draw
 
 
-def test_streams_are_splitmix64():
+def test_streams_match_published_splitmix64():
     published = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
-    got = _streams([1234567] * 4, range(4)).view(torch.int64).flatten().tolist()
-    assert [x % 2**64 for x in got] == published
+    outputs = _streams([1234567] * 4, range(4)).view(torch.int64).flatten().tolist()
+    assert [x % 2**64 for x in outputs] == published
 
 
-def test_bits_are_mixed_as_murmurhash3_does():
+def test_mixing_matches_murmurhash3_finaliser():
     def finaliser(x: int) -> int:
         x = (x ^ (x >> 16)) * 0x85EBCA6B % 2**32
         x = (x ^ (x >> 13)) * 0xC2B2AE35 % 2**32
@@ -21,7 +21,7 @@ def test_bits_are_mixed_as_murmurhash3_does():
     assert [x % 2**32 for x in _mixed(signed).tolist()] == [finaliser(n) for n in numbers]
 
 
-def test_tokens_come_as_often_as_their_probabilities_say():
+def test_draw_frequencies_match_probabilities():
     p = torch.tensor([0.5, 0.3, 0.15, 0.05])
     rows = 100_000
     for seeds, positions in ((range(rows), [5] * rows), ([5] * rows, range(rows))):
@@ -29,14 +29,14 @@ def test_tokens_come_as_often_as_their_probabilities_say():
         assert ((counts - rows * p).abs() < 4 * (rows * p * (1 - p)).sqrt()).all()
 
 
-def test_every_token_of_a_large_vocabulary_has_its_chance():
+def test_draw_is_uniform_over_large_vocabulary():
     rows, size = 64_000, 640
     counts = draw(torch.full((rows, size), 1 / size).log(), range(rows), [0] * rows).bincount(minlength=size)
     chi_square = ((counts - 100.0) ** 2 / 100).sum()
     assert abs(chi_square - (size - 1)) < 4 * (2 * (size - 1)) ** 0.5
 
 
-def test_neighbouring_seeds_and_positions_are_independent():
+def test_draws_of_neighbouring_seeds_and_positions_are_independent():
     rows = 100_000
     fair = torch.full((rows, 2), 0.5).log()
     here = draw(fair, range(rows), [3] * rows)
@@ -44,7 +44,7 @@ def test_neighbouring_seeds_and_positions_are_independent():
         assert abs((here == there).float().mean() - 0.5) < 4 * 0.5 / rows**0.5
 
 
-def test_a_row_draws_the_same_in_any_company():
+def test_draw_is_independent_of_batch():
     log_softmax = torch.randn(6, 50, generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
     seeds, positions = [2**63 - 1, 1, 2, 3, 4, 5], [9, 8, 7, 6, 5, 4]
     together = draw(log_softmax, seeds, positions)
@@ -52,6 +52,6 @@ def test_a_row_draws_the_same_in_any_company():
     assert together.tolist() == alone
 
 
-def test_what_top_p_left_out_is_never_drawn():
+def test_draw_never_returns_excluded_token():
     log_softmax = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(5000, 3)
     assert draw(log_softmax, range(5000), [0] * 5000).unique().tolist() == [1]

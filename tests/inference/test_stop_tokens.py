@@ -13,7 +13,7 @@ def tokenizer():
     return tiny_tokenizer()
 
 
-def test_ends_are_the_tokenizer_s_and_the_generation_config_s(tmp_path: Path, tokenizer):  # trap 14
+def test_end_token_ids_combine_tokenizer_and_generation_config(tmp_path: Path, tokenizer):  # trap 14
     end, other = tokenizer.convert_tokens_to_ids([END, OTHER_END])
     model = tiny_model(vocabulary=len(tokenizer))
     model.generation_config = GenerationConfig(eos_token_id=[other])
@@ -23,7 +23,7 @@ def test_ends_are_the_tokenizer_s_and_the_generation_config_s(tmp_path: Path, to
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
 
 
-def test_without_a_generation_config_the_model_config_says_the_ends(tmp_path: Path, tokenizer):
+def test_end_token_ids_fall_back_to_model_config(tmp_path: Path, tokenizer):
     end, other = tokenizer.convert_tokens_to_ids([END, OTHER_END])
     model = tiny_model(vocabulary=len(tokenizer))
     model.config.eos_token_id = other
@@ -31,14 +31,14 @@ def test_without_a_generation_config_the_model_config_says_the_ends(tmp_path: Pa
     assert end_token_ids(tmp_path, tokenizer) == {end, other}
 
 
-def test_only_an_added_token_stands_for_its_text(tokenizer):
+def test_stop_token_ids_accept_only_added_tokens(tokenizer):
     learnt = min(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) == 2)
     ids, others = stop_token_ids(Sampling(num=1, stop=("</answer>", learnt, "###")), tokenizer)
     assert (ids, others) == ([tokenizer.convert_tokens_to_ids("</answer>")], [learnt, "###"])
 
 
 @pytest.mark.parametrize(
-    ("written", "stop_texts", "shown"),
+    ("written", "stop_texts", "expected"),
     [
         ("<think> 1 </think> <answer> 2 </answer>" + END, (), "<think> 1 </think> <answer> 2 </answer>"),  # trap 20
         ("no end", (), "no end"),
@@ -49,11 +49,11 @@ def test_only_an_added_token_stands_for_its_text(tokenizer):
         ("", (), ""),
     ],
 )
-def test_text_is_what_was_written_up_to_its_end(written, stop_texts, shown, tokenizer):
+def test_texts_end_at_end_token_or_stop_text(written, stop_texts, expected, tokenizer):
     ends = frozenset({tokenizer.eos_token_id})
-    assert texts([tokenizer(written)["input_ids"]], ends, stop_texts, tokenizer) == [shown]
+    assert texts([tokenizer(written)["input_ids"]], ends, stop_texts, tokenizer) == [expected]
 
 
-def test_rows_are_decoded_each_for_itself(tokenizer):
+def test_texts_decode_rows_independently(tokenizer):
     written = ["12 plus 30", "", " Wait, so 42."]
     assert texts([tokenizer(t)["input_ids"] for t in written], frozenset(), (), tokenizer) == written

@@ -1,4 +1,4 @@
-"""Models from folders: what is refused, and what must not change a log-probability."""
+"""Loading models from folders: what is refused, and what must not change a log-probability."""
 
 import math
 from copy import deepcopy
@@ -20,7 +20,7 @@ def logprobs(model, temperature=1.0):
     return token_logprobs(model, *PROMPTS, *ROWS, temperature=temperature)
 
 
-def test_a_folder_without_a_model_is_one_clear_line(tmp_path):
+def test_folder_without_model_is_refused_in_one_line(tmp_path):
     with pytest.raises(ValueError, match="no language model can be loaded from") as error:
         load_policy(tmp_path, device=CPU)
     assert "\n" not in str(error.value)
@@ -29,7 +29,7 @@ def test_a_folder_without_a_model_is_one_clear_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_tokenizer_without_an_end_token_is_refused(tmp_path):
+def test_tokenizer_without_end_token_is_refused(tmp_path):
     tokenizer = tiny_tokenizer()
     tokenizer.eos_token = None
     tokenizer.save_pretrained(tmp_path)
@@ -37,7 +37,7 @@ def test_a_tokenizer_without_an_end_token_is_refused(tmp_path):
         load_tokenizer(tmp_path)
 
 
-def test_a_loaded_policy_has_float32_weights_and_no_dropout(tmp_path):  # traps 29, 30
+def test_load_policy_has_float32_weights_and_no_dropout(tmp_path):  # traps 29, 30
     config = GPT2Config(vocab_size=40, n_embd=16, n_layer=2, n_head=2, n_positions=32, bos_token_id=0, eos_token_id=0)
     assert config.attn_pdrop > 0
     GPT2LMHeadModel(config).to(torch.bfloat16).save_pretrained(tmp_path)
@@ -47,7 +47,7 @@ def test_a_loaded_policy_has_float32_weights_and_no_dropout(tmp_path):  # traps 
     assert all(module.p == 0 for module in policy.modules() if isinstance(module, torch.nn.Dropout))
 
 
-def test_a_model_that_scales_its_logits_is_refused(tmp_path):
+def test_load_policy_refuses_model_with_scaled_logits(tmp_path):
     config = GraniteConfig(
         vocab_size=40,
         hidden_size=16,
@@ -63,7 +63,7 @@ def test_a_model_that_scales_its_logits_is_refused(tmp_path):
         load_policy(tmp_path, device=CPU)
 
 
-def test_the_reference_shares_no_memory_with_the_policy():  # trap 28
+def test_reference_shares_no_memory_with_policy():  # trap 28
     model = tiny_model(vocabulary=40, width=32)
     reference = deepcopy(model).requires_grad_(False)
     own = {p.data_ptr() for p in model.parameters()}
@@ -71,35 +71,39 @@ def test_the_reference_shares_no_memory_with_the_policy():  # trap 28
     assert not any(p.requires_grad for p in reference.parameters())
 
 
-def test_equal_logits_give_log_of_the_vocabulary_whatever_the_temperature():
+def test_equal_logits_give_log_vocabulary_at_any_temperature():
     model = tiny_model(vocabulary=40, width=32)
     model.get_output_embeddings().weight.data.zero_()
-    drawn, entropy = logprobs(model, temperature=0.6)
+    sampled_logprobs, entropy = logprobs(model, temperature=0.6)
     mask = torch.tensor([[1, 1, 1], [1, 0, 0], [1, 1, 0]]).bool()
-    assert drawn[mask].tolist() == pytest.approx([-math.log(40)] * 6)
+    assert sampled_logprobs[mask].tolist() == pytest.approx([-math.log(40)] * 6)
     assert entropy[mask].tolist() == pytest.approx([math.log(40)] * 6)
-    assert (drawn[~mask] == 0).all() and (entropy[~mask] == 0).all()
+    assert (sampled_logprobs[~mask] == 0).all() and (entropy[~mask] == 0).all()
 
 
-def test_logits_in_tiles_give_the_same_logprobs_and_gradient(monkeypatch):
+def test_tiled_logits_give_same_logprobs_and_gradient(monkeypatch):
     model = tiny_model(vocabulary=40, width=32)
 
-    def found():
-        drawn, entropy = logprobs(model, temperature=0.7)
-        return drawn, entropy, *torch.autograd.grad(drawn.square().sum(), list(model.parameters()))
+    def outputs():
+        sampled_logprobs, entropy = logprobs(model, temperature=0.7)
+        return (
+            sampled_logprobs,
+            entropy,
+            *torch.autograd.grad(sampled_logprobs.square().sum(), list(model.parameters())),
+        )
 
-    whole = found()
+    whole = outputs()
     monkeypatch.setattr(models, "MOST_LOGITS", 5 * 40)  # those of five positions, of six
-    for one, other in zip(whole, found(), strict=True):
+    for one, other in zip(whole, outputs(), strict=True):
         assert torch.allclose(one, other, atol=2e-6 * float(one.abs().max()))
 
 
-def test_a_model_in_bfloat16_has_its_log_softmax_in_float32():  # trap 31
+def test_log_softmax_is_float32_under_bfloat16():  # trap 31
     model = tiny_model(vocabulary=60, width=32, layers=2)
     states, ids = torch.randn(2, 3, 32), torch.tensor([[5, 6, 7], [8, 9, 10]])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, entropy = completion_logprobs(model, states, ids, torch.tensor([3, 3]), temperature=1.0)
+        sampled_logprobs, entropy = completion_logprobs(model, states, ids, torch.tensor([3, 3]), temperature=1.0)
         logits = model.get_output_embeddings()(states)
-    assert found.dtype == entropy.dtype == torch.float32 and logits.dtype == torch.bfloat16
-    wanted = logits.float().log_softmax(-1).gather(2, ids[..., None])[..., 0]
-    assert torch.equal(found, wanted)
+    assert sampled_logprobs.dtype == entropy.dtype == torch.float32 and logits.dtype == torch.bfloat16
+    expected = logits.float().log_softmax(-1).gather(2, ids[..., None])[..., 0]
+    assert torch.equal(sampled_logprobs, expected)

@@ -1,4 +1,4 @@
-"""Rows and micro-batches, and the learner's gradient against the formulas written out row by row."""
+"""Batches and micro-batches, and the trainer's gradient against the formulas written out row by row."""
 
 import math
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import G, config, group, learner, random_groups
 
 
-def test_tokens_and_rewards_keep_their_order():
+def test_collate_keeps_order_of_tokens_and_rewards():
     batch = collate([group([3, 4, 5], [[6], [7, 8]], [0.5, 1]), group([9], [[10, 11, 12], [13]], [0, 2])])
     assert batch.prompt_ids.tolist() == [[3, 4, 5], [0, 0, 9]]
     assert batch.prompt_of.tolist() == [0, 0, 1, 1]
@@ -24,18 +24,18 @@ def test_tokens_and_rewards_keep_their_order():
 
 
 @pytest.mark.parametrize("tokens", [1, 7, 12, 30, 10_000])
-def test_every_row_is_in_one_micro_batch_within_the_budget_and_with_its_own_prompt(tokens):
+def test_micro_batches_cover_each_row_once_within_token_budget(tokens):
     batch = collate(random_groups())
-    chosen = torch.tensor([0, 1, 2, 9, 10, 17, 19])
-    seen = []
-    for outer, block in batch.prompt_blocks(tokens, chosen):
+    index = torch.tensor([0, 1, 2, 9, 10, 17, 19])
+    rows_seen = []
+    for outer, block in batch.prompt_blocks(tokens, index):
         assert len(block.prompt_ids) == 1 or block.prompt_ids.numel() <= tokens
         for inner, rows in block.micro_batches(tokens):
             assert len(rows) == 1 or rows.completion_ids.numel() <= tokens
             for row, i in enumerate(outer[inner].tolist()):
-                seen.append(i)
+                rows_seen.append(i)
                 assert unpadded(rows, row) == unpadded(batch, i)
-    assert sorted(seen) == chosen.tolist()
+    assert sorted(rows_seen) == index.tolist()
 
 
 def unpadded(batch, row):
@@ -46,35 +46,37 @@ def unpadded(batch, row):
     )
 
 
-def test_a_completion_without_a_token_is_a_row_without_a_loss():
+def test_empty_completion_has_finite_gradient():
     groups = [group([5, 6], [[], [7], [8, 9], []], [0, 1, 0, 0])]
     for tokens in (1, 100):
-        made = learner(config(micro=tokens))
-        assert math.isfinite(made.update(made.credit(made.annotate(collate(groups))))["grad_norm"])
+        trainer = learner(config(micro=tokens))
+        assert math.isfinite(trainer.update(trainer.credit(trainer.annotate(collate(groups))))["grad_norm"])
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
-def test_truncated_completions_may_be_left_out_of_the_loss_and_its_denominator(how):  # trap 15
+def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
-    made = learner(config(weights=how, mask_truncated=True))
-    masked = made.credit(made.annotate(replace(batch, truncated=cut)))
-    assert torch.equal(masked.advantages, made.credit(made.annotate(batch)).advantages)  # they stay in the baseline
-    weights = made._weights(masked)
-    kept = masked.rows((~cut).nonzero()[:, 0])
+    trainer = learner(config(weights=how, mask_truncated=True))
+    masked = trainer.credit(trainer.annotate(replace(batch, truncated=cut)))
+    assert torch.equal(
+        masked.advantages, trainer.credit(trainer.annotate(batch)).advantages
+    )  # they stay in the baseline
+    weights = trainer._weights(masked)
+    remaining = masked.rows((~cut).nonzero()[:, 0])
     assert (weights[cut] == 0).all()
-    width = kept.mask.shape[1]
-    assert torch.allclose(weights[~cut][:, :width], token_weights(kept.mask, how, max_tokens=16))
+    width = remaining.mask.shape[1]
+    assert torch.allclose(weights[~cut][:, :width], token_weights(remaining.mask, how, max_tokens=16))
 
 
-def test_a_batch_without_groups_is_refused():
+def test_collate_refuses_empty_batch():
     with pytest.raises(ValueError, match="every group"):
         collate([])
 
 
-def test_minibatches_are_whole_groups_each_once_in_an_order_of_their_epoch():
-    made = learner(config(minibatches=3))
-    first, again, other = ([part.tolist() for part in made._minibatches(7 * G, epoch)] for epoch in (0, 0, 1))
+def test_minibatches_hold_whole_groups_in_order_of_epoch():
+    trainer = learner(config(minibatches=3))
+    first, again, other = ([part.tolist() for part in trainer._minibatches(7 * G, epoch)] for epoch in (0, 0, 1))
     assert len(first) == 3
     assert first == again != other
     assert sorted(i for part in first for i in part) == list(range(7 * G))
@@ -82,7 +84,7 @@ def test_minibatches_are_whole_groups_each_once_in_an_order_of_their_epoch():
 
 
 def written_out(cfg, groups, model, reference):
-    """The loss as the papers have it, one unpadded row at a time, before any update (ratio 1, so the clip is idle)."""
+    """The loss as in the papers, one unpadded row at a time, before any update (ratio 1, so nothing is clipped)."""
     algo, row = cfg.algo, resolve(cfg.algo)
     if algo.name == "dapo":
         groups = [g for g in groups if not g.is_flat]
@@ -91,8 +93,8 @@ def written_out(cfg, groups, model, reference):
     for g in groups:
         rewards = torch.tensor([float(s.reward) for s in g.scores])
         centred = rewards - rewards.mean()
-        spread = 1.0 if algo.name == "dr_grpo" or g.is_flat else rewards.std(correction=0)
-        for completion, advantage in zip(g.completions, centred / spread, strict=True):
+        std = 1.0 if algo.name == "dr_grpo" or g.is_flat else rewards.std(correction=0)
+        for completion, advantage in zip(g.completions, centred / std, strict=True):
             ids = torch.tensor([[*g.prompt.token_ids, *completion.token_ids]])
             begin, size = len(g.prompt.token_ids), len(completion.token_ids)
 
@@ -112,38 +114,38 @@ def written_out(cfg, groups, model, reference):
 
 
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
-def test_the_gradient_is_that_of_the_formula_written_out(name):  # traps 7, 11, 22, 24
+def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 22, 24
     cfg = config(name=name, beta=0.05, temperature=0.8, micro=40)
     groups = [*random_groups(3), group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     model = tiny_model(vocabulary=60, width=32, layers=2)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False)
     expected = torch.autograd.grad(written_out(cfg, groups, model, reference), list(model.parameters()))
-    made = learner(cfg, model, reference)
-    batch = made.credit(made.annotate(collate(groups)))
-    made.optimizer.step = lambda: None  # keep the gradient to look at
-    figures = made.update(batch)
+    trainer = learner(cfg, model, reference)
+    batch = trainer.credit(trainer.annotate(collate(groups)))
+    trainer.optimizer.step = lambda: None  # keep the gradient for inspection
+    figures = trainer.update(batch)
     scale = max(float(e.abs().max()) for e in expected)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-5 * scale, rtol=1e-3)
     assert figures["grad_norm"] == pytest.approx(torch.cat([e.flatten() for e in expected]).norm().item(), rel=1e-4)
-    assert figures["clip_ratio"] == 0  # trap 12: says nothing with one update a step
+    assert figures["clip_ratio"] == 0  # trap 12: always 0 with one update per step
 
 
-def test_the_learning_rate_warms_up_in_a_straight_line_and_is_reported_as_it_was_used():
+def test_learning_rate_warms_up_linearly_and_is_reported():
     cfg = config(lr=0.01)
-    made = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
-    rates = [made.update(made.credit(made.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
+    trainer = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
+    rates = [trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
-    assert made.optimizer.param_groups[0]["lr"] == 0.01
+    assert trainer.optimizer.param_groups[0]["lr"] == 0.01
 
 
-def test_the_learning_rate_falls_in_a_straight_line_over_the_last_share_of_the_run():
+def test_learning_rate_decays_linearly_over_last_share():
     cfg = replace(config(lr=0.01), steps=6)
-    made = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
-    rates = [made.update(made.credit(made.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
+    trainer = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
+    rates = [trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
 
 
-def test_an_unknown_weighting_is_refused_before_anything_is_sampled():
+def test_unknown_weighting_is_refused_by_resolve():
     with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
         resolve(AlgoConfig(weights="tokens"))

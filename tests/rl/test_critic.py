@@ -27,24 +27,24 @@ def brute_force(rewards, values, length, truncated, gamma, lam):
 
 @pytest.mark.parametrize("gamma", [1.0, 0.9])
 @pytest.mark.parametrize("lam", [0.0, 0.95, 1.0])
-def test_gae_is_its_definition_on_rows_of_any_length(gamma, lam):  # trap 41
+def test_gae_equals_definition_on_rows_of_any_length(gamma, lam):  # trap 41
     generator = torch.Generator().manual_seed(0)
     lengths = torch.tensor([6, 1, 3, 5])
     mask = torch.arange(6) < lengths[:, None]
     rewards = torch.randn(4, 6, generator=generator) * mask
     values = torch.randn(4, 7, generator=generator)
     truncated = torch.tensor([False, True, True, False])
-    found, returns = gae(rewards, values, mask, gamma=gamma, lam=lam, bootstrapped=truncated)
+    credit, returns = gae(rewards, values, mask, gamma=gamma, lam=lam, bootstrapped=truncated)
     for row, length in enumerate(lengths.tolist()):
-        wanted = brute_force(rewards[row].tolist(), values[row].tolist(), length, bool(truncated[row]), gamma, lam)
-        assert found[row, :length].tolist() == pytest.approx(wanted, abs=1e-5)
+        expected = brute_force(rewards[row].tolist(), values[row].tolist(), length, bool(truncated[row]), gamma, lam)
+        assert credit[row, :length].tolist() == pytest.approx(expected, abs=1e-5)
         assert returns[row, :length].tolist() == pytest.approx(
-            (found + values[:, :-1])[row, :length].tolist(), abs=1e-5
+            (credit + values[:, :-1])[row, :length].tolist(), abs=1e-5
         )
-    assert (found[~mask] == 0).all() and (returns[~mask] == 0).all()
+    assert (credit[~mask] == 0).all() and (returns[~mask] == 0).all()
 
 
-def test_gae_bootstraps_after_a_graded_end_only_where_it_is_told_to():
+def test_gae_bootstraps_only_rows_in_bootstrapped():
     rewards, values, mask = torch.zeros(2, 2), torch.full((2, 3), 0.5), torch.ones(2, 2).bool()
     credit, returns = gae(rewards, values, mask, gamma=1.0, lam=1.0)
     assert credit.tolist() == [[-0.5, -0.5], [-0.5, -0.5]] and (returns == 0).all()
@@ -53,21 +53,21 @@ def test_gae_bootstraps_after_a_graded_end_only_where_it_is_told_to():
 
 
 @pytest.mark.parametrize(("bootstrap", "advantage", "target"), [(False, -0.5, 0.0), (True, 0.0, 0.5)])
-def test_ppo_credits_a_truncated_completion_as_graded_unless_bootstrap_truncated(bootstrap, advantage, target):
-    made = learner(ppo(bootstrap_truncated=bootstrap))
-    made.algorithm = replace(made.algorithm, scale="none")
+def test_ppo_bootstraps_truncated_completions_only_if_configured(bootstrap, advantage, target):
+    trainer = learner(ppo(bootstrap_truncated=bootstrap))
+    trainer.algorithm = replace(trainer.algorithm, scale="none")
     batch = collate([group([5, 6], [[7, 8], [9, 10], [7, 8], [9, 10]], [0.0] * 4)])
     batch = replace(batch, truncated=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
-    ready = made.credit(batch)
+    ready = trainer.credit(batch)
     assert ready.advantages.tolist() == [[advantage] * 2, [-0.5] * 2] * 2
     assert ready.returns[0].tolist() == [target] * 2 and ready.returns[1].tolist() == [0.0] * 2
 
 
-LIMIT, SAMPLES, ENDS = 4, 128, 0  # a policy over four tokens, one of which ends a completion
+LIMIT, SAMPLES, ENDS = 4, 128, 0  # a policy over four tokens, of which token 0 ends a completion
 
 
 def sampled(policy, generator):
-    """A group of completions drawn from the policy: an ended one pays 1 with probability 0.3, a truncated one never."""
+    """Sample a group from the policy: a finished completion earns 1 with probability 0.3, a truncated one never."""
     ids, logprobs = torch.tensor([[2, 3]]).repeat(SAMPLES, 1), []
     with torch.no_grad():
         for _ in range(LIMIT):
@@ -86,20 +86,20 @@ def sampled(policy, generator):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_ppo_learns_to_end_where_truncated_completions_earn_nothing(seed):
+def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     generator = torch.Generator().manual_seed(seed)
     cfg = config(name="ppo", lr=1e-3, group=SAMPLES, minibatches=1)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2), sampling=replace(cfg.sampling, max_tokens=LIMIT))
-    made = learner(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
+    trainer = learner(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
     shares = []
     for _ in range(60):
-        rolled = sampled(made.policy, generator)
+        rolled = sampled(trainer.policy, generator)
         shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
-        made.update(made.credit(made.annotate(collate([rolled]))))
+        trainer.update(trainer.credit(trainer.annotate(collate([rolled]))))
     assert shares[0] > 0.2 and sum(shares[-5:]) / 5 < 0.1
 
 
-def test_the_value_loss_takes_the_worse_of_the_value_and_its_clip():
+def test_value_loss_takes_larger_of_plain_and_clipped_error():
     values, old, returns = torch.tensor([2.0, 0.1]), torch.tensor([0.0, 0.0]), torch.tensor([2.0, 1.0])
     assert value_loss(values, old, returns, clip=0.0).tolist() == pytest.approx([0.0, 0.405])
     assert value_loss(values, old, returns, clip=0.5).tolist() == pytest.approx([1.125, 0.405])
@@ -110,51 +110,55 @@ def ppo(**critic):
     return replace(cfg, critic=CriticConfig(**{"lr": 3e-3, "clip": 0.0, **critic}))
 
 
-def test_a_new_critic_says_nothing_and_values_do_not_depend_on_micro_batches():
+def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
     cfg = ppo()
     batch = collate(random_groups())
-    made = learner(cfg)
-    assert (made.critic.values(batch) == 0).all()
-    made.update(made.credit(made.annotate(batch)))
-    whole = made.critic.values(batch)
-    made.critic.cfg = replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=9))
+    trainer = learner(cfg)
+    assert (trainer.critic.values(batch) == 0).all()
+    trainer.update(trainer.credit(trainer.annotate(batch)))
+    whole = trainer.critic.values(batch)
+    trainer.critic.cfg = replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=9))
     inside = torch.arange(whole.shape[1]) <= batch.lengths[:, None]
     assert whole.abs().max() > 0
-    assert torch.allclose(whole[inside], made.critic.values(batch)[inside], atol=1e-5)
+    assert torch.allclose(whole[inside], trainer.critic.values(batch)[inside], atol=1e-5)
 
 
-def test_a_value_knows_the_prompt_and_the_tokens_before_it_alone():
-    made = learner(ppo())
-    made.update(made.credit(made.annotate(collate(random_groups()))))
-    one, other = (made.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
+def test_value_depends_only_on_prompt_and_earlier_tokens():
+    trainer = learner(ppo())
+    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))
+    one, other = (trainer.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
     assert torch.allclose(one[:3], other[:3], atol=1e-6) and not torch.isclose(one[3], other[3])
 
 
-def test_the_critic_learns_what_completions_are_worth():
-    made = learner(ppo(warmup_steps=1000))
+def test_critic_learns_expected_returns_during_warmup():
+    trainer = learner(ppo(warmup_steps=1000))
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
-    weights = [p.clone() for p in made.policy.parameters()]
-    told = [made.update(made.credit(made.annotate(collate(groups)))) for _ in range(60)]
-    assert told[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
-    assert told[-1]["critic/loss"] == pytest.approx(0.0625, abs=0.005)  # before the first token nobody can know
-    assert told[-1]["critic/explained"] == pytest.approx(0.5, abs=0.05)
-    values = made.critic.values(collate(groups))
-    assert values[0, 1] > 0.6 > 0.4 > values[1, 1]  # after the first token all is known
-    assert all(torch.equal(a, b) for a, b in zip(weights, made.policy.parameters(), strict=True))  # it warms up alone
+    weights = [p.clone() for p in trainer.policy.parameters()]
+    metrics = [trainer.update(trainer.credit(trainer.annotate(collate(groups)))) for _ in range(60)]
+    assert metrics[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
+    assert metrics[-1]["critic/loss"] == pytest.approx(
+        0.0625, abs=0.005
+    )  # before the first token the return is unknown
+    assert metrics[-1]["critic/explained"] == pytest.approx(0.5, abs=0.05)
+    values = trainer.critic.values(collate(groups))
+    assert values[0, 1] > 0.6 > 0.4 > values[1, 1]  # after the first token the return is known
+    assert all(
+        torch.equal(a, b) for a, b in zip(weights, trainer.policy.parameters(), strict=True)
+    )  # the critic warms up alone
 
 
-def test_the_policy_follows_its_critic():
-    made = learner(ppo())
+def test_ppo_moves_policy_towards_better_completions():
+    trainer = learner(ppo())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = made._all_logprobs(made.policy, batch)
+    before = trainer._all_logprobs(trainer.policy, batch)
     for _ in range(15):
-        made.update(made.credit(made.annotate(collate(groups))))
-    moved = ((made._all_logprobs(made.policy, batch) - before) * batch.mask).sum(dim=1)
+        trainer.update(trainer.credit(trainer.annotate(collate(groups))))
+    moved = ((trainer._all_logprobs(trainer.policy, batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
-def test_whitened_rewards_have_deviation_one_and_no_reward_stays_none():
+def test_whiten_rewards_has_deviation_one_and_keeps_zeros():
     batch = collate(random_groups())
     white, plain = (
         token_rewards(batch, resolve(cfg.algo), cfg, beta=0.0)[batch.mask] for cfg in (ppo(whiten_rewards=True), ppo())
@@ -163,12 +167,12 @@ def test_whitened_rewards_have_deviation_one_and_no_reward_stays_none():
     assert white.std(correction=0).item() == pytest.approx(1, abs=1e-4)
 
 
-def test_the_critic_computes_in_the_learners_precision():
+def test_critic_computes_in_optim_dtype_with_float32_values():
     batch = collate(random_groups())
     whole, half = (learner(replace(ppo(), optim=replace(ppo().optim, dtype=kind))) for kind in ("float32", "bfloat16"))
-    for made in (whole, half):
+    for trainer in (whole, half):
         torch.manual_seed(0)
-        torch.nn.init.normal_(made.critic.head.weight, std=0.1)
+        torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
     inside = torch.arange(int(batch.lengths.max()) + 1) <= batch.lengths[:, None]
     gap = (whole.critic.values(batch) - half.critic.values(batch))[inside].abs()
     assert 0 < gap.max() < 0.1
@@ -176,16 +180,16 @@ def test_the_critic_computes_in_the_learners_precision():
 
 
 def critic_after(cfg, **state):
-    """The critic's own weights after one update, less those before it."""
-    made = learner(cfg)
-    made.restore(made.state() | state)
-    before = torch.cat([p.detach().flatten().clone() for p in made.critic.own.parameters()])
-    made.update(made.credit(made.annotate(collate(random_groups()))))
-    return torch.cat([p.detach().flatten() for p in made.critic.own.parameters()]) - before
+    """Change of the critic's weights by one update."""
+    trainer = learner(cfg)
+    trainer.restore(trainer.state() | state)
+    before = torch.cat([p.detach().flatten().clone() for p in trainer.critic.own.parameters()])
+    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))
+    return torch.cat([p.detach().flatten() for p in trainer.critic.own.parameters()]) - before
 
 
 @pytest.mark.parametrize("trunk", ["own", "shared"])
-def test_the_critics_learning_rate_follows_schedule_and_rollback(trunk):
+def test_critic_learning_rate_follows_schedule_and_rollback(trunk):
     cfg = ppo() if trunk == "own" else shared()
     plain = critic_after(cfg)
     warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
@@ -195,56 +199,58 @@ def test_the_critics_learning_rate_follows_schedule_and_rollback(trunk):
 
 
 @pytest.mark.parametrize("algo", [{}, {"trunk": "shared"}, {"entropy": 0.1}, {"kl_in": "loss", "kl": "k3"}])
-def test_in_critic_warmup_the_policy_stays_as_it_is(algo):
+def test_critic_warmup_leaves_policy_unchanged(algo):
     cfg = config(name="ppo", beta=0.05, lr=1e-2, **algo)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))
-    made = learner(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
+    trainer = learner(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
     batch = collate(random_groups())
-    before = [p.clone() for p in made.policy.parameters()]
-    losses = [made.update(made.credit(made.annotate(batch)))["critic/loss"] for _ in range(2)]
+    before = [p.clone() for p in trainer.policy.parameters()]
+    losses = [trainer.update(trainer.credit(trainer.annotate(batch)))["critic/loss"] for _ in range(2)]
     assert losses[1] < losses[0]
-    assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
-    made.update(made.credit(made.annotate(batch)))
-    assert any((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
+    trainer.update(trainer.credit(trainer.annotate(batch)))
+    assert any((a != b).any() for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
-def test_an_adaptive_beta_stays_where_no_kl_was_measured():
-    """In critic warm-up nothing is computed, and a step of equal rewards with the KL in the reward computes nothing."""
+def test_adaptive_beta_is_unchanged_without_measured_kl():
+    """No KL is computed in critic warm-up, nor in a step of equal rewards with the KL in the reward."""
     cfg = config(name="ppo", beta=0.05, kl_target=0.1)
     other = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
-    made = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
+    trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
     batch = collate(random_groups())
-    assert [made.update(made.credit(made.annotate(batch)))["beta"] for _ in range(6)] == [0.05] * 6
-    assert made.update(made.credit(made.annotate(batch)))["beta"] != 0.05
+    assert [trainer.update(trainer.credit(trainer.annotate(batch)))["beta"] for _ in range(6)] == [0.05] * 6
+    assert trainer.update(trainer.credit(trainer.annotate(batch)))["beta"] != 0.05
 
 
-def test_an_adaptive_penalty_stays_in_critic_warmup_and_after_a_skipped_update():
+def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
     cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
-    made = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
+    trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
     batch = collate(random_groups())
-    figures = [made.update(made.credit(made.annotate(batch)))]
-    ready = made.credit(made.annotate(batch))
-    figures.append(made.update(replace(ready, advantages=ready.advantages * float("inf"))))
+    figures = [trainer.update(trainer.credit(trainer.annotate(batch)))]
+    ready = trainer.credit(trainer.annotate(batch))
+    figures.append(trainer.update(replace(ready, advantages=ready.advantages * float("inf"))))
     assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 1
 
 
-def test_a_skipped_update_leaves_no_gradient_behind_on_a_shared_trunk():
-    made = learner(shared())
-    ready = made.credit(made.annotate(collate(random_groups())))
-    assert made.update(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
-    assert all(p.grad is None or not p.grad.any() for p in (*made.critic.own.parameters(), *made.policy.parameters()))
+def test_skipped_update_clears_gradients_of_shared_backbone():
+    trainer = learner(shared())
+    ready = trainer.credit(trainer.annotate(collate(random_groups())))
+    assert trainer.update(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
+    assert all(
+        p.grad is None or not p.grad.any() for p in (*trainer.critic.own.parameters(), *trainer.policy.parameters())
+    )
 
 
-def test_a_critic_resumes_with_its_optimiser(tmp_path):
+def test_critic_resumes_with_optimizer_state(tmp_path):
     straight, first = learner(ppo()), learner(ppo())
-    for made in (straight, first):
-        made.update(made.credit(made.annotate(collate(random_groups(seed=1)))))
+    for trainer in (straight, first):
+        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
     second = learner(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
-    for made in (straight, second):
-        made.update(made.credit(made.annotate(collate(random_groups(seed=2)))))
+    for trainer in (straight, second):
+        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=2)))))
     for a, b in zip(straight.critic.own.parameters(), second.critic.own.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -254,24 +260,24 @@ def shared(**critic):
     return replace(cfg, algo=replace(cfg.algo, trunk="shared", epochs=1, minibatches=1))
 
 
-def test_on_a_shared_trunk_the_gradient_is_that_of_both_losses_whatever_the_micro_batches():
+def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
     cfg = shared(coefficient=0.3)
-    batch, found = collate(random_groups()), []
+    batch, norms_by_micro = collate(random_groups()), []
     for micro in (10_000, 9):
-        made = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
+        trainer = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
         torch.manual_seed(0)
-        torch.nn.init.normal_(made.critic.head.weight, std=0.1)
-        ready = made.credit(made.annotate(batch))
-        alone = replace(ready, returns=made.critic.values(ready)[:, :-1])  # nothing to learn for the critic
-        norms = [made.update(with_it)["grad_norm"] for with_it in (ready, alone)]
-        made.policy.zero_grad()
-        weighed = replace(ready, weights=made._weights(ready))
-        states = token_states(made.policy, batch)
-        (0.3 * made.critic.loss(states, weighed)).backward()
-        value = torch.cat([p.grad.flatten() for p in made.policy.parameters() if p.grad is not None])
-        found.append((*norms, float(value.norm())))
-    assert found[0] == pytest.approx(found[1], rel=1e-4)
-    both, policy, value = found[0]
+        torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
+        ready = trainer.credit(trainer.annotate(batch))
+        alone = replace(ready, returns=trainer.critic.values(ready)[:, :-1])  # nothing to learn for the critic
+        norms = [trainer.update(with_it)["grad_norm"] for with_it in (ready, alone)]
+        trainer.policy.zero_grad()
+        weighted = replace(ready, weights=trainer._weights(ready))
+        states = token_states(trainer.policy, batch)
+        (0.3 * trainer.critic.loss(states, weighted)).backward()
+        value = torch.cat([p.grad.flatten() for p in trainer.policy.parameters() if p.grad is not None])
+        norms_by_micro.append((*norms, float(value.norm())))
+    assert norms_by_micro[0] == pytest.approx(norms_by_micro[1], rel=1e-4)
+    both, policy, value = norms_by_micro[0]
     assert abs(policy - value) < both <= policy + value and value > 0.01 * policy
 
 
@@ -280,28 +286,28 @@ def token_states(model, batch):
     return completion_states(model, prompts, batch.prompt_of, batch.completion_ids)
 
 
-def test_a_critic_on_the_policys_trunk_learns_and_the_policy_follows():
-    made = learner(shared())
+def test_shared_backbone_critic_learns_and_policy_improves():
+    trainer = learner(shared())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = made._all_logprobs(made.policy, batch)
-    told = [made.update(made.credit(made.annotate(batch))) for _ in range(40)]
-    assert told[0]["critic/loss"] == pytest.approx(0.25) and told[-1]["critic/loss"] < 0.1
-    assert sum(p.numel() for p in made.critic.own.parameters()) == 33  # a head, and nothing besides
-    moved = ((made._all_logprobs(made.policy, batch) - before) * batch.mask).sum(dim=1)
+    before = trainer._all_logprobs(trainer.policy, batch)
+    metrics = [trainer.update(trainer.credit(trainer.annotate(batch))) for _ in range(40)]
+    assert metrics[0]["critic/loss"] == pytest.approx(0.25) and metrics[-1]["critic/loss"] < 0.1
+    assert sum(p.numel() for p in trainer.critic.own.parameters()) == 33  # the head alone
+    moved = ((trainer._all_logprobs(trainer.policy, batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
-def test_a_shared_critic_resumes_with_its_optimiser(tmp_path):
+def test_shared_backbone_critic_resumes_with_optimizer_state(tmp_path):
     straight, first = learner(shared()), learner(shared())
-    for made in (straight, first):
-        made.update(made.credit(made.annotate(collate(random_groups(seed=1)))))
+    for trainer in (straight, first):
+        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
     second = learner(shared())
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
-    for made in (straight, second):
-        made.update(made.credit(made.annotate(collate(random_groups(seed=2)))))
+    for trainer in (straight, second):
+        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=2)))))
     for part in ("policy", "critic"):
         mine, its = (getattr(m, part) for m in (straight, second))
         mine, its = (m.own if part == "critic" else m for m in (mine, its))

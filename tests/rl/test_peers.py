@@ -1,6 +1,6 @@
 """Our losses beside TRL's, on the same random tensors: `pip install -e ".[peers]"`, `python -m pytest -m peers`.
 
-TRL's own method is called, with a trainer that has nothing but the settings it reads. Conventions that differ:
+TRL's own method is called with a stub trainer that has only the settings it reads. Conventions that differ:
 - TRL's `epsilon_high` of CISPO is the cap itself, our `clip_high` what it is above 1.
 - TRL's `delta` (two-sided clipping) is our `dual_clip`.
 - TRL's `bnpo` and `dapo` are our weights "token" on one batch, its `use_bias_correction_kl` our `k3_reverse` where the
@@ -42,7 +42,7 @@ def tensors():
 
 def theirs(t, *, old=True, beta=0.0, **settings):
     trl = pytest.importorskip("trl.trainer.grpo_trainer")
-    chosen = {
+    options = {
         "loss_type": "grpo",
         "epsilon_low": 0.2,
         "epsilon_high": 0.2,
@@ -52,8 +52,8 @@ def theirs(t, *, old=True, beta=0.0, **settings):
     } | settings
     whole = SimpleNamespace(reduce=lambda x, **_: x, gather=lambda x: x, num_processes=1, sync_gradients=True)
     trainer = SimpleNamespace(
-        **chosen,
-        args=SimpleNamespace(**chosen, steps_per_generation=1),
+        **options,
+        args=SimpleNamespace(**options, steps_per_generation=1),
         beta=beta,
         accelerator=whole,
         aux_loss_enabled=False,
@@ -81,9 +81,9 @@ def theirs(t, *, old=True, beta=0.0, **settings):
 
 def ours(t, *, old=True, surrogate="clip", ratio="token", weights="sequence", beta=0.0, kl="k3", **clip):
     before = t.old if old else t.logp.detach()
-    found = RATIOS[ratio](t.logp, before, t.mask)
+    ratios = RATIOS[ratio](t.logp, before, t.mask)
     clip = {"low": 0.2, "high": 0.2, "dual": 0.0} | clip
-    per_token = SURROGATES[surrogate](found, t.logp, t.advantages.expand(N, T), **clip)
+    per_token = SURROGATES[surrogate](ratios, t.logp, t.advantages.expand(N, T), **clip)
     per_token = per_token + beta * KL[kl](t.logp, t.ref)
     return (token_weights(t.mask, weights, max_tokens=LONGEST).double() * per_token).sum()
 
@@ -110,7 +110,7 @@ def ours(t, *, old=True, surrogate="clip", ratio="token", weights="sequence", be
         ({"old": False}, {"old": False}),
     ],
 )
-def test_loss_and_gradient_are_trl_s(tensors, our, their):
+def test_loss_and_gradient_equal_trl(tensors, our, their):
     mine, other = ours(tensors, **our), theirs(tensors, **their)
     gradients = [torch.autograd.grad(loss, tensors.logp)[0] for loss in (mine, other)]
     assert mine.item() == pytest.approx(other.item(), rel=1e-5)
@@ -118,7 +118,7 @@ def test_loss_and_gradient_are_trl_s(tensors, our, their):
     assert gradients[0].abs().max() > 0
 
 
-def test_advantages_are_trl_s_up_to_the_deviation_and_its_epsilon():
+def test_advantages_equal_trl_up_to_deviation_and_epsilon():
     rewards = torch.tensor([[1.0, 0.0, 0.3, 1.0], [0.2, 0.2, 1.2, 0.2]])
     flat = rewards.reshape(-1, 1)
     mine = advantages(flat, torch.ones_like(flat).bool(), group=4).view(2, 4).double()

@@ -1,4 +1,4 @@
-"""The steps of a thought, found at the tokens where they end."""
+"""Rewarded steps of the reasoning, located at the tokens where they end."""
 
 import pytest
 
@@ -19,30 +19,30 @@ def completion(text):
     return Completion(text, ids, (-1.0,) * len(ids), "stop", 0)
 
 
-def test_tokens_end_where_their_text_ends():
+def test_token_ends_match_decoded_prefixes():
     ids = completion(TEXT).token_ids
     ends = token_ends(ids, TOKENIZER)
     assert ends[-1] == len(TEXT) and ends == sorted(ends)
     assert all(TOKENIZER.decode(ids[: i + 1], skip_special_tokens=False) == TEXT[:end] for i, end in enumerate(ends))
 
 
-def test_each_equation_of_the_thought_is_a_step_and_the_answer_is_the_last():
-    done = completion(TEXT)
-    (steps,) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), (done,), (score(1.0),))], TOKENIZER)
+def test_step_rewards_has_each_equation_and_answer_last():
+    solution = completion(TEXT)
+    (steps,) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), (solution,), (score(1.0),))], TOKENIZER)
     assert [reward for _, reward in steps] == [1.0, 0.0, 1.0]
-    ends = token_ends(done.token_ids, TOKENIZER)
+    ends = token_ends(solution.token_ids, TOKENIZER)
     assert TEXT[: ends[steps[0][0]]].rstrip(". ").endswith("= 42")
     assert TEXT[: ends[steps[1][0]]].rstrip(", ").endswith("= 51")
-    assert steps[2][0] == len(done.token_ids) - 1
+    assert steps[2][0] == len(solution.token_ids) - 1
 
 
-def test_a_response_without_equations_has_its_answer_alone_and_an_empty_one_nothing():
+def test_step_rewards_without_equations_is_answer_only():
     group = Group(Prompt(PROBLEM, "", "", (1,)), (completion("so 42"), completion("")), (score(0.5), score(0.0)))
     first, second = step_rewards([group], TOKENIZER)
     assert first == [(len(group.completions[0].token_ids) - 1, 0.5)] and second == []
 
 
-def test_steps_become_rewards_and_ends_of_the_batch():
+def test_collate_stores_step_rewards_and_ends():
     group = Group(Prompt(PROBLEM, "", "", (1,)), (completion(TEXT), completion("so 42")), (score(1.0), score(0.0)))
     steps = step_rewards([group], TOKENIZER)
     batch = collate([group], steps)
@@ -58,18 +58,18 @@ def steps_of(text):
     return [reward for _, reward in steps]
 
 
-def test_an_equation_is_a_step_once_whatever_its_spelling_or_order():
+def test_repeated_equation_is_one_step():
     assert steps_of("1 + 1 = 2. " * 20) == [1.0]
     assert steps_of("12 + 30 = 42. 30 + 12 = 42. 12+30=42. 12 * 3 = 36.") == [1.0, 1.0]
     assert steps_of("12 + 30 = 41. Wait, 12 + 30 = 42. 12 + 30 = 41.") == [0.0, 1.0]
 
 
-def test_an_equation_that_changes_nothing_is_no_step():
+def test_trivial_equation_is_not_a_step():
     assert steps_of("7 + 0 = 7. 0 + 7 = 7. 7 - 0 = 7. 7 * 1 = 7. 1 * 7 = 7. 7 / 1 = 7. 0 * 7 = 0. 7 * 0 = 0.") == []
     assert steps_of("7 + 10 = 17. 10 + 7 = 17. 7 * 10 = 70. 71 * 2 = 142. 7 * 0.5 = 3.5. 101 + 1 = 102.") == [1.0] * 5
 
 
-def test_a_control_arm_has_its_outcome_alone():
+def test_outcome_only_has_answer_as_single_step():
     members = (completion(TEXT), completion(TEXT))
     group = Group(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
     last = len(members[0].token_ids) - 1

@@ -1,4 +1,4 @@
-"""The figures of every token: they add up to those of the step, whatever order the rows were computed in."""
+"""Values of every token: they add up to the step's metrics, in whatever order the rows were computed."""
 
 import pytest
 import torch
@@ -10,14 +10,14 @@ from tests.fixtures.toys import config, group, learner, random_groups
 
 
 def update(cfg, groups, *, reference=None):
-    made = learner(cfg, reference=reference)
+    trainer = learner(cfg, reference=reference)
     batch = collate(groups)
     tally = Tally(keeps_tokens=True)
-    return batch, made.update(made.credit(made.annotate(batch)), tally), tally.tokens
+    return batch, trainer.update(trainer.credit(trainer.annotate(batch)), tally), tally.tokens
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
-def test_shares_in_the_loss_add_up_to_the_loss_and_kl_and_entropy_to_their_means(how):
+def test_token_values_sum_to_loss_and_average_to_kl_and_entropy(how):
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     groups = random_groups()
     batch, figures, tokens = update(config(weights=how, beta=0.1, micro=20), groups, reference=reference)
@@ -33,37 +33,37 @@ def test_shares_in_the_loss_add_up_to_the_loss_and_kl_and_entropy_to_their_means
         assert sum(values(name)) / len(values(name)) == pytest.approx(figures[name], rel=1e-4)
 
 
-def test_every_figure_belongs_to_its_own_row_and_token():
-    """Rows go through in blocks, micro-batches and minibatches; each comes back to where it was collated."""
+def test_token_values_are_stored_under_collated_row():
+    """Rows pass through blocks, micro-batches and minibatches; each is stored under its index in the collated batch."""
     groups = random_groups()
     batch, _, tokens = update(config(micro=13, minibatches=2), groups)
     _, _, straight = update(config(), groups)
     first = [row for row in tokens if tokens[row]["entropy"] == pytest.approx(straight[row]["entropy"], abs=1e-5)]
-    assert len(first) >= len(batch) // 2  # the first minibatch met the policy that the straight update met
+    assert len(first) >= len(batch) // 2  # the first minibatch sees the same policy as the single update
     assert tokens.keys() == straight.keys()
 
 
-def test_rows_without_a_gradient_have_no_figures():
+def test_rows_without_gradient_have_no_token_values():
     flat, mixed = group([5, 6], [[7, 8], [9]], [1.0, 1.0]), group([5, 6], [[7, 8], [9]], [0.0, 1.0])
     _, _, tokens = update(config(group=2), [flat, mixed])
     assert sorted(tokens) == [2, 3]
 
 
-def test_a_dropped_group_does_not_shift_the_others():
+def test_dropped_group_does_not_shift_row_indices():
     flat, mixed = group([5, 6], [[7, 8], [9]], [1.0, 1.0]), group([5, 6], [[7, 8, 4], [9]], [0.0, 1.0])
     _, _, tokens = update(config(name="dapo", group=2), [flat, mixed])
     assert {row: len(own["entropy"]) for row, own in tokens.items()} == {2: 3, 3: 1}
 
 
-def test_several_passes_keep_what_the_first_one_met():
+def test_token_values_are_from_first_epoch():
     groups = random_groups()
     _, _, once = update(config(lr=1e-2), groups)
     _, _, twice = update(config(lr=1e-2, epochs=2), groups)
     assert all(torch.allclose(torch.tensor(once[r]["entropy"]), torch.tensor(twice[r]["entropy"])) for r in once)
 
 
-def test_nothing_is_kept_unless_asked():
-    made = learner(config())
+def test_tally_keeps_no_token_values_by_default():
+    trainer = learner(config())
     tally = Tally()
-    made.update(made.credit(made.annotate(collate(random_groups()))), tally)
+    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))), tally)
     assert tally.tokens == {} and tally.sums["tokens"] > 0

@@ -12,17 +12,17 @@ from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.trust_region import adapted, conjugate_gradient, constrained_step
 
 
-def test_conjugate_gradients_solve_a_system_in_as_many_steps_as_it_has_rows():
+def test_conjugate_gradient_solves_system_in_n_iterations():
     torch.manual_seed(0)
     root = torch.randn(6, 6, dtype=torch.float64)
     matrix = root @ root.T + 0.5 * torch.eye(6, dtype=torch.float64)
     target = torch.randn(6, dtype=torch.float64)
-    found = conjugate_gradient(lambda v: matrix @ v, target, iterations=6)
-    assert torch.allclose(matrix @ found, target, atol=1e-8)
+    solution = conjugate_gradient(lambda v: matrix @ v, target, iterations=6)
+    assert torch.allclose(matrix @ solution, target, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e6])
-def test_conjugate_gradients_stop_by_the_size_of_their_target(scale):
+def test_conjugate_gradient_tolerance_is_relative_to_target(scale):
     """A gradient of 1e-6 is solved as well as one of 1: the direction is the same, its length scales."""
     torch.manual_seed(0)
     root = torch.randn(30, 30, dtype=torch.float64)
@@ -35,7 +35,7 @@ def test_conjugate_gradients_stop_by_the_size_of_their_target(scale):
 
     solution = conjugate_gradient(product, scale * target, iterations=200)
     assert (matrix @ solution - scale * target).norm() <= 2e-5 * scale * target.norm()
-    assert 5 < len(calls) < 100  # it iterates, and ends by itself
+    assert 5 < len(calls) < 100  # it iterates, and stops before the limit
 
 
 def softmax_policy(size=5):
@@ -44,7 +44,7 @@ def softmax_policy(size=5):
 
 
 def softmax_fisher(logits, damping):
-    """The product for a policy that is a softmax of the parameters themselves: the head is the identity."""
+    """Fisher product of a policy that is the softmax of its parameters: the head is the identity."""
     head = nn.Linear(len(logits), len(logits), bias=False, dtype=torch.float64)
     with torch.no_grad():
         head.weight.copy_(torch.eye(len(logits)))
@@ -55,7 +55,7 @@ def kl_to(old, logits):
     return (old.exp() * (old - logits.log_softmax(0))).sum()
 
 
-def test_a_fisher_product_is_that_of_the_softmax_in_closed_form():
+def test_fisher_product_matches_closed_form_softmax():
     logits = softmax_policy()
     old = logits.detach().log_softmax(0)
     product = softmax_fisher(logits, 0.1)
@@ -67,7 +67,7 @@ def test_a_fisher_product_is_that_of_the_softmax_in_closed_form():
 
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("bias", [False, True])
-def test_a_fisher_product_is_the_second_derivative_of_the_divergence(parts, bias, monkeypatch):
+def test_fisher_product_is_second_derivative_of_kl(parts, bias, monkeypatch):
     """Against double backward through the whole network, at a temperature, in one block or several, tile by tile."""
     monkeypatch.setattr("reasoner.rl.fisher.ROWS", 4)
     monkeypatch.setattr("reasoner.rl.fisher.tile_width", lambda states: 3)
@@ -88,7 +88,7 @@ def test_a_fisher_product_is_the_second_derivative_of_the_divergence(parts, bias
         assert torch.allclose(product(v), expected)
 
 
-def test_a_fisher_product_needs_no_tensor_of_tokens_times_vocabulary():
+def test_fisher_product_memory_stays_below_logits_size():
     """2,048 tokens x 151,936 entries are 1,187 MiB in float32; the product may add a quarter of that."""
     program = """
         import resource, torch
@@ -103,17 +103,19 @@ def test_a_fisher_product_needs_no_tensor_of_tokens_times_vocabulary():
         assert torch.isfinite(product).all()
         print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 1187 / 4
+    process = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
+    )
+    assert int(process.stdout) < 1187 / 4
 
 
-def test_a_head_that_is_not_linear_is_refused():
+def test_fisher_product_refuses_non_linear_head():
     with pytest.raises(ValueError, match="needs a linear output layer, not Sequential"):
         FisherProduct([], nn.Sequential(), [], temperature=1.0, damping=0.1)
 
 
 @pytest.mark.parametrize("delta", [1e-4, 1e-2, 0.3])
-def test_the_step_lowers_the_loss_and_stays_within_delta(delta):
+def test_constrained_step_lowers_loss_within_delta(delta):
     logits = softmax_policy()
     old = logits.detach().log_softmax(0)
     advantages = torch.tensor([1.0, -1.0, 0.5, 0.0, -0.5], dtype=torch.float64)
@@ -124,22 +126,22 @@ def test_the_step_lowers_the_loss_and_stays_within_delta(delta):
     (gradient,) = torch.autograd.grad(loss(), [logits])
     product = softmax_fisher(logits, 1e-6)
     before = loss().item()
-    done = constrained_step(
+    result = constrained_step(
         [logits], gradient, product, lambda: (loss().item(), kl_to(old, logits).item()), delta=delta
     )
-    assert 0 < done.kl <= delta and done.share > 0
-    assert loss().item() == pytest.approx(before - done.gain) and done.gain > 0
-    if delta < 1e-3:  # where the quadratic holds the full step uses up what is allowed
-        assert (done.share == 1 and done.kl > 0.9 * delta) or done.share == 0.5
+    assert 0 < result.kl <= delta and result.share > 0
+    assert loss().item() == pytest.approx(before - result.gain) and result.gain > 0
+    if delta < 1e-3:  # where the quadratic approximation holds, the full step uses the allowed KL
+        assert (result.share == 1 and result.kl > 0.9 * delta) or result.share == 0.5
 
 
-def test_where_nothing_helps_nothing_moves():
+def test_constrained_step_restores_parameters_if_nothing_improves():
     logits = softmax_policy()
-    kept = logits.detach().clone()
+    before = logits.detach().clone()
     product = softmax_fisher(logits, 1e-6)
-    done = constrained_step([logits], torch.randn(5).double(), product, lambda: (1.0, 0.0), delta=0.1)
-    assert (done.share, done.kl) == (0.0, 0.0) and torch.equal(logits, kept)
+    result = constrained_step([logits], torch.randn(5).double(), product, lambda: (1.0, 0.0), delta=0.1)
+    assert (result.share, result.kl) == (0.0, 0.0) and torch.equal(logits, before)
 
 
-def test_the_penalty_doubles_and_halves():
+def test_adapted_doubles_and_halves_coefficient():
     assert [adapted(1.0, kl, 0.1) for kl in (0.2, 0.15, 0.1, 0.06)] == [2.0, 1.0, 1.0, 0.5]

@@ -1,4 +1,4 @@
-"""Rewards that cannot teach mathematics."""
+"""Control rewards."""
 
 from collections import Counter
 from dataclasses import replace
@@ -31,28 +31,28 @@ def pool():
         yield opened
 
 
-def wrong():
+def wrong_gold_problems():
     return exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=3)
 
 
-def test_each_problem_gets_the_answer_of_another_of_its_family_which_is_wrong_for_it():
-    found = wrong()
+def test_exchanged_gives_wrong_answers_of_same_family():
+    by_id = wrong_gold_problems()
     golds = {(p.subject, p.answer) for p in PROBLEMS}
     for problem in PROBLEMS:
-        other = found[problem.id]
+        other = by_id[problem.id]
         assert other.answer != problem.answer and (problem.subject, other.answer) in golds
         assert other.verifier == "countdown" or not judge(other.answer, problem.answer, problem.verifier)
-    assert found == wrong() != exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=4)
+    assert by_id == wrong_gold_problems() != exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=4)
 
 
-def test_a_family_with_one_answer_cannot_be_exchanged():
+def test_exchanged_refuses_family_with_one_answer():
     prompts = [Prompt(Problem(f"a/{i}", "?", "7", "a", "train"), "", "", (1,)) for i in range(3)]
     with pytest.raises(ValueError, match=r"wrong-gold.*the answer '7'"):
         exchanged(prompts, 0)
 
 
-def test_an_arm_changes_rewards_and_no_verdict(pool):
-    problem, exchange = PROBLEMS[0], wrong()
+def test_controlled_changes_rewards_but_not_verdicts(pool):
+    problem, exchange = PROBLEMS[0], wrong_gold_problems()
     other = exchange[problem.id].answer
     texts = [RIGHT.format(problem.answer), RIGHT.format(other), RIGHT.format("-1"), problem.answer]
     before = group(problem, texts, pool)
@@ -66,24 +66,24 @@ def test_an_arm_changes_rewards_and_no_verdict(pool):
     assert controlled([before], "", arm) == [before]
 
 
-def test_coins_are_fair_differ_by_step_and_are_thrown_the_same_way_again(pool):
+def test_random_rewards_are_fair_and_reproducible_per_step(pool):
     groups = [group(problem, ["x"] * 8, pool) for problem in PROBLEMS[:100]]
 
-    def thrown(step: int) -> list[float]:
-        found = controlled(groups, "random-reward", Arm(pool, {}, seed=1, step=step))
-        return [score.reward for one in found for score in one.scores]
+    def random_rewards(step: int) -> list[float]:
+        rewarded = controlled(groups, "random-reward", Arm(pool, {}, seed=1, step=step))
+        return [score.reward for one in rewarded for score in one.scores]
 
-    heads = Counter(thrown(0))
+    heads = Counter(random_rewards(0))
     assert set(heads) == {0.0, 1.0} and 320 < heads[1.0] < 480
-    assert thrown(0) == thrown(0) != thrown(1)
+    assert random_rewards(0) == random_rewards(0) != random_rewards(1)
 
 
-def test_the_setting_names_every_arm():
+def test_control_help_names_every_control():
     assert all(name in settings()["control"].help for name in CONTROLS) and Config().control == ""
 
 
-def test_a_control_arm_under_process_supervision_credits_its_own_reward_alone():
-    """Whether an equation holds would teach arithmetic: every token has the advantage of the arm's reward."""
+def test_control_under_process_supervision_uses_outcome_only():
+    """Correct equations would carry information: every token must have the advantage of the control's reward alone."""
     tokenizer = tiny_tokenizer()
     texts = ("12 + 30 = 42. So 42.", "12 + 30 = 41. So 41.", "7 * 8 = 56. So 56.", "7 * 8 = 51. So 51.")
     ids = [tuple(tokenizer.encode(text, add_special_tokens=False)) for text in texts]
@@ -95,8 +95,8 @@ def test_a_control_arm_under_process_supervision_credits_its_own_reward_alone():
     credits = {}
     for control in ("", "random-reward"):
         cfg = replace(config(name="grpo_process"), control=control)
-        made = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
-        batch, _, _ = learn(made, groups, tokenizer)
+        trainer = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
+        batch, _, _ = learn(trainer, groups, tokenizer)
         credits[control] = [
             set(own[:length].tolist()) for own, length in zip(batch.advantages, batch.lengths, strict=True)
         ]

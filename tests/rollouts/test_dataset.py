@@ -1,4 +1,4 @@
-"""Which problems can be asked: what cannot be graded or does not fit is left out, and said."""
+"""Problems as prompts: those that cannot be graded or do not fit are dropped and reported."""
 
 import pytest
 
@@ -16,37 +16,37 @@ GOOD = [problem(0), problem(1, answer=r"\frac12"), problem(2, answer="3+4", rule
 BAD = [problem(3, answer="9" * 600), problem(4, answer="x+", rule="countdown"), problem(5, rule="chess")]
 
 
-def test_gold_answers_that_do_not_grade_as_correct_are_left_out_and_named(capsys):
+def test_gradable_drops_and_names_ungradable_gold_answers(capsys):
     assert gradable(GOOD + BAD) == GOOD
-    told = capsys.readouterr().err
-    assert told.startswith("left out: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
-    assert "mine/4" in told and "mine/5 (unknown rule 'chess'" in told and told.count("\n") == 1
+    message = capsys.readouterr().err
+    assert message.startswith("dropped: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
+    assert "mine/4" in message and "mine/5 (unknown rule 'chess'" in message and message.count("\n") == 1
 
 
-def test_all_good_is_silent(capsys):
+def test_gradable_logs_nothing_if_all_pass(capsys):
     assert gradable(GOOD) == GOOD
     assert capsys.readouterr().err == ""
 
 
-def test_nothing_left_is_refused():
+def test_gradable_refuses_if_none_is_left():
     with pytest.raises(ValueError, match="3 of 3 problems have a gold answer that cannot be graded"):
         gradable(BAD)
 
 
-def test_questions_that_do_not_fit_are_left_out_with_a_count(capsys):
+def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
-    asked = askable([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
-    assert [prompt.problem for prompt in asked] == GOOD
-    assert capsys.readouterr().err == "left out 1 of 4 questions: longer than 50 tokens\n"
-    with pytest.raises(ValueError, match="every one of 1 questions is longer than the 50 tokens"):
+    prompts = askable([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
+    assert [prompt.problem for prompt in prompts] == GOOD
+    assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
+    with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
         askable([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
-def test_no_room_for_a_question_is_refused():
+def test_askable_refuses_context_without_room():
     with pytest.raises(ValueError, match=r"sampling\.max_tokens is 100; .* leaves no room"):
         askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=100)
 
 
-def test_a_limit_of_ones_own_holds_too():
-    with pytest.raises(ValueError, match="longer than the 3 tokens"):
+def test_askable_applies_max_prompt_tokens():
+    with pytest.raises(ValueError, match="longer than 3 tokens"):
         askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)

@@ -1,4 +1,4 @@
-"""Prompts in, graded groups out: with a scripted engine and the real grading processes."""
+"""Generation of graded groups, with a scripted engine and the real grading processes."""
 
 import time
 from dataclasses import replace
@@ -27,7 +27,7 @@ PROMPTS = [prompt("a", "4"), prompt("b", "9")]
 SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering("no"), answering("18/2")]}
 
 
-def test_each_completion_is_graded_against_its_own_problem(pool):
+def test_rollout_grades_each_completion_against_its_problem(pool):
     groups = rollout(Scripted(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(1.0, 0.2), run_seed=0, step=0)
     assert [group.prompt for group in groups] == PROMPTS
     assert [len(group.completions) for group in groups] == [len(group.scores) for group in groups] == [3, 3]  # trap 6
@@ -36,17 +36,17 @@ def test_each_completion_is_graded_against_its_own_problem(pool):
     assert groups[0].scores[2].verdict is Verdict.MALFORMED
 
 
-def test_a_finished_group_is_graded_while_others_are_drawn(pool):
+def test_rollout_grades_finished_group_during_sampling(pool):
     class Slow(Scripted):
         def sample(self, prompts, sampling, seeds, done, tick):
-            drawn = super().sample(prompts, sampling, seeds)
+            completions = super().sample(prompts, sampling, seeds)
             before, ends = sum(pool.counts.values()), time.monotonic() + 60
-            done(1, drawn[1])
+            done(1, completions[1])
             while sum(pool.counts.values()) == before and time.monotonic() < ends:
                 time.sleep(0.01)
             self.graded = sum(pool.counts.values()) - before
-            done(0, drawn[0])
-            return drawn
+            done(0, completions[0])
+            return completions
 
     engine = Slow(SCRIPT)
     groups = rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
@@ -54,7 +54,7 @@ def test_a_finished_group_is_graded_while_others_are_drawn(pool):
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
 
 
-def test_a_fault_of_the_engine_or_of_the_grader_is_not_swallowed(pool):
+def test_rollout_raises_errors_of_engine_and_pool(pool):
     class Broken(Scripted):
         def sample(self, prompts, sampling, seeds, done, tick):
             done(0, super().sample(prompts, sampling, seeds)[0])
@@ -68,14 +68,14 @@ def test_a_fault_of_the_engine_or_of_the_grader_is_not_swallowed(pool):
         rollout(Scripted(SCRIPT), closed, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
 
 
-def test_a_rollout_counts_what_is_sampled_and_what_is_graded(pool):
+def test_rollout_reports_sampled_and_graded_counts(pool):
     progress = Progress()
     rollout(Scripted(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0, progress=progress)
     text = progress.text()
     assert text.startswith("sampled 6/6 completions, ") and text.endswith("; graded 6/6")
 
 
-def test_the_prefill_belongs_to_what_is_graded(pool):  # trap 20
+def test_rollout_grades_prefill_with_completion(pool):  # trap 20
     half = "so </think> <answer> 4 </answer>"
     prompts = [prompt("a", "4", "<think>"), prompt("b", "4")]
     groups = rollout(
@@ -84,7 +84,7 @@ def test_the_prefill_belongs_to_what_is_graded(pool):  # trap 20
     assert [group.scores[0].correct for group in groups] == [True, False]
 
 
-def test_every_completion_has_a_seed_of_its_own_whatever_the_batch(pool):  # trap 33
+def test_rollout_seeds_are_unique_and_independent_of_batch(pool):  # trap 33
     engine = Scripted(SCRIPT)
     rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=5, step=2)
     together = engine.seeds
@@ -96,7 +96,7 @@ def test_every_completion_has_a_seed_of_its_own_whatever_the_batch(pool):  # tra
     assert not {seed for row in engine.seeds for seed in row} & {seed for row in together for seed in row}
 
 
-def test_more_samples_extend_the_earlier_ones(pool):
+def test_rollout_with_more_samples_extends_earlier_seeds(pool):
     engine = Scripted(SCRIPT)
     rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step="eval")
     three = engine.seeds
@@ -104,52 +104,57 @@ def test_more_samples_extend_the_earlier_ones(pool):
     assert engine.seeds == [row[:2] for row in three]
 
 
-def made(problem, rewards):
+def graded_group(problem, rewards):
     prompt = Prompt(replace(PROBLEM, id=problem), "", "", (1,))
     completions = tuple(Completion("", (1,), (0.0,), "stop", 0) for _ in rewards)
     return Group(prompt, completions, tuple(Score(reward, {}, Verdict.WRONG) for reward in rewards))
 
 
-class Asked:
-    """Answers questions by a table of rewards, and remembers which were asked."""
+class RewardTable:
+    """Generates groups with rewards from a table by problem id, and records the prompts of each round."""
 
     def __init__(self, **rewards):
         self.rewards, self.turns = rewards, []
 
     def __call__(self, prompts):
         self.turns.append([prompt.problem.id for prompt in prompts])
-        return [made(prompt.problem.id, self.rewards[prompt.problem.id]) for prompt in prompts]
+        return [graded_group(prompt.problem.id, self.rewards[prompt.problem.id]) for prompt in prompts]
 
     def prompts(self, names):
-        return [made(name, (0.0,)).prompt for name in names]
+        return [graded_group(name, (0.0,)).prompt for name in names]
 
 
-def test_without_refills_the_first_turn_is_what_there_is():
-    ask = Asked(a=(1, 0), b=(1, 1))
-    groups, flat = gathered(ask, [ask.prompts("ab")], refills=False)
+def test_gathered_without_refills_returns_first_round():
+    generate = RewardTable(a=(1, 0), b=(1, 1))
+    groups, flat = gathered(generate, [generate.prompts("ab")], refills=False)
     assert ([g.prompt.problem.id for g in groups], flat) == (["a", "b"], [])
 
 
-def test_refills_replace_groups_without_a_signal_and_ask_nothing_twice():
-    ask = Asked(a=(1, 0), b=(1, 1), c=(0, 0), d=(0, 1), e=(1, 0))
-    groups, flat = gathered(ask, [ask.prompts("abc"), ask.prompts("abde"), ask.prompts("e")], refills=True)
-    assert ask.turns == [["a", "b", "c"], ["d", "e"]]
+def test_gathered_replaces_zero_variance_groups_without_repeating_prompts():
+    generate = RewardTable(a=(1, 0), b=(1, 1), c=(0, 0), d=(0, 1), e=(1, 0))
+    groups, flat = gathered(
+        generate, [generate.prompts("abc"), generate.prompts("abde"), generate.prompts("e")], refills=True
+    )
+    assert generate.turns == [["a", "b", "c"], ["d", "e"]]
     assert [g.prompt.problem.id for g in groups] == ["a", "d", "e"]
     assert [g.prompt.problem.id for g in flat] == ["b", "c"]
 
 
-def test_refills_end_with_their_turns_and_all_flat_is_better_than_nothing():
-    ask = Asked(a=(1, 1), b=(1, 1), c=(0, 0), d=(1, 0))
-    assert [g.prompt.problem.id for g in gathered(ask, [ask.prompts("ab"), ask.prompts("c")], refills=True)[0]] == [
+def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
+    generate = RewardTable(a=(1, 1), b=(1, 1), c=(0, 0), d=(1, 0))
+    assert [
+        g.prompt.problem.id
+        for g in gathered(generate, [generate.prompts("ab"), generate.prompts("c")], refills=True)[0]
+    ] == [
         "a",
         "b",
     ]
-    groups, flat = gathered(ask, [ask.prompts("ab"), ask.prompts("d")], refills=True)
+    groups, flat = gathered(generate, [generate.prompts("ab"), generate.prompts("d")], refills=True)
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
 
 
-def test_the_penalty_on_truncation_belongs_to_the_reward_before_anything_looks_at_it():
-    group = made("a", (0.5, 0.5))
+def test_penalise_truncated_changes_reward_variance_batch_and_steps():
+    group = graded_group("a", (0.5, 0.5))
     cut = replace(group.completions[0], finish="length")
     group = replace(group, completions=(cut, group.completions[1]))
     (penalised,) = penalise_truncated([group], 0.5)
@@ -158,7 +163,7 @@ def test_the_penalty_on_truncation_belongs_to_the_reward_before_anything_looks_a
     assert group.is_flat and not penalised.is_flat
     assert collate([penalised]).rewards.tolist() == [0.0, 0.5]
     assert step_rewards([penalised], tiny_tokenizer().backend_tokenizer) == [[(0, 0.0)], [(0, 0.5)]]
-    even = made("b", (1.0, 0.5))
+    even = graded_group("b", (1.0, 0.5))
     even = replace(even, completions=(cut, even.completions[1]))
     assert not even.is_flat and penalise_truncated([even], 0.5)[0].is_flat
     assert penalise_truncated([group], 0.0) == [group]

@@ -10,27 +10,27 @@ CHAT = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{% if add_gene
 
 
 @pytest.mark.parametrize("name", sorted(name for name, one in TEMPLATES.items() if not one.chat))
-def test_the_ids_say_the_text_and_the_text_asks_the_question(name):
+def test_rendered_ids_decode_to_text_with_question(name):
     tokenizer = tiny_tokenizer()
     prompt = render(PROBLEM, template(name), tokenizer)
     assert tokenizer.decode(prompt.token_ids) == prompt.text
     assert "What is {x} + 1?" in prompt.text
 
 
-def test_r1_zero_is_the_paper_s_and_prefills_nothing():
+def test_r1_zero_matches_paper_without_prefill():
     assert R1_ZERO.endswith("User: {question}\nAssistant:")
     prompt = render(PROBLEM, template("r1-zero"), tiny_tokenizer())
     assert prompt.text == R1_ZERO.replace("{question}", PROBLEM.question)
     assert prompt.prefill == ""
 
 
-def test_a_prefill_closes_the_prompt():
+def test_prefill_ends_prompt():
     prompt = render(PROBLEM, Template("Q: {question} A: ", prefill="<think>"), tiny_tokenizer())
     assert prompt.text.endswith(" A: <think>")
     assert prompt.prefill == "<think>"
 
 
-def test_chat_is_the_tokenizer_s_own_template():
+def test_chat_uses_tokenizer_s_template():
     tokenizer = tiny_tokenizer()
     with pytest.raises(ValueError, match="chat template"):
         render(PROBLEM, template("chat"), tokenizer)
@@ -40,14 +40,14 @@ def test_chat_is_the_tokenizer_s_own_template():
     assert prompt.text.endswith("What is {x} + 1?<|bot|>")
 
 
-def test_a_system_turn_comes_before_the_question():
+def test_system_message_precedes_question():
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT
     prompt = render(PROBLEM, Template("{question}", chat=True, system="Be brief."), tokenizer)
     assert prompt.text == "<|user|>Be brief.<|user|>What is {x} + 1?<|bot|>"
 
 
-def test_qwen_math_is_chatml_as_text_and_its_stops_are_whole_markers():  # EVAL trap 6
+def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
     prompt = render(PROBLEM, template("qwen-math"), tiny_tokenizer())
     assert prompt.text.startswith(
         "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}."
@@ -57,20 +57,20 @@ def test_qwen_math_is_chatml_as_text_and_its_stops_are_whole_markers():  # EVAL 
     assert all(stop.startswith("<") and stop.endswith(">") for one in TEMPLATES.values() for stop in one.stop)
 
 
-def test_a_prompt_of_one_s_own_is_a_text_or_a_table(tmp_path):
+def test_template_is_read_from_txt_or_toml(tmp_path):
     (tmp_path / "mine.txt").write_text("Q: {question}\nA:")
     assert template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
     (tmp_path / "mine.toml").write_text(
         'text = "{question}"\nprefill = "<think>"\nstop = ["</answer>"]\nextract = "strict"\nchat = false\n'
     )
-    found = template(str(tmp_path / "mine.toml"))
-    assert found == Template("{question}", prefill="<think>", stop=("</answer>",))
+    from_toml = template(str(tmp_path / "mine.toml"))
+    assert from_toml == Template("{question}", prefill="<think>", stop=("</answer>",))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.txt", "no place for it", r"must hold \{question\}"),
+        ("a.txt", "no place for it", r"must contain \{question\}"),
         ("b.toml", 'text = "{question}"\nstops = ["x"]', "unknown field 'stops'"),
         ("c.toml", 'prefill = "x"', "no text"),
         ("d.toml", 'text = "{question}"\nstop = "x"', "stop is 'x'; it must be a tuple"),
@@ -79,14 +79,14 @@ def test_a_prompt_of_one_s_own_is_a_text_or_a_table(tmp_path):
         ("missing.txt", None, "No such file"),
     ],
 )
-def test_a_prompt_file_that_cannot_be_used_is_refused_by_name(tmp_path, name, content, message):
+def test_bad_template_file_is_refused_by_name(tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
         template(str(tmp_path / name))
 
 
-def test_there_is_one_bos_and_no_end_token():  # trap 18
+def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
     tokenizer = tiny_tokenizer()
     tokenizer.add_special_tokens({"bos_token": "<|begin|>"})
     begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
@@ -101,12 +101,12 @@ def test_there_is_one_bos_and_no_end_token():  # trap 18
         assert end not in ids
 
 
-def test_an_unknown_style_is_refused_with_the_nearest():
+def test_unknown_style_is_refused_with_suggestion():
     with pytest.raises(ValueError, match=r"'r1zero'.*did you mean 'r1-zero'"):
         template("r1zero")
 
 
-def test_a_question_with_half_of_a_surrogate_pair_is_refused_by_the_problem_s_name():
+def test_render_refuses_half_surrogate_pair_naming_problem():
     problem = Problem(id="t/2", question="What is 1 + \ud83d?", answer="2", source="t", split="t")
     with pytest.raises(ValueError, match=r"the question of problem 't/2' holds half of a surrogate pair"):
         render(problem, template("r1-zero"), tiny_tokenizer())
