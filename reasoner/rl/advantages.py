@@ -168,8 +168,8 @@ def process_advantages(
     it. A group whose step rewards are all equal gives exact zeros.
 
     That sum grows with the number of correct steps, however trivial they are: twenty of them outweigh a wrong answer.
-    With "gated", each intermediate step is weighted by 1 / (their number in the row), so that all of them together weigh
-    as much as the outcome; process_rewards.step_rewards decides which steps there are.
+    With "gated", each intermediate step is weighted by 1 / (their number in the row), so that all of them together
+    weigh as much as the outcome; process_rewards.step_rewards decides which steps there are.
     """
     rewards, ends = step_rewards.double(), step_ends.view(-1, group * step_ends.shape[1])
     grouped = rewards.view(ends.shape)

@@ -115,9 +115,15 @@ class Learner:
 
     def _logprobs(self, model: PreTrainedModel, states: Tensor, rows: Batch) -> tuple[Tensor, Tensor]:
         """[N, T] x 2: log-probabilities and entropies."""
-        how = {"temperature": self.cfg.sampling.temperature, "learns_entropy": self.cfg.algo.entropy > 0}
         with self._precision():
-            return completion_logprobs(model, states, rows.completion_ids, rows.lengths, **how)
+            return completion_logprobs(
+                model,
+                states,
+                rows.completion_ids,
+                rows.lengths,
+                temperature=self.cfg.sampling.temperature,
+                learns_entropy=self.cfg.algo.entropy > 0,
+            )
 
     def _precision(self) -> AbstractContextManager[object]:
         return compute_precision(self.policy.device, self.cfg.optim.dtype)
@@ -287,7 +293,7 @@ class Learner:
         algo = self.cfg.algo
         product = FisherProduct(
             [partial(self._fisher_states, rows) for rows in self._fisher_blocks(batch)],
-            self.policy.get_output_embeddings(),
+            self.policy.get_output_embeddings(),  # type: ignore[no-untyped-call]
             parameters,
             temperature=self.cfg.sampling.temperature or 1.0,
             damping=algo.damping,

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from data import load, pick
+from data import Problem, load, pick
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import say
@@ -71,8 +71,11 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     policy = load_policy(start_from, device=device)
     reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     context = context_length(policy)
-    lengths = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
-    made = partial(askable, template=asked, tokenizer=tokenizer, context=context, **lengths)
+
+    def prompts_of(problems: Sequence[Problem]) -> list[Prompt]:
+        limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
+        return askable(problems, asked, tokenizer, context=context, **limits)
+
     training = load(cfg.data.train)
     selected = load(cfg.eval.selection, limit=cfg.eval.selection_problems) if cfg.eval.every else []
     fingerprints = fingerprints_of(base, asked, training, selected)
@@ -80,9 +83,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), say)
         fingerprints = stored.get("fingerprints", {}) | fingerprints
-    prompts = made(training)
-    selection = made(selected) if selected else []
-    heldout = made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
+    prompts = prompts_of(training)
+    selection = prompts_of(selected) if selected else []
+    heldout = prompts_of(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
     wrong = exchanged(prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
     learner = Learner(policy, reference, algorithm, cfg)
     start = checkpoint.load(whole, learner) if whole else 0
@@ -125,8 +128,12 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             learner.passed = journal.progress.count
             looks = Looks(engine, pool, selection, sampling, cfg, run_dir, journal)
             probed = replace(sampling, num=2, max_tokens=PROBED_TOKENS)
-            keeping = {"keep": cfg.run.keep, "every": cfg.run.save_every}
-            keep = partial(checkpoint.save, run_dir, learner=learner, tokenizer=tokenizer, **keeping)
+
+            def keep(steps_done: int) -> Path:
+                return checkpoint.save(
+                    run_dir, steps_done, learner, tokenizer, keep=cfg.run.keep, every=cfg.run.save_every
+                )
+
             if not start:
                 with stopping.leaves():
                     looks.before()
@@ -296,5 +303,5 @@ def device_of(cfg: Config) -> torch.device:
     # Sums in a fixed order: the same gradient to the last bit. Some kernels of a GPU have no such form, and say so.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformers import PreTrainedTokenizerBase
+
 from reasoner.config.schema import Config
 from reasoner.evals.before_after import Measured, keep, table, traces
 from reasoner.evals.result import Evaluation, Ks, evaluate
@@ -42,7 +44,7 @@ class Looks:
             sampled, greedy = self._look(0)
             self.journal.say(f"0 steps done  {_line(sampled, greedy)}")
 
-    def after(self, steps_done: int, learner: Learner, tokenizer: object) -> dict[str, float]:
+    def after(self, steps_done: int, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> dict[str, float]:
         """As metrics of the step; the policy is kept where it is the best so far."""
         if not self.prompts:
             return {}
