@@ -1,4 +1,4 @@
-"""Grading: what a response earns, and why."""
+"""Grading of model responses: answer extraction, equivalence with the gold answer, rewards."""
 
 from verifiers.extract import Extraction, extract
 from verifiers.grading import grade, score_response

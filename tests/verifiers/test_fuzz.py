@@ -50,14 +50,14 @@ def cases(number: int, seed: int) -> list[tuple[str, Problem]]:
     """(response, problem): three mutations for every soup."""
     rng = Random(seed)
     golds = list(CONVENTIONS)
-    found = []
+    items = []
     for index in range(number):
         gold = rng.choice(golds)
         right, wrong = CONVENTIONS[gold]
         answer = soup(rng) if rng.random() < 0.25 else mutated(rng.choice([gold, *right, *wrong]), rng)
         response = f"<think>a</think><answer>{answer}</answer>"
-        found.append((response, Problem(f"fuzz/{index}", "?", gold, "fuzz", "train")))
-    return found
+        items.append((response, Problem(f"fuzz/{index}", "?", gold, "fuzz", "train")))
+    return items
 
 
 def check(number: int) -> None:
@@ -111,5 +111,5 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
 def test_the_easy_layers_survive_soups_in_this_process():
     rng = Random(7)
     for _ in range(200):
-        found = grade(soup(rng)[:12], "5")
-        assert found.verdict in set(Verdict)
+        judgement = grade(soup(rng)[:12], "5")
+        assert judgement.verdict in set(Verdict)

@@ -397,7 +397,7 @@ def test_every_gold_is_right_against_itself(gold: str, answer: str) -> None:
         ("5", "((", "unparsable", "math-verify"),
     ],
 )
-def test_the_judgement_says_which_layer_decided(gold: str, answer: str, verdict: str, layer: str) -> None:
+def test_the_judgement_names_the_layer_that_decided(gold: str, answer: str, verdict: str, layer: str) -> None:
     judgement = equivalent(gold, answer)
     assert (judgement.verdict, judgement.layer) == (verdict, layer)
 

@@ -85,7 +85,7 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_no_verdict(pool: Verifier
     killer.join()
 
 
-def test_an_item_that_kills_its_workers_is_given_up() -> None:
+def test_an_item_that_kills_its_workers_is_crashed() -> None:
     with VerifierPool(seconds=1.0) as fresh:
         fresh.score(EASY[:1])
         stop = threading.Event()
@@ -94,7 +94,7 @@ def test_an_item_that_kills_its_workers_is_given_up() -> None:
             seen: set[int] = set()
             while not stop.is_set() and len(seen) < 2:
                 for pid in set(fresh.pids) - seen:
-                    busy = [w for w in fresh._workers if w and w.pid == pid and w.owed]
+                    busy = [w for w in fresh._workers if w and w.pid == pid and w.pending]
                     if busy:
                         os.kill(pid, signal.SIGKILL)
                         seen.add(pid)
@@ -158,11 +158,11 @@ def test_hostile_responses_outside_the_form_are_survived(pool: VerifierPool) -> 
 
 def test_verdicts_do_not_depend_on_the_number_of_workers() -> None:
     items = [(response(text), problem("43")) for text in HOSTILE if len(text) < 100] + EASY
-    found = []
+    results = []
     for workers in (1, 3):
         with VerifierPool(workers=workers) as fresh:
-            found.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
-    assert found[0] == found[1]
+            results.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
+    assert results[0] == results[1]
 
 
 def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
@@ -180,7 +180,7 @@ def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
     assert list(results.values()) == [[*EASY_VERDICTS[:9], Verdict.CORRECT]] * 4
 
 
-def test_votes_are_compared_in_the_workers_too(pool: VerifierPool) -> None:
+def test_vote_comparisons_run_in_the_workers(pool: VerifierPool) -> None:
     assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, r"\sqrt{2}")]) == [True, False, False]
     assert pool.same([("25-3", "11*2")], rule="countdown") == [True]
 
@@ -224,7 +224,7 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     worker = WorkerProcess(seconds=0.2, memory_mib=1024)
     while not worker.is_ready:
         assert worker.events() is not None
-    worker.give("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
+    worker.send_batch("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
     worker._child.stdin.close()  # nobody reads the clock any more: only its alarm is left
     assert worker._child.wait(timeout=120) == -signal.SIGALRM
     worker.kill()

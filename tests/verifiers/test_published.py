@@ -30,11 +30,11 @@ SLOW = "F_k F_{n-k-1}"  # many seconds of algebra, which a worker's clock cuts s
     ("gold", "answer", "is_right", "reason"),
     [pytest.param(*case, marks=[pytest.mark.slow] if SLOW in case[0] else []) for case in cases()],
 )
-def test_we_agree_or_say_why_not(gold: str, answer: str, is_right: bool, reason: str) -> None:
+def test_published_cases_agree_or_have_a_reason(gold: str, answer: str, is_right: bool, reason: str) -> None:
     assert bool(equivalent(gold, answer)) is (is_right != bool(reason))
 
 
-def test_every_disagreement_stands_in_the_guide() -> None:
+def test_every_disagreement_is_listed_in_the_guide() -> None:
     for gold, answer, _, reason in cases():
         if reason:
             assert reason in GUIDE

@@ -44,7 +44,7 @@ def test_agrees_with_the_labels_of_800_math_responses() -> None:
     assert differs == [("10{,}000", "10000")]  # a fault of the label
 
 
-def test_finds_what_tora_reports_for_its_answers() -> None:
+def test_accuracy_of_tora_matches_its_report() -> None:
     """84.3 % in the paper; 1,112 of 1,319 by comparing numbers."""
     right = [
         row
@@ -57,7 +57,7 @@ def test_finds_what_tora_reports_for_its_answers() -> None:
 @pytest.mark.parametrize(
     "name", ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
 )
-def test_benchmark_golds_are_right_against_themselves(name: str) -> None:
+def test_benchmark_golds_are_correct_against_themselves(name: str) -> None:
     for row in rows(f"benchmarks/{name}.jsonl")[::7]:
         gold = final_answer(row["answer"])
         assert equivalent(gold, gold).verdict == "correct", gold

@@ -93,7 +93,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
     assert [v for v, allowed in zip(verdicts, expected, strict=True) if v not in allowed] == []
 
 
-def test_a_response_over_the_limit_is_refused_by_all_ways_of_grading() -> None:
+def test_a_response_over_the_limit_is_refused_by_every_entry_point() -> None:
     response = "<think>a</think><answer>5</answer>".ljust(MAX_RESPONSE_CHARACTERS + 1)
     reason = "over 1000000 characters"
     assert extract(response).reason == reason and answers_given(response) == 0
@@ -103,8 +103,8 @@ def test_a_response_over_the_limit_is_refused_by_all_ways_of_grading() -> None:
         (judgement,) = pool.judge([(response, "5")])
         assert pool.same([(response, response)]) == [False]
         assert not pool.pids  # no worker was started for them
-    for found in (alone, pooled, judgement):
-        assert (found.verdict, found.layer) == (Verdict.REFUSED, reason)
+    for graded in (alone, pooled, judgement):
+        assert (graded.verdict, graded.layer) == (Verdict.REFUSED, reason)
     assert score_response(response[:-1], "5").correct
 
 
