@@ -114,7 +114,7 @@ def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
     with VerifierPool(memory_mib=512) as fresh:
         fresh.score(EASY[:1])
         assert str(512 * 2**20) in Path(f"/proc/{fresh.pids[0]}/limits").read_text()
-    hog = "from verifiers import worker; worker._limit(512); print(worker._guarded(bytearray, [2**30])['layer'])"
+    hog = "from verifiers import worker; worker._limit(512); print(worker._run_task(bytearray, [2**30])['layer'])"
     done = subprocess.run([sys.executable, "-c", hog], capture_output=True, text=True, cwd=CHECKOUT, check=True)
     assert done.stdout.strip() == "MemoryError"  # and the worker lives to say so: the item is CRASHED
 

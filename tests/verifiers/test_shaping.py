@@ -98,7 +98,7 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_custom_reward_is_a_part_named_by_its_path(mine) -> None:
     weights = RewardWeights(format=0.0, custom="my_rewards:short=10, math:nan=0")
-    with pytest.raises(ValueError, match="math:nan is no function"):
+    with pytest.raises(ValueError, match="math:nan is not a function"):
         check_weights(weights)
     weights = RewardWeights(format=0.0, custom="my_rewards:short=10")
     check_weights(weights)
@@ -115,7 +115,7 @@ def test_a_custom_reward_is_a_part_named_by_its_path(mine) -> None:
         ("my_rewards", "it takes module:function"),
         ("no_such_module:f", "No module named 'no_such_module'"),
         ("my_rewards:gone", "has no attribute 'gone'"),
-        ("my_rewards:limit", "is no function"),
+        ("my_rewards:limit", "is not a function"),
         ("my_rewards:short=lots", "could not convert string to float: 'lots'"),
     ],
 )

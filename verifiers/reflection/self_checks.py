@@ -11,7 +11,7 @@ The rule, for the text of any model. Only the think block counts (the text befor
 - A *claim* is an expression with the value stated for it outside the checks. In a response that checks itself, a wrong
   claim is *caught* when the same expression has its correct value in the end, or when it is retracted explicitly ("I
   had 472. Wait, 402", "402, not 472"). A check that evaluates the expression again and then accepts the wrong value
-  with "ok" catches nothing. If the correct value is used afterwards nevertheless, the claim is *replaced unsaid*: counted
+  with "ok" catches nothing. If the correct value is used afterwards nevertheless, it is *replaced unsaid*: counted
   separately, never as caught.
 - A *false alarm* is a correct claim whose expression has another, wrong, value in the end.
 """
