@@ -25,9 +25,9 @@ def _foreign_package() -> str:
         if file is None or Path(file).resolve() != _root / name / "__init__.py":
             folders = getattr(module, "__path__", None) or (spec.submodule_search_locations if spec else None) or ["?"]
             return (
-                f"reasoner needs its own package {name!r} ({_root / name}), but {file or next(iter(folders))} is "
-                f"imported under that name: import reasoner before it, start Python in another folder, or use an environment "
-                f"without it"
+                f"reasoner needs its package {name!r} ({_root / name}), but {file or next(iter(folders))} is "
+                f"imported under that name: import reasoner before it, start Python in another folder, or use an "
+                f"environment without it"
             )
     return ""
 

@@ -38,7 +38,7 @@ def test_our_packages_come_before_foreign_ones_that_are_not_imported_yet(folder:
 def test_a_foreign_package_imported_before_is_named_in_one_line(folder: Path, name: str, file: str) -> None:
     done = run_python(folder, "-c", f"import {name}\nimport reasoner")
     message = done.stderr.splitlines()[-1]
-    assert message.startswith(f"ImportError: reasoner needs its own package {name!r} ({ROOT / name})")
+    assert message.startswith(f"ImportError: reasoner needs its package {name!r} ({ROOT / name})")
     assert str(folder / file) in message and "import reasoner before it" in message
 
 
