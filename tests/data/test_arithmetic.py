@@ -1,4 +1,4 @@
-"""Steps, their work by place value, and the splits of facts."""
+"""Steps, their solution by place value, and the splits of facts."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""The generated problems: pure functions of their place, distinct, and kept apart."""
+"""Generated problems: pure functions of their index, distinct, and disjoint between splits."""
 
 from collections import Counter
 

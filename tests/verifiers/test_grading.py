@@ -1,4 +1,4 @@
-"""grade and score_response from a plain script: no set-up, and nothing hangs."""
+"""grade and score_response from a plain script, without set-up."""
 
 import subprocess
 import sys

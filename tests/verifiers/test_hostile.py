@@ -1,4 +1,4 @@
-"""Answers that were written to hang, flood or take over a grader. None is right, none raises, none leaves a trace."""
+"""Answers written to hang, flood or take over a grader: none is correct, none raises, none has a side effect."""
 
 import asyncio
 import os

@@ -78,5 +78,5 @@ def test_units_may_be_missing_but_not_differ(gold: str, answer: str, is_equal: b
     ],
 )
 def test_units_are_distinguished_from_variables(text: str, rest: str, unit: str) -> None:
-    found, name = without_unit(canonical(text))
-    assert (found.strip(), name) == (rest, unit)
+    value, name = without_unit(canonical(text))
+    assert (value.strip(), name) == (rest, unit)

@@ -1,4 +1,4 @@
-"""Real workers, real kills. The hostile answers are ones that no cheap limit catches."""
+"""Real worker processes and real kills. The hostile answers pass every cheap limit."""
 
 import os
 import signal
@@ -90,7 +90,7 @@ def test_an_item_that_kills_its_workers_is_crashed() -> None:
         fresh.score(EASY[:1])
         stop = threading.Event()
 
-        def kill_on_sight() -> None:  # whichever worker is at it: a stand-in for an answer that brings down the process
+        def kill_on_sight() -> None:  # kills the worker of the item, as an answer that crashes the process would
             seen: set[int] = set()
             while not stop.is_set() and len(seen) < 2:
                 for pid in set(fresh.pids) - seen:
@@ -116,13 +116,13 @@ def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
         assert str(512 * 2**20) in Path(f"/proc/{fresh.pids[0]}/limits").read_text()
     hog = "from verifiers import worker; worker._limit(512); print(worker._run_task(bytearray, [2**30])['layer'])"
     done = subprocess.run([sys.executable, "-c", hog], capture_output=True, text=True, cwd=CHECKOUT, check=True)
-    assert done.stdout.strip() == "MemoryError"  # and the worker lives to say so: the item is CRASHED
+    assert done.stdout.strip() == "MemoryError"  # the worker survives and reports it: the item is CRASHED
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("size", [10, 900_000])
 def test_an_item_has_a_wall_clock_where_its_worker_gets_no_processor_time(size: int) -> None:
-    """A stopped worker uses none; nor does it read, and an item that is larger than the pipe cannot even be sent."""
+    """A stopped worker uses no processor time and does not read: an item larger than the pipe cannot even be sent."""
     with VerifierPool(seconds=0.5) as fresh:
         fresh.score(EASY[:1])
         os.kill(fresh.pids[0], signal.SIGSTOP)
@@ -225,7 +225,7 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     while not worker.is_ready:
         assert worker.events() is not None
     worker.send_batch("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
-    worker._child.stdin.close()  # nobody reads the clock any more: only its alarm is left
+    worker._child.stdin.close()  # no parent enforces the time limit any more: only the alarm does
     assert worker._child.wait(timeout=120) == -signal.SIGALRM
     worker.kill()
 

@@ -19,7 +19,7 @@ def response(answer: str) -> str:
         (response(r"\boxed{42}"), Verdict.CORRECT, 1.2, True),
         (response("41"), Verdict.WRONG, 0.2, False),
         (response("41") + " 42", Verdict.MALFORMED, 0.0, False),
-        (response("42") + " I hope", Verdict.MALFORMED, 0.0, True),  # right, but not in the form: earns nothing
+        (response("42") + " I hope", Verdict.MALFORMED, 0.0, True),  # correct, but not well-formed: no reward
         (r"So \boxed{42}.", Verdict.MALFORMED, 0.0, True),
         ("<think>It is 42", Verdict.MALFORMED, 0.0, True),
         ("<think>Hm", Verdict.NO_ANSWER, 0.0, False),

@@ -1,4 +1,4 @@
-"""The optional rewards: their ranges, their ends, and functions of the user's."""
+"""The optional rewards: ranges, limits, and custom functions."""
 
 import re
 
@@ -50,7 +50,7 @@ def test_repetition_is_the_share_of_repeated_sequences() -> None:
     once = " ".join(map(str, range(30)))
     assert of(graded(once)) == 0.0
     assert of(graded("too short")) == 0.0
-    assert of(graded(f"{once} {once}")) == pytest.approx(-11 / 41)  # 41 runs of 20 words, 11 stood there before
+    assert of(graded(f"{once} {once}")) == pytest.approx(-11 / 41)  # 41 sequences of 20 words, 11 of them repeated
     assert of(graded("wait " * 1000)) < -0.99
 
 

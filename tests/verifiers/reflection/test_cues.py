@@ -1,4 +1,4 @@
-"""Words of a second thought: found where they are one, and nowhere else."""
+"""Reflection cues are detected in context, and the same words elsewhere are not."""
 
 import json
 import random
@@ -209,7 +209,7 @@ NOT_FOUND = [
     "   \n\n",
 ]
 
-# What the rules cannot tell, as it stands: word problems that count, and second thoughts that do not.
+# Known limits of the rules: word problems that count as cues, and second thoughts that do not.
 MISLED = [
     ("He sold the apples. It was a mistake.", ["error"]),
     ("I made a mistake at the till and paid $5.", ["error"]),
@@ -245,10 +245,10 @@ def test_every_kind_has_its_table():
 
 
 def test_the_published_trace_is_one_span_of_kind_aha():
-    (found,) = cues(DEEPSEEK)
-    assert found.kind == "aha"
-    assert DEEPSEEK[found.start : found.end] == DEEPSEEK[: DEEPSEEK.index(" this step-by-step")]
-    assert [cue.kind for cue in cues(f"So a = 5. {'We go on. ' * 30}\n\n{DEEPSEEK}", "What is the sum?")] == ["aha"]
+    (cue,) = cues(DEEPSEEK)
+    assert cue.kind == "aha"
+    assert DEEPSEEK[cue.start : cue.end] == DEEPSEEK[: DEEPSEEK.index(" this step-by-step")]
+    assert [each.kind for each in cues(f"So a = 5. {'We go on. ' * 30}\n\n{DEEPSEEK}", "What is the sum?")] == ["aha"]
 
 
 # ------------------------------------------------------------------------------------------------ spans
@@ -303,7 +303,7 @@ def test_spans_lie_in_any_text_in_order_and_apart(text, question, places):
     assert all(one.end <= other.start for one, other in pairwise(spans))
 
 
-# ------------------------------------------------------------------------------------------------ left out
+# ------------------------------------------------------------------------------------------------ skipped
 
 
 def test_code_holds_no_second_thoughts_and_those_after_it_count():
@@ -357,7 +357,7 @@ def seconds(text):
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_grows_with_the_length_of_the_text(unit):
-    """8 times the text: 8 times the seconds where it is linear, 64 times where it is quadratic."""
+    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
     short, long = (unit * (size // len(unit)) for size in (12_500, 100_000))
     assert seconds(long) < 24 * max(min(seconds(short) for _ in range(3)), 0.005)
 
@@ -368,7 +368,7 @@ def test_a_long_text_has_at_most_200_cues():
     assert 100 <= len(cues(text)) <= 200
 
 
-# ------------------------------------------------------------------------------------------------ what people wrote
+# ------------------------------------------------------------------------------------------------ human texts
 
 
 def rows(name):
@@ -379,11 +379,11 @@ def rows(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),  # flagged when this was written: none of the 2,000; 6 of the 500
+    ("name", "most"),  # measured: none of the 2,000; 6 of the 500
     [("gsm8k_train_2000", 0.001), ("math500", 0.016)],
 )
 def test_human_solutions_have_hardly_any_cues(name, most):
-    """Those of MATH-500 that are found are there: four times "Alternatively,", "To verify this", "Checking,"."""
+    """The cues in MATH-500 are real ones: four times "Alternatively,", "To verify this", "Checking,"."""
     solutions = [(re.sub(r"<<.*?>>", "", row["solution"]), row["question"]) for row in rows(name)]
     flagged = [text for text, question in solutions if cues(text, question)]
     assert len(flagged) <= most * len(solutions), flagged
@@ -391,7 +391,7 @@ def test_human_solutions_have_hardly_any_cues(name, most):
 
 @pytest.mark.parametrize("name", ["gsm8k_train_2000", "math_train_2000"])
 def test_questions_contain_no_cues(name):
-    """None of the 4,000 when this was written."""
+    """Measured: none in 4,000 questions."""
     questions = [row["question"] for row in rows(name)]
     flagged = [question for question in questions if cues(question)]
     assert len(flagged) <= 0.001 * len(questions), flagged

@@ -1,4 +1,4 @@
-"""What came of a second thought: the answer before it against the answer after it."""
+"""Outcomes of second thoughts: the answer before a cue against the answer after it."""
 
 import time
 from dataclasses import replace
@@ -38,20 +38,20 @@ def outcomes(text, gold="42", rule="maths"):
         ("7*6=44. Hmm, I do not know.", ("open", "", "")),
         ("7*6=44. Wait, 7*5=35.", ("open", "", "")),
         (r"\(7 \times 6 = 44\). Wait, \(7 \times 6 = 42\).", ("correct", "44", "42")),
-        # a check that works out something else and then accepts what stood before it
+        # a check that calculates something else and then accepts the earlier value
         ("7*6=42. Check: 7*3=21, 21+21=42. Good.", ("confirm", "42", "42")),
         ("7*6=44. Check: 7*3=21, 21+21=42. I had 44. Good.", ("missed", "44", "44")),
         ("7*6=44. Check: 7*3=21, 21+21=42. It is not good.", ("open", "", "")),
-        # answers in other dress
+        # answers in other forms
         ("The answer is 44. Wait, no. The answer is 42.", ("correct", "44", "42")),
         (r"The answer is $44$. Wait, no. \boxed{42}", ("correct", "44", "42")),
         ("<think>The answer is 44. Wait, no.</think> <answer> 42 </answer>", ("correct", "44", "42")),
         ("<think>The answer is <answer>44</answer>? Wait, no.</think> <answer>42</answer>", ("correct", "44", "42")),
         (r"**Answer:** 1,000. Let me check. \boxed{1000}", ("missed", "1,000", "1000")),
         (r"The answer is 84/2. Let me check. \boxed{42.0}", ("confirm", "84/2", "42.0")),
-        # of several answers the last one before and the next one after
+        # of several answers, the last one before the cue and the next one after it count
         (r"\boxed{42}, no, \boxed{44}. Wait, no. \boxed{42}, or \boxed{43}", ("correct", "44", "42")),
-        # an answer tells before a calculation does; where it tells no change the calculation may
+        # an answer takes precedence over a calculation unless it shows no change
         (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{43}", ("switch", "44", "43")),
         (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{44}", ("correct", "44", "42")),
     ],
@@ -177,7 +177,7 @@ def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
     ],
 )
 def test_time_grows_with_the_length_of_the_text(before, unit):
-    """8 times the text: 8 times the seconds where it is linear, 64 times where it is quadratic."""
+    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
 
     def seconds(size):
         text = before + unit * (size // len(unit)) + " Wait, no."
@@ -196,7 +196,7 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
 
 
 @pytest.mark.parametrize(
-    ("is_right", "others", "label"),  # others: (is right, mends as well)
+    ("is_right", "others", "label"),  # others: (is correct, has a self-correction)
     [
         (True, [(False, False)] * 2, "aha"),
         (True, [(True, False), (False, False)], "aha"),
@@ -205,7 +205,7 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
         (True, [(False, False)], "self-correction"),
         (True, [], "self-correction"),
         (False, [(False, False)] * 3, "self-correction"),
-        # those that mend their answer as well do not speak for how hard the question is
+        # completions with a self-correction do not count for the difficulty of the question
         (True, [(False, False), (False, True), (False, True)], "self-correction"),
         (True, [(False, False), (False, False), (True, True), (True, True)], "aha"),
     ],
