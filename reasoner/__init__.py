@@ -25,8 +25,8 @@ def _foreign_package() -> str:
         if file is None or Path(file).resolve() != _root / name / "__init__.py":
             folders = getattr(module, "__path__", None) or (spec.submodule_search_locations if spec else None) or ["?"]
             return (
-                f"reasoner needs its package {name!r} ({_root / name}), but {file or next(iter(folders))} is "
-                f"imported under that name: import reasoner before it, start Python in another folder, or use an "
+                f"reasoner: package {name!r} must be {_root / name}, but {file or next(iter(folders))} comes first "
+                f"under that name: import reasoner before it, start Python in another folder, or use an "
                 f"environment without it"
             )
     return ""
@@ -35,5 +35,5 @@ def _foreign_package() -> str:
 if _message := _foreign_package():
     # A command ends with this line alone; a program that imports reasoner gets an exception that it can handle.
     if sys.argv[:1] == ["-m"] or Path(sys.argv[0] if sys.argv else "").name == "reasoner":
-        raise SystemExit(f"reasoner: {_message}")
+        raise SystemExit(_message)
     raise ImportError(_message)

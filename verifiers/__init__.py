@@ -18,7 +18,7 @@ except ImportError:
     if _place is None or Path(_place).resolve().parent == _ours:
         raise
     raise ImportError(
-        f"verifiers needs the package 'data' beside it ({_ours}), but {_place} is imported under that name: "
+        f"verifiers: package 'data' must be {_ours}, but {_place} comes first under that name: "
         f"import reasoner before it, start Python in another folder, or use an environment without it"
     ) from None
 

@@ -38,7 +38,7 @@ def test_our_packages_come_before_foreign_ones_that_are_not_imported_yet(folder:
 def test_a_foreign_package_imported_before_is_named_in_one_line(folder: Path, name: str, file: str) -> None:
     done = run_python(folder, "-c", f"import {name}\nimport reasoner")
     message = done.stderr.splitlines()[-1]
-    assert message.startswith(f"ImportError: reasoner needs its package {name!r} ({ROOT / name})")
+    assert message.startswith(f"ImportError: reasoner: package {name!r} must be {ROOT / name}, but ")
     assert str(folder / file) in message and "import reasoner before it" in message
 
 
@@ -57,14 +57,14 @@ def test_a_command_that_cannot_import_ours_prints_one_line(tmp_path: Path, argum
     (tmp_path / "reasoner").write_text("from reasoner.cli.main import main\nmain()\n")
     done = run_python(tmp_path, *arguments)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("reasoner: ") and str(tmp_path / "data.py") in done.stderr
+    assert done.stderr.startswith("reasoner: package 'data'") and str(tmp_path / "data.py") in done.stderr
 
 
 def test_grading_beside_a_data_module_names_it_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "data.py").write_text("rows = []\n")
     done = run_python(tmp_path, "-c", "from verifiers import grade")
     message = done.stderr.splitlines()[-1]
-    assert message.startswith(f"ImportError: verifiers needs the package 'data' beside it ({ROOT / 'data'})")
+    assert message.startswith(f"ImportError: verifiers: package 'data' must be {ROOT / 'data'}, but ")
     assert str(tmp_path / "data.py") in message and "import reasoner before it" in message
     done = run_python(tmp_path, "-c", "import reasoner; from verifiers import grade; print(bool(grade('1', '1')))")
     assert done.stdout == "True\n"
