@@ -1,4 +1,4 @@
-"""Problems: what they are, where they come from, and which are asked when."""
+"""Problems: their type, their sources, and the order in which training samples them."""
 
 from data.problem import Problem
 from data.registry import load

@@ -1,9 +1,8 @@
-"""Calculations as a person writes them: one step in one go, the same step worked again by place value, and who may see
-it.
+"""Written calculations: single steps, the same step worked by place value, and the split that each step belongs to.
 
-A *fact* is what one step states, whatever its form: `347*6=2082`, `6*347`, `2082/6` and `2082/347` are one fact, and
+A *fact* is the content of a step, whatever its form: `347*6=2082`, `6*347`, `2082/6` and `2082/347` are one fact, and
 so are `286+347`, `633-286` and `633-347`. Every fact that is not elementary belongs to exactly one split, by a hash.
-That is what keeps the splits apart: the corpus of the embedded base states no fact of another split in any form.
+This keeps the splits disjoint: the corpus of the embedded base states no fact of another split in any form.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Literal
 Operator = Literal["+", "-", "*", "/"]
 Split = Literal["corpus", "train", "selection", "heldout"]
 
-# From the freest to the strictest, with the upper end of each one's share of the hash (per cent).
+# From the least to the most restricted, with the upper end of each split's range of the hash (per cent).
 SPLITS: dict[Split, int] = {"corpus": 70, "train": 85, "selection": 90, "heldout": 100}
 _RANK = {split: rank for rank, split in enumerate(SPLITS)}
 
@@ -39,7 +38,7 @@ class Equation:
 
 
 def equation(left: int, op: Operator, right: int) -> Equation:
-    """The true equation. A division must be exact."""
+    """The equation with its correct value. A division must be exact."""
     if op == "/":
         quotient, remainder = divmod(left, right)
         assert remainder == 0, f"{left}/{right} is not exact"
@@ -51,7 +50,7 @@ def equation(left: int, op: Operator, right: int) -> Equation:
 
 
 def fact(step: Equation) -> tuple[str, int, int]:
-    """The step's fact: an addition or a multiplication with its smaller operand first."""
+    """The fact of a step, as an addition or a multiplication with its smaller operand first."""
     match step.op:
         case "+":
             kind, a, b = "+", step.left, step.right
@@ -65,8 +64,8 @@ def fact(step: Equation) -> tuple[str, int, int]:
 
 
 def is_elementary(step: Equation) -> bool:
-    """Small or round enough to be everybody's: the tables to 12, one significant digit, sums with a small or round
-    part.
+    """Whether a step is simple enough for every split: the tables to 12, factors of one significant digit, and sums
+    with a small or round part.
     """
     kind, a, b = fact(step)
     if kind == "+":
@@ -80,13 +79,13 @@ def _is_round(number: int) -> bool:
 
 @lru_cache(maxsize=200_000)
 def split_of_key(key: str) -> Split:
-    """The split that a key belongs to, by a hash."""
+    """The split of a key, by its hash."""
     percent = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest()) % 100
     return next(split for split, end in SPLITS.items() if percent < end)
 
 
 def split_of_step(step: Equation) -> Split:
-    """The only split whose problems may rest on this step; "corpus" for elementary ones, which everybody may use."""
+    """The only split whose problems may use this step; "corpus" for elementary steps, which every split may use."""
     if is_elementary(step):
         return "corpus"
     kind, a, b = fact(step)
@@ -94,7 +93,7 @@ def split_of_step(step: Equation) -> Split:
 
 
 def strictest(splits: list[Split]) -> Split:
-    """The strictest of several splits."""
+    """The most restricted of several splits; "corpus" for an empty list."""
     return max(splits, key=_RANK.__getitem__, default="corpus")
 
 
@@ -108,7 +107,7 @@ def places(number: int) -> list[int]:
 
 
 def work(step: Equation) -> list[Equation]:
-    """The same step by elementary steps, the last of which has its value; empty where nothing simpler is left."""
+    """Work a step out in elementary steps, the last of which has its value; [] if there is nothing simpler."""
     chain = _WORK[step.op](step.left, step.right)
     return chain if len(chain) > 1 else []
 
@@ -142,7 +141,7 @@ def _work_quotient(a: int, b: int) -> list[Equation]:
 
 
 def _running(start: int, op: Operator, parts: list[int]) -> list[Equation]:
-    """start op part, then its value op the next part, and so on."""
+    """The chain "start op part", then "its value op the next part", and so on."""
     chain: list[Equation] = []
     for part in parts:
         chain.append(equation(start, op, part))

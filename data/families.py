@@ -1,7 +1,7 @@
-"""The generated families: how a question of each is drawn, with the steps that lead to its answer.
+"""The generated families: random questions with the steps that lead to their answers.
 
-Five families, three levels each: sums, products, equations, words and countdown. A draft is a question before it has
-found its split; `Draft.split` says which one that is. Countdown has no hard facts: its numbers decide.
+Five families of three levels each: sums, products, equations, words and countdown. A draft is a question before it is
+assigned to a split; `Draft.split` is that split. For countdown, which uses no non-elementary facts, the numbers decide.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ LEVELS = (1, 2, 3)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question with its answer and the steps in between."""
+    """A question with its answer and the steps that lead to it."""
 
     family: str
     level: int
     question: str
     answer: str
     steps: tuple[Equation, ...] = ()  # sums, products, equations, words
-    numbers: tuple[int, ...] = ()  # countdown: what may be used, largest first
+    numbers: tuple[int, ...] = ()  # countdown: the numbers to use, largest first
     target: int = 0  # countdown
 
     @property
     def split(self) -> Split:
-        """The strictest split of any calculation that the question needs."""
+        """The most restricted split of any step that the question needs."""
         if self.numbers:
             return split_of_key("countdown " + " ".join(map(str, self.numbers)))
         return strictest([split_of_step(step) for step in self.steps])
 
 
 def draw(family: str, level: int, rng: Random) -> Draft:
-    """A question of the family and level. ValueError for an unknown family or level."""
+    """Draw a random question of a family and level. ValueError for an unknown one."""
     if family not in FAMILIES:
         raise ValueError(f"unknown family {family!r}; known are {', '.join(FAMILIES)}")
     if level not in LEVELS:
@@ -51,11 +51,11 @@ def _solved(family: str, level: int, question: str, steps: list[Equation]) -> Dr
 # ------------------------------------------------------------------------------------------------------- sums
 
 
-_SECOND_TERM = {2: 11, 3: 101}  # level -> the least that a second step adds or takes away
+_SECOND_TERM = {2: 11, 3: 101}  # level -> the smallest second operand
 
 
 def _sums(level: int, rng: Random) -> Draft:
-    """One addition or subtraction of three-digit numbers; then a second of two digits; then a second of three."""
+    """Level 1: one addition or subtraction of three-digit numbers. Levels 2, 3: and a second one."""
     steps = [_sum_step(rng.randint(101, 999), rng)]
     if level > 1:
         low = _SECOND_TERM[level]
@@ -65,7 +65,7 @@ def _sums(level: int, rng: Random) -> Draft:
 
 
 def _sum_step(left: int, rng: Random, low: int = 101, high: int = 999) -> Equation:
-    """left + b or left - b with b from low to high; a difference stays above 100."""
+    """left + b or left - b, with b from low to high and a difference above 100."""
     op: Operator = "-" if left > 200 + low and rng.random() < 0.5 else "+"
     right = rng.randint(low, min(high, left - 101) if op == "-" else high)
     return equation(left, op, right)
@@ -80,7 +80,7 @@ _FACTORS = {1: ((13, 99), (2, 9)), 2: ((101, 999), (2, 9)), 3: ((13, 99), (13, 9
 
 
 def _product(level: int, rng: Random) -> Equation:
-    """Two by one digit, three by one, two by two."""
+    """Levels 1 to 3: two digits times one, three times one, two times two."""
     (low, high), (low_2, high_2) = _FACTORS[level]
     return equation(rng.randint(low, high), "*", rng.randint(low_2, high_2))
 
@@ -94,7 +94,7 @@ def _products(level: int, rng: Random) -> Draft:
 
 
 def _equations(level: int, rng: Random) -> Draft:
-    """x + b = c or x - b = c; then d*x = c; then d*x + b = c or d*x - b = c. The solution is a whole number."""
+    """Levels 1 to 3: x + b = c or x - b = c; d*x = c; d*x + b = c or d*x - b = c. The solution is a whole number."""
     factor, solution = rng.randint(2, 9), rng.randint(13, 99)
     if level == 1:
         step = _sum_step(rng.randint(202, 999), rng)
@@ -124,7 +124,6 @@ _SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
 _NAMES = ("Ana", "Ben", "Cora", "Dan", "Eva", "Finn", "Gita", "Hugo")
 _THINGS = ("pens", "books", "coins", "cards", "stamps", "apples", "beads", "shells")
 
-# Each story names the operations of its steps, left to right: n is the running value, then a number from the story.
 _GAIN = "{who} has {a} {what} and gets {b} more. How many {what} does {who} have?"
 _LOSS = "{who} has {a} {what} and gives away {b}. How many {what} are left?"
 _BOXES = "{who} buys {b} boxes with {a} {what} in each. How many {what} is that?"
@@ -136,7 +135,7 @@ _TWO_KINDS_LESS = "{who} packs {b} boxes of {a} {what} and then sells {d} bags o
 
 
 def _words(level: int, rng: Random) -> Draft:
-    """A story of one, two or three steps."""
+    """Levels 1 to 3: a story of one, two or three steps."""
     who, what = rng.choice(_NAMES), rng.choice(_THINGS)
     boxes = _product(1, rng)
     a, b = boxes.left, boxes.right
@@ -167,8 +166,7 @@ def _words(level: int, rng: Random) -> Draft:
 
 
 def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
-    """Every (expression, value) in the order in which a careful search tries them; the plain sum, never a target, is
-    left out.
+    """Every (expression, value) in the order of a systematic search, without the plain sum, which is never a target.
 
     Levels 1 and 2: the first number with every choice of signs for the others. Level 3: one product, one sum or
     difference.

@@ -10,23 +10,23 @@ from typing import Any
 from data.problem import Problem
 from data.rows import Columns, problems
 
-Row = tuple[str, dict[str, Any]]  # "FILE, line 3" and what stands there
+Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 
 
 def load_file(path: Path, columns: Columns | None = None, limit: int | None = None) -> list[Problem]:
-    """The first `limit` problems of a file. ValueError naming the file, and the line where one is at fault."""
+    """Load the first `limit` problems of a file. ValueError with the file, and the line if one is faulty."""
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    found: list[Problem] = []
+    loaded: list[Problem] = []
     for problem in problems(READERS[path.suffix](path), source=path.stem, split="file", columns=columns):
-        found.append(problem)
-        if len(found) == limit:
+        loaded.append(problem)
+        if len(loaded) == limit:
             break
-    if not found:
+    if not loaded:
         raise ValueError(f"{path}: the file holds no problems")
-    return found
+    return loaded
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -46,10 +46,13 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
                 raise ValueError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
-            except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+            except (
+                ValueError,
+                RecursionError,
+            ) as error:  # a number of thousands of digits, brackets nested a thousand deep
                 raise ValueError(f"{where}: not JSON that can be read ({error})") from None
             if not isinstance(row, dict):
-                raise ValueError(f"{where}: a JSON object is wanted, this is {type(row).__name__}")
+                raise ValueError(f"{where}: expected a JSON object, got {type(row).__name__}")
             yield where, row
 
 

@@ -1,4 +1,4 @@
-"""Generated problems: five families, three levels, four splits that share no calculation.
+"""Generated problems: five families, three levels, and splits that share no calculation.
 
 Each problem is a pure function of (family, level, split, index).
 """
@@ -15,14 +15,14 @@ from data.problem import Problem
 
 CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200
-EASY_TO_TRAIN_ON = 100  # of a family at level 1: soon all answers to those are right, and such a group teaches nothing
-_PATIENCE = 400  # indices in a row without a new question, after which a cell counts as exhausted
+EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
+_PATIENCE = 400  # consecutive indices without a new question, after which a cell counts as exhausted
 
 
 def problems(split: str, limit: int | None = None) -> list[Problem]:
-    """Distinct problems of a split, one family and level after the other in turn, so that every beginning is balanced.
+    """Distinct problems of a split, round robin over families and levels, so that every prefix is balanced.
 
-    At most 200 of a family and level, 100 of level 1 to train on; fewer where there are no more. ValueError for an
+    At most 200 of a family and level (100 at level 1 of the train split), fewer if there are no more. ValueError for an
     unknown split.
     """
     if split not in SPLITS:
@@ -34,15 +34,15 @@ def problems(split: str, limit: int | None = None) -> list[Problem]:
         )
         for family, level in CELLS
     ]
-    return list(islice(_in_turn(cells), limit))
+    return list(islice(_round_robin(cells), limit))
 
 
 def draft(family: str, level: int, split: Split, index: int) -> Draft:
-    """The draft behind problem number `index` of a family, level and split."""
+    """The draft of problem number `index` of a family, level and split."""
     rng = Random(f"{family}/{level}/{split}/{index}")
-    while (drawn := draw(family, level, rng)).split != split:
+    while (candidate := draw(family, level, rng)).split != split:
         pass
-    return drawn
+    return candidate
 
 
 def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
@@ -51,17 +51,17 @@ def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
     for index in count():
         if index - last_new > _PATIENCE:
             return
-        drawn = draft(family, level, split, index)
-        # The wording and the names make a new problem to train on, but not one to measure by.
-        key = (drawn.question,) if split == "train" else (drawn.steps, drawn.numbers, drawn.target)
+        candidate = draft(family, level, split, index)
+        # Another wording makes a new problem for training, but not for evaluation.
+        key = (candidate.question,) if split == "train" else (candidate.steps, candidate.numbers, candidate.target)
         if key in seen:
             continue
         seen.add(key)
         last_new = index
         yield Problem(
             id=f"generated/{split}/{family}-{level}-{index}",
-            question=drawn.question,
-            answer=drawn.answer,
+            question=candidate.question,
+            answer=candidate.answer,
             source="generated",
             split=split,
             level=level,
@@ -70,8 +70,8 @@ def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
         )
 
 
-def _in_turn(cells: list[Iterator[Problem]]) -> Iterator[Problem]:
-    """One of each that still has one, again and again."""
+def _round_robin(cells: list[Iterator[Problem]]) -> Iterator[Problem]:
+    """One problem of each cell in turn, until all cells are exhausted."""
     while cells:
         remaining = []
         for cell in cells:

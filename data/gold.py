@@ -1,4 +1,4 @@
-"""The final answer inside a worked solution: after `####` as in GSM8K, or in the last `\\boxed{}` as in MATH."""
+"""The final answer of a worked solution: after `####` as in GSM8K, or in the last `\\boxed{}` as in MATH."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def boxed(text: str) -> list[str]:
 
 
 def boxed_spans(text: str) -> list[tuple[int, int]]:
-    """(start, end) of the content of each complete box that holds no other complete box, in order.
+    """(start, end) of the content of each complete box that contains no other complete box, in order.
 
-    One pass over the text. The spans do not overlap, so that copying all of them is linear in the text, however deep
-    the boxes are nested.
+    One pass over the text. The spans do not overlap, so copying all of them is linear in the text however deeply the
+    boxes are nested.
     """
     if "box" not in text:
         return []
     spans: list[tuple[int, int]] = []
-    open_braces: list[int | None] = []  # where the content starts for a brace that opens a box, None for any other
+    open_braces: list[int | None] = []  # start of the content for a brace that opens a box, None for other braces
     for token in _BRACE_OR_ESCAPE.finditer(text):
         match token[0][-1], len(token[0]):
             case "{", 1:
@@ -36,13 +36,13 @@ def boxed_spans(text: str) -> list[tuple[int, int]]:
 
 
 def last_boxed(text: str) -> str | None:
-    """The content of the box that opens last, or None: in `\\boxed{a \\boxed{b}}` that is b."""
+    """The content of the box that opens last, or None; b for `\\boxed{a \\boxed{b}}`."""
     spans = boxed_spans(text)
     return text[slice(*spans[-1])] if spans else None
 
 
 def final_answer(solution: str) -> str:
-    """The gold answer in a solution of either form; a text of neither form is the answer itself, trimmed."""
+    """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
     if "####" in solution:
         return solution.rpartition("####")[2].strip()
     content = last_boxed(solution)

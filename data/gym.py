@@ -8,10 +8,10 @@ from typing import Any
 from data.problem import Problem
 from data.rows import problems
 
-SIZE = 500  # problems, where nobody says how many
-_SEED = 20250101  # of every set: the same problems for everybody
+SIZE = 500  # problems, without a limit
+_SEED = 20250101  # fixed, so that a task has the same problems everywhere
 
-# Tasks with one numeric answer, which any grader of mathematics can judge. The others have a scorer of their own.
+# Tasks with one numeric answer. The others need reasoning-gym's own scorers.
 TASKS = (
     "basic_arithmetic",
     "chain_sum",
@@ -30,7 +30,7 @@ TASKS = (
 
 
 def load_gym(task: str, limit: int | None = None) -> list[Problem]:
-    """The first `limit` problems of a task. ValueError for a task that is not in TASKS, and without the extra."""
+    """Load the first `limit` problems of a task. ValueError for a task that is not in TASKS, or without the extra."""
     if task not in TASKS:
         raise ValueError(
             f"unknown task {task!r} of reasoning-gym; those with one number as the answer: {', '.join(TASKS)}"

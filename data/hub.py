@@ -1,4 +1,4 @@
-"""Published problem sets through `datasets`, which keeps them in the user's cache after the first download."""
+"""Published problem sets, loaded through `datasets`, which caches them after the first download."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from data.rows import Columns, problems
 
 
 class DownloadError(ValueError):
-    """A data set of the hub that cannot be had here; it says what to do without a network."""
+    """A data set of the hub cannot be loaded; the message says what to do without a network."""
 
 
 @dataclass(frozen=True, slots=True)
 class HubSource:
-    """One data set of the hub, and which columns to read. The final answer is cut out of a worked solution."""
+    """A data set of the hub and the columns to read. The final answer is extracted from a worked solution."""
 
     path: str
     config: str | None
@@ -57,7 +57,7 @@ HUB: dict[str, HubSource] = {
 
 
 def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
-    """The first `limit` problems of a split of HUB[name]. DownloadError where it is neither cached nor reachable."""
+    """Load the first `limit` problems of a split of HUB[name]. DownloadError if it is neither cached nor reachable."""
     source = HUB[name]
     rows = _rows(name, source, split)
     return list(islice(problems(rows, source=name, split=split, columns=source.columns), limit))

@@ -1,4 +1,4 @@
-"""A problem: a question with one checkable answer."""
+"""A problem: a question with one verifiable answer."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One question. `verifier` names the rule that judges an answer to it (a key of verifiers.rules.RULES)."""
+    """A question with its gold answer. `verifier` is the rule that judges answers (a key of verifiers.rules.RULES)."""
 
     id: str  # stable across runs: "<source>/<split>/<n>"
     question: str
-    answer: str  # gold, as the source gives it after trimming; it grades as correct against itself
+    answer: str  # the gold answer, trimmed; it grades as correct against itself
     source: str
     split: str
     level: int | None = None
-    subject: str | None = None  # the family of a generated problem, the subject of a benchmark's
+    subject: str | None = None  # family of a generated problem, or subject in a benchmark
     verifier: str = "maths"

@@ -1,6 +1,6 @@
-"""Every place problems come from, by name, and the one function that loads them.
+"""All sources of problems by name, and the function that loads them.
 
-What `load` understands (the split in brackets is the default):
+The specs that `load` accepts (the split in brackets is the default):
 
     generated[:train]   generated:selection   generated:heldout      made here, no download
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
@@ -31,12 +31,12 @@ Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A named place. The first split is the one taken when none is named."""
+    """A named source. The first split is the default."""
 
     splits: tuple[str, ...]
     load: Loader
     about: str
-    package: str = ""  # that must be installed for it
+    package: str = ""  # import name of the package that it needs
 
 
 def _generated(split: str, limit: int | None) -> list[Problem]:
@@ -53,7 +53,7 @@ SOURCES: dict[str, Source] = {
 
 
 def load(spec: str, *, limit: int | None = None) -> list[Problem]:
-    """The problems that `spec` names (see the top of this file), the first `limit` of them, always in the same order.
+    """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
     """
@@ -66,7 +66,7 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
 
 
 def check(spec: str) -> None:
-    """ValueError for a name, a split, a file or its first row that `load` refuses. Nothing is downloaded."""
+    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded."""
     if is_file(spec):
         load_file(*_file(spec), 1)
         return
@@ -76,7 +76,7 @@ def check(spec: str) -> None:
 
 
 def is_file(spec: str) -> bool:
-    """A local file, not a name."""
+    """Whether a spec is a local file and not a name."""
     return bool(Path(spec.partition("?")[0]).suffix)
 
 
@@ -86,7 +86,7 @@ def _file(spec: str) -> tuple[Path, dict[str, str]]:
 
 
 def _source(spec: str) -> tuple[Source, str]:
-    """The named source and one of its splits."""
+    """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
     if name not in SOURCES:
         raise ValueError(
@@ -100,19 +100,19 @@ def _source(spec: str) -> tuple[Source, str]:
 
 
 def measured_on(spec: str) -> str:
-    """The spec with the split that an evaluation takes where none is named: the test problems where there are some."""
+    """The spec with the split that an evaluation uses by default: test or heldout if there is one."""
     if spec not in SOURCES:
         return spec
     return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
 
 
 def names() -> list[str]:
-    """Every name with its split, as `load` takes them."""
+    """Every "name:split" that `load` accepts."""
     return [f"{name}:{split}" for name, source in SOURCES.items() for split in source.splits]
 
 
 def describe() -> list[tuple[str, str]]:
-    """(spec, what it is) of everything that can be loaded, for `reasoner data list`."""
+    """(spec, description) of everything that can be loaded, for `reasoner data list`."""
     named = [(f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits]
     return [
         *named,
@@ -124,7 +124,7 @@ def describe() -> list[tuple[str, str]]:
 
 
 def fingerprint(problems: Iterable[Problem]) -> str:
-    """SHA-256 (hex) of the problems in their order: of what is asked, what is right and who judges it."""
+    """SHA-256 (hex) of the problems in their order: ids, questions, gold answers and verifiers."""
     digest = hashlib.sha256()
     for problem in problems:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""From one row of a table, whatever file or hub it comes from, to a Problem; every refusal says which row it was."""
+"""Conversion of table rows, from a file or a hub, to problems. Every error names the row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
 
-# Where a field is looked for when nobody says: the first column that is there.
+# The columns of a field without an explicit mapping: the first one that exists is used.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
     "question": ("question", "problem"),
     "answer": ("answer", "final_answer", "solution"),
@@ -25,7 +25,7 @@ REQUIRED = ("question", "answer")
 def problems(
     rows: Iterable[tuple[str, Mapping[str, Any]]], *, source: str, split: str, columns: Columns | None = None
 ) -> Iterator[Problem]:
-    """Rows, each with the words that say where it stands, as Problems. ValueError for a row that is none."""
+    """Convert (position, row) pairs to problems. ValueError with the position for a faulty row or a repeated id."""
     columns = columns or {}
     for field in columns:
         if field not in USUAL_COLUMNS:
@@ -74,7 +74,7 @@ def _value(where: str, row: Mapping[str, Any], field: str, columns: Columns) -> 
 
 def _text(where: str, field: str, value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-        value = ", ".join(part.strip() for part in value)  # several answers, as OlympiadBench gives them
+        value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{where}: the {field} is {value!r}; it must be a text or a number")
     text = str(value).strip()
@@ -84,6 +84,6 @@ def _text(where: str, field: str, value: Any) -> str:
 
 
 def _level(value: Any) -> int | None:
-    """5 from 5 or "Level 5"; None where there is no number."""
+    """The level as a number: 5 from 5 or "Level 5"; None without a number."""
     digits = str(value).removeprefix("Level").strip() if value is not None else ""
     return int(digits) if digits.isdecimal() else None

@@ -1,4 +1,4 @@
-"""Which problems a step asks: a pure function of (seed, step), so that a resumed run neither repeats nor skips any."""
+"""The problems of each training step: a pure function of (seed, step), so a resumed run neither repeats nor skips."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from random import Random
 def pick(num_problems: int, step: int, count: int, seed: int) -> list[int]:
     """The indices of the `count` problems of a step.
 
-    The steps read one endless stream, epoch after epoch, each a seeded permutation of all problems: every problem comes
-    once an epoch. Where a step reaches over the end of an epoch, the next one begins with problems that this step has
-    not had yet, so that no step asks a problem twice unless it asks for more than there are.
+    The steps read one infinite stream of epochs, each a seeded permutation of all problems: every problem occurs once
+    per epoch. If a step crosses the end of an epoch, the next epoch begins with problems that the step does not have
+    yet, so no step has a problem twice unless `count` exceeds `num_problems`. ValueError for arguments out of range.
     """
     if num_problems < 1 or count < 1 or step < 0:
         raise ValueError(
@@ -23,23 +23,23 @@ def pick(num_problems: int, step: int, count: int, seed: int) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _epoch(num_problems: int, count: int, seed: int, epoch: int) -> tuple[int, ...]:
-    """The order of one epoch. It depends on the one before only where that one ends within a step."""
+    """The order of one epoch. It depends on the epoch before only if that one ends within a step."""
     first = epoch
     while count <= num_problems and _borrowed(num_problems, count, first):
         first -= 1  # ends at the last epoch that begins with a step: at most `count` epochs back, and 0 is one
     order = _shuffled(num_problems, seed, first)
     for number in range(first + 1, epoch + 1):
         borrowed = _borrowed(num_problems, count, number)
-        asked = set(order[borrowed - count :])
-        drawn = _shuffled(num_problems, seed, number)
-        head = [index for index in drawn if index not in asked][:borrowed]
+        in_this_step = set(order[borrowed - count :])
+        shuffled = _shuffled(num_problems, seed, number)
+        head = [index for index in shuffled if index not in in_this_step][:borrowed]
         in_head = set(head)
-        order = (*head, *(index for index in drawn if index not in in_head))
+        order = (*head, *(index for index in shuffled if index not in in_head))
     return order
 
 
 def _borrowed(num_problems: int, count: int, epoch: int) -> int:
-    """How many problems at the start of an epoch belong to a step that began in the epoch before."""
+    """The number of problems at the start of an epoch that belong to a step of the epoch before."""
     return -epoch * num_problems % count
 
 

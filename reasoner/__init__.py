@@ -1,12 +1,39 @@
 """reasoner: reinforcement learning with verifiable rewards for mathematical reasoning."""
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 __version__ = "0.1.0"
 
 # The import names `data`, `verifiers` and `app` are common ones. In a checkout ours come first, whatever else is
 # installed.
-_checkout = Path(__file__).resolve().parent.parent
-if (_checkout / "pyproject.toml").is_file() and sys.path[:1] != [str(_checkout)]:
-    sys.path.insert(0, str(_checkout))
+_root = Path(__file__).resolve().parent.parent
+if (_root / "pyproject.toml").is_file() and sys.path[:1] != [str(_root)]:
+    sys.path.insert(0, str(_root))
+
+
+def _foreign_package() -> str:
+    """One line about a foreign package imported as `data`, `verifiers` or `app`; "" if all three are ours.
+
+    Left are packages that were imported before this one, and, outside a checkout, ones that come first on the path.
+    """
+    for name in ("data", "verifiers", "app"):
+        module = sys.modules.get(name)
+        spec = find_spec(name) if module is None else None
+        file = getattr(module, "__file__", None) or (spec.origin if spec else None)
+        if file is None or Path(file).resolve() != _root / name / "__init__.py":
+            folders = getattr(module, "__path__", None) or (spec.submodule_search_locations if spec else None) or ["?"]
+            return (
+                f"reasoner: package {name!r} must be {_root / name}, but {file or next(iter(folders))} comes first "
+                f"under that name: import reasoner before it, start Python in another folder, or use an "
+                f"environment without it"
+            )
+    return ""
+
+
+if _message := _foreign_package():
+    # A command ends with this line alone; a program that imports reasoner gets an exception that it can handle.
+    if sys.argv[:1] == ["-m"] or Path(sys.argv[0] if sys.argv else "").name == "reasoner":
+        raise SystemExit(_message)
+    raise ImportError(_message)

@@ -26,28 +26,31 @@ _TOKEN = re.compile(r"\s*(?:(\d+)|([-+*/()]))")
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """What an expression comes to and the numbers it uses."""
+    """The value of an expression and the numbers it uses."""
 
     value: Fraction
     numbers: tuple[int, ...]  # sorted, repetitions kept
 
 
 def equivalent(gold: str, answer: str) -> Judgement:
-    """Right if the answer uses the gold's numbers, each as often, and has its value; a true "= value" may follow."""
+    """Judge an answer: correct if it uses the gold's numbers, each as often as the gold, and has the gold's value.
+
+    A true "= value" may follow the expression. ValueError for a gold that is not an expression.
+    """
     expected = evaluate(gold)
     if len(answer) > MAX_CHARACTERS or re.search(rf"\d{{{MAX_DIGITS + 1}}}", answer):
         return Judgement(Verdict.REFUSED, "too long")
     try:
-        found = evaluate(answer)
+        result = evaluate(answer)
     except ValueError as error:
         return Judgement(Verdict.UNPARSABLE, str(error), str(expected.value))
-    layer = "numbers" if Counter(found.numbers) != Counter(expected.numbers) else "value"
-    is_right = layer == "value" and found.value == expected.value
-    return Judgement(Verdict.CORRECT if is_right else Verdict.WRONG, layer, str(expected.value), str(found.value))
+    layer = "numbers" if Counter(result.numbers) != Counter(expected.numbers) else "value"
+    is_right = layer == "value" and result.value == expected.value
+    return Judgement(Verdict.CORRECT if is_right else Verdict.WRONG, layer, str(expected.value), str(result.value))
 
 
 def same(left: str, right: str) -> bool:
-    """Both are expressions of one value: how predictions are counted together in a vote."""
+    """Whether two predictions count as one answer in a vote: expressions of equal value, or the same text."""
     try:
         return evaluate(left).value == evaluate(right).value
     except ValueError:
@@ -56,20 +59,20 @@ def same(left: str, right: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def evaluate(text: str) -> Arithmetic:
-    """The value of an expression, "= value" after it allowed where it is true. ValueError for anything else."""
+    """The value and the numbers of an expression; a true "= value" may follow it. ValueError for anything else."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"over {MAX_CHARACTERS} characters")
     boxed = last_boxed(text)
-    expression, equals, claimed = _spelt(text if boxed is None else boxed).partition("=")
+    expression, equals, claimed = _plain(text if boxed is None else boxed).partition("=")
     result = _Parser(expression).result()
     if equals:
         claim = _Parser(claimed).result()
         if len(claim.numbers) != 1 or claim.value != result.value:
-            raise ValueError(f"{claimed.strip()!r} is not what {expression.strip()!r} comes to")
+            raise ValueError(f"{claimed.strip()!r} is not the value of {expression.strip()!r}")
     return result
 
 
-def _spelt(text: str) -> str:
+def _plain(text: str) -> str:
     for pattern, spelling in _SPELLINGS:
         text = pattern.sub(spelling, text)
     return text.strip().rstrip(".")
@@ -117,7 +120,7 @@ class _Parser:
             return value
         token = self.tokens[self.place] if self.place < len(self.tokens) else "the end"
         if not token.isdecimal():
-            raise ValueError(f"a number is wanted, found {token!r}")
+            raise ValueError(f"expected a number, got {token!r}")
         self.place += 1
         self.numbers.append(int(token))
         return Fraction(int(token))
@@ -136,7 +139,7 @@ def _tokens(text: str) -> list[str]:
     while place < len(text):
         match = _TOKEN.match(text, place)
         if match is None:
-            raise ValueError(f"{text[place]!r} is no part of an expression")
+            raise ValueError(f"{text[place]!r} is not part of an expression")
         if match[1] and (len(match[1]) > MAX_DIGITS or not match[1].isascii()):
             raise ValueError(f"a number of over {MAX_DIGITS} digits")
         tokens.append(match[0].strip())

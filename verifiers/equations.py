@@ -1,6 +1,6 @@
 """Equations stated in a text, read exactly: whole or decimal numbers, + - * / in their spellings, parentheses.
 
-Linear scans with bounded repeats: the text is a model's.
+The text is written by a model: all patterns scan linearly, with bounded repeats.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-# Spellings of the same sign, so that what follows needs to know one. Bold comes before products, bullets before signs.
+# Rewrites to one spelling for each sign. Bold marks are removed before products are read, bullets before signs.
 _SPELLINGS = tuple(
     (re.compile(pattern), plain)
     for pattern, plain in (
@@ -39,42 +39,42 @@ _EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One stated equation: `expression` without spaces, what it comes to, what is written, and where."""
+    """One stated equation: `expression` (without spaces), its exact value, the value as written, and its position."""
 
     expression: str
     exact: Fraction
     written: str
-    start: int  # in the plain text
+    start: int  # characters into the plain text
     end: int
 
     @property
     def is_right(self) -> bool:
-        """Both sides agree; a value that has no end (10/3) may be cut or rounded at the decimals that are written."""
+        """Both sides agree. A non-terminating value (10/3) may be cut or rounded at the decimals that are written."""
         stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
-        has_no_end = unit != 1 and (self.exact / unit).denominator != 1
-        return abs(self.exact - stated) < unit if has_no_end else self.exact == stated
+        is_non_terminating = unit != 1 and (self.exact / unit).denominator != 1
+        return abs(self.exact - stated) < unit if is_non_terminating else self.exact == stated
 
     @property
     def is_trivial(self) -> bool:
-        """An operation in it changes nothing or leaves nothing: + 0, - 0, 0 +, * 1, 1 *, / 1, * 0, 0 *, 0 /."""
+        """One of its operations has no effect or gives zero: + 0, - 0, 0 +, * 1, 1 *, / 1, * 0, 0 *, 0 /."""
         return bool(_NEUTRAL.search(self.expression))
 
     @property
     def statement(self) -> tuple[tuple[str, ...], Fraction, bool]:
-        """What it says, whatever the order of its numbers: 2+3=5 and 3+2=5 say the same."""
+        """A key for what it states, whatever the order of its numbers: 2+3=5 and 3+2=5 have the same key."""
         return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.written), self.is_right
 
 
 def equations(text: str) -> list[Equation]:
     """Every equation of a plain text, in order."""
-    found = []
+    stated = []
     for match in _EQUATION.finditer(text):
         expression = match[1].replace(" ", "")
         expression = expression[max(0, expression.count("(") - expression.count(")")) :]  # "(3+4=7)"
         exact = evaluate(expression)
         if exact is not None:
-            found.append(Equation(expression, exact, match[2], match.start(), match.end()))
-    return found
+            stated.append(Equation(expression, exact, match[2], match.start(), match.end()))
+    return stated
 
 
 def evaluate(expression: str) -> Fraction | None:
@@ -90,7 +90,7 @@ def evaluate(expression: str) -> Fraction | None:
 
 
 def _sum(tokens: list[str]) -> Fraction:
-    """Takes a sum of products off the front of the tokens."""
+    """Parse a sum of products; its tokens are removed from the front of the list."""
     value = _product(tokens)
     while tokens and tokens[0] in "+-":
         sign = 1 if tokens.pop(0) == "+" else -1
@@ -117,21 +117,21 @@ def _operand(tokens: list[str]) -> Fraction:
 
 
 def think(response: str) -> str:
-    """The text before `</think>`; all of it where the block is not closed."""
+    """The think block: the text before `</think>`, or all of it if the block is not closed."""
     return response.split("</think>", 1)[0]
 
 
 def plain_with_places(text: str) -> tuple[str, list[int]]:
-    """`plain`, and for each of its characters the place in the text that it comes from."""
+    """The text as `plain` gives it, and for each of its characters its position in the original text."""
     places = list(range(len(text)))
     for pattern, sign in _SPELLINGS:
-        made, kept, end = [], [], 0
+        pieces, new_places, end = [], [], 0
         for match in pattern.finditer(text):
-            made += [text[end : match.start()], sign]
-            kept += places[end : match.start()] + places[match.start() : match.start() + 1] * len(sign)
+            pieces += [text[end : match.start()], sign]
+            new_places += places[end : match.start()] + places[match.start() : match.start() + 1] * len(sign)
             end = match.end()
-        if made:
-            text, places = "".join([*made, text[end:]]), kept + places[end:]
+        if pieces:
+            text, places = "".join([*pieces, text[end:]]), new_places + places[end:]
     return text, places
 
 

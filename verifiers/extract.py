@@ -1,4 +1,4 @@
-"""The answer text inside a response, under a named policy. Linear scans only: a response is hostile input."""
+"""Answer extraction from a response, under a named policy. Linear scans only: a response is hostile input."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from verifiers.tags import blocks
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """`answer` is None where the policy finds none, and `reason` says why."""
+    """The extracted answer. `answer` is None if the policy finds none, and `reason` says why."""
 
     answer: str | None
-    well_formed: bool  # the strict form, whatever the policy
+    well_formed: bool  # in the strict <think>/<answer> form, whatever the policy
     reason: str = ""
 
 
 def extract(response: str, policy: str = "strict") -> Extraction:
-    """The answer of a response under a policy of EXTRACTORS; none of a response that is too long.
+    """Extract the answer of a response under a policy of EXTRACTORS. A response over the size limit has no answer.
 
     Linear in time and memory. ValueError for an unknown policy.
     """
@@ -49,7 +49,7 @@ def answer_block(response: str) -> str | None:
     return content if inner is None else inner
 
 
-# A sign belongs to the number unless something stands before it that it could be subtracted from.
+# A minus sign belongs to the number unless an operand stands before it.
 _NUMBER = re.compile(r"(?:(?<![\w)}])-)?(?:\d[\d,]*(?:\.\d+)?|\.\d+)(?:/\d+)?%?")
 
 
@@ -62,30 +62,30 @@ def last_number(response: str) -> str | None:
 
 
 def after_hashes(response: str) -> str | None:
-    """What follows the last `####` on its line, as GSM8K's solutions end."""
+    """The text after the last `####`, up to the end of its line: the form in which GSM8K's solutions end."""
     _, mark, rest = response.rpartition("####")
     return rest.strip().partition("\n")[0] if mark else None
 
 
 def answers_given(response: str) -> int:
-    """How many different answers a response gives: in boxes, or in `<answer>` blocks where there is no box.
+    """The number of different answers in a response: in boxes, or in `<answer>` blocks if there is no box.
 
-    0 for a response that is too long to be read.
+    0 for a response over the size limit.
     """
     if too_long(response):
         return 0
-    given = boxed(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
-    return len({"".join(answer.split()) for answer in given})
+    answers = boxed(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
+    return len({"".join(answer.split()) for answer in answers})
 
 
 def first_found(*policies: Callable[[str], str | None]) -> Callable[[str], str | None]:
-    """The answer of the first policy that finds one that is not blank."""
+    """A policy that tries several in order and takes the first answer that is not blank."""
 
-    def found(response: str) -> str | None:
+    def policy_chain(response: str) -> str | None:
         answers = (policy(response) for policy in policies)
         return next((answer for answer in answers if answer is not None and answer.strip()), None)
 
-    return found
+    return policy_chain
 
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {

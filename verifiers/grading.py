@@ -1,8 +1,8 @@
-"""Grading from a plain script: no set-up, and nothing that a model wrote can hang or hurt the caller.
+"""Grading from a plain script: no set-up, and no model output can hang or harm the caller.
 
-Most answers are decided here at once. What needs algebra or takes long goes to a worker process under clocks and a
-memory limit; a second one stands by for the time after a killing. They start when they are first needed and end with
-the program.
+Most answers are decided in this process. Answers that need algebra, or that take long, go to a worker process with time
+and memory limits; a second worker stands by to replace one that is killed. Both start at the first use and end with the
+program.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ SECONDS = 1.5  # by the wall clock in this process, then of processor time in a 
 
 
 def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
-    """Judge one answer text. Not symmetric: the gold decides what was asked for.
+    """Judge one answer text against the gold. Not symmetric: the gold decides which form an answer must have.
 
-    ValueError for an unknown rule, and for a gold that the rule cannot use.
+    ValueError for an unknown rule, and for a gold answer that the rule cannot use.
     """
     try:
         with without_algebra(SECONDS):
@@ -34,19 +34,19 @@ def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
 
 
 def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
-    """Grade one response, prefilled `<think>` included. ValueError as grade."""
+    """Grade one response, prefilled `<think>` included, and compute its reward. ValueError as for `grade`."""
     problem = Problem("", "", gold, "", "", verifier=rule)
     try:
         with without_algebra(SECONDS):
-            found = assess(response, gold, rule)
+            score = assess(response, gold, rule)
     except Undecided:
         return _pool(os.getpid()).score([(response, problem)], weights)[0]
-    return rewarded(RewardInput(response, problem, found), weights)
+    return rewarded(RewardInput(response, problem, score), weights)
 
 
 @lru_cache(maxsize=1)
 def _pool(_process: int) -> VerifierPool:
-    """This process's own: a fork must not share its parent's."""
+    """The pool of this process. Keyed by process id, because a fork must not use its parent's workers."""
     pool = VerifierPool(workers=2, seconds=SECONDS, preload=True)
     atexit.register(pool.close)
     return pool

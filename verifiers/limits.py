@@ -1,4 +1,4 @@
-"""Sizes beyond which no parser sees a text. What is over is refused, which is not the same as wrong."""
+"""Size limits, checked before any parser sees a text. A text over a limit is REFUSED, which is not WRONG."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _LONG_TOWER = re.compile(r"\^[{(]*[^{}()^]{1,20}[)}]*\^[{(]*[^{}()^]{1,20}[)}]*\
 
 
 def too_long(response: str) -> str:
-    """The limit that a whole response breaks, in words; empty for none. Asked before anything scans the response."""
+    """The limit that a whole response exceeds, in words; "" for none. Checked before anything scans the response."""
     return f"over {MAX_RESPONSE_CHARACTERS} characters" if len(response) > MAX_RESPONSE_CHARACTERS else ""
 
 
 def too_big(text: str) -> str:
-    """Which limit a text breaks, in words; empty for none. Cheap: asked of every answer before anything else."""
+    """The limit that an answer exceeds, in words; "" for none. Cheap: checked for every answer before anything else."""
     if len(text) > MAX_CHARACTERS:
         return f"over {MAX_CHARACTERS} characters"
     if _LONG_NUMBER.search(text):
@@ -41,7 +41,7 @@ def too_big(text: str) -> str:
 
 
 def too_costly(text: str) -> str:
-    """Which limit an expression breaks that would have to be evaluated: towers of powers, large factorials."""
+    """The limit that evaluating an expression would exceed, in words ("a power too large"); "" for none."""
     if _BIG_EXPONENT.search(text) or _LONG_TOWER.search(text) or any(map(_is_big_tower, _TOWER.finditer(text))):
         return "a power too large"
     if _BIG_FACTORIAL.search(text) or _BIG_BINOMIAL.search(text):

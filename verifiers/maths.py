@@ -1,8 +1,8 @@
 """Rule "maths": is an answer the same mathematical object as the gold?
 
-Layers, cheapest first; the first that knows decides. Most answers never reach the symbolic one. What counts as right:
+Layers run cheapest first; the first that can decide does. Most answers never reach the symbolic layer. Correct are
 values that are equal in any exact form; formatting, units, the name of a variable before `=` and the case of words do
-not matter; a rounded value, an unfinished calculation, a hedge, an extra or a missing solution are wrong.
+not matter. A rounded value, an unfinished calculation, a hedge, an extra or a missing solution are wrong.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from verifiers.numerals import numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 
-_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # by the wall clock; None with algebra
+_deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # monotonic; None: algebra allowed
 
 
 class Undecided(Exception):
-    """Only algebra could tell, or more time, and neither was allowed."""
+    """Raised inside `without_algebra`: a decision would need algebra or more time."""
 
 
 @contextmanager
 def without_algebra(seconds: float) -> Iterator[None]:
-    """Inside, what would reach the last layer, or is not decided after so many seconds, raises Undecided.
+    """Context in which an answer that needs the last layer, or more than `seconds`, raises Undecided.
 
-    A context of its own for every thread and task.
+    It applies to the current thread or asyncio task only.
     """
     token = _deadline.set(monotonic() + seconds)
     try:
@@ -48,18 +48,18 @@ _MAX_NESTING = 4  # of lists in lists
 
 
 def equivalent(gold: str, answer: str) -> Judgement:
-    """Whether `answer` says what `gold` says. Not symmetric: the gold decides what was asked for."""
+    """Judge whether `answer` is equivalent to `gold`. Not symmetric: the gold decides which form is required."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
     gold, answer = (canonical(_answer_part(text)) for text in (gold, answer))
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
-    verdict, layer = _find(gold, answer, 0)
+    verdict, layer = _decide(gold, answer, 0)
     return Judgement(verdict, layer, gold, answer)
 
 
 def _answer_part(text: str) -> str:
-    """The last box; without one, the formula that a sentence is about."""
+    """The content of the last box; without a box, the formula of a sentence."""
     boxed = last_boxed(text)
     return prose.formula(text) if boxed is None else boxed
 
@@ -67,14 +67,14 @@ def _answer_part(text: str) -> str:
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def _find(gold: str, answer: str, depth: int) -> Finding:
+def _decide(gold: str, answer: str, depth: int) -> Finding:
     if gold == answer:
         return Verdict.CORRECT, "identical"
     deadline = _deadline.get()
     if deadline is not None and monotonic() > deadline:
         raise Undecided
     if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
-        return finding  # most answers: numbers, with no words to look into
+        return finding  # most answers are numbers: no words to examine
     if key(gold) == key(answer):
         return Verdict.CORRECT, "identical"
     if prose.hedges(answer, gold):
@@ -89,7 +89,7 @@ def _find(gold: str, answer: str, depth: int) -> Finding:
 
 
 def _right_sides(gold: str, answer: str) -> tuple[str, str]:
-    """Both without a name or a calculation before `=`, unless the gold is an equation."""
+    """Drop a name or a calculation before `=` from both texts, unless the gold is an equation."""
     gold_name, gold_value = _last_equation(gold)
     answer_name, answer_value = _last_equation(answer)
     if r"\begin" in gold + answer or structure.shape(gold) or structure.shape(answer):
@@ -103,13 +103,13 @@ def _right_sides(gold: str, answer: str) -> tuple[str, str]:
 
 
 def _last_equation(text: str) -> tuple[str, str]:
-    """What stands before and after the last `=` outside brackets; nothing before it where there is none."""
+    """The text before and after the last `=` outside brackets; "" before it if there is none."""
     *names, value = structure.split(text, "=")
     return "=".join(names), value
 
 
 def _is_name(text: str) -> bool:
-    r"""x, AB, f(x), x_{1}, \theta: something that only names the value."""
+    r"""Whether a text only names a value: x, AB, f(x), x_{1}, \theta."""
     return bool(re.fullmatch(r"(?:[a-zA-Z]{1,3}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\\?\w+\})?(?:\([a-z, ]*\))?", text))
 
 
@@ -118,7 +118,7 @@ def _is_variable(text: str) -> bool:
 
 
 def _rational(gold: str, answer: str, _depth: int) -> Finding | None:
-    """Both are plain numbers: compared exactly."""
+    """Layer "rational": two plain numbers, compared exactly."""
     gold_numeral, answer_numeral = numeral(gold), numeral(answer)
     if gold_numeral is None or answer_numeral is None:
         return None
@@ -129,7 +129,7 @@ _BASED = re.compile(r"([0-9A-Z]+(?:\.\d+)?)_\{(?:\\text\{)?(\w+)\}?\}")
 
 
 def _based(gold: str, answer: str, _depth: int) -> Finding | None:
-    """Numerals with a base: digit by digit. The base may be left out, as a unit may, but it must not differ."""
+    """Layer "base": numerals with a base, digit by digit. The answer may leave the base out, but it must not differ."""
     gold_match, answer_match = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
     if not gold_match and not answer_match:
         return None
@@ -139,28 +139,28 @@ def _based(gold: str, answer: str, _depth: int) -> Finding | None:
 
 
 def _base(text: str) -> str:
-    spelt = in_words(text)
-    return text if spelt is None else str(spelt)
+    number = in_words(text)
+    return text if number is None else str(number)
 
 
 _CHOICE = re.compile(r"(?:(?:the )?(?:correct )?(?:answer|choice|option)(?: is)?:? ?)?\(?([A-Ja-j])\)?", re.IGNORECASE)
 
 
 def _choice(gold: str, answer: str, _depth: int) -> Finding | None:
-    """The gold is the capital letter of a choice: the same letter, however it is dressed."""
-    asked = re.fullmatch(r"\(?([A-J])\)?", key(gold))
-    given = _CHOICE.fullmatch(key(answer)) if asked else None
-    if asked is None or given is None:
+    """Layer "choice": the gold is a capital letter A to J; the same letter in any formatting is correct."""
+    gold_letter = re.fullmatch(r"\(?([A-J])\)?", key(gold))
+    answer_letter = _CHOICE.fullmatch(key(answer)) if gold_letter else None
+    if gold_letter is None or answer_letter is None:
         return None
-    return _verdict(asked[1] == given[1].upper()), "choice"
+    return _verdict(gold_letter[1] == answer_letter[1].upper()), "choice"
 
 
 _EVALUATED = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
 _OPERATOR = re.compile(r"(?<=[\d)}!.])\s?(?:[-+/]|\\cdot ?)\s?(?=[\d({.\\])")
 
 
-def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
-    """A number was asked for and the answer is a calculation that still has to be done."""
+def _unfinished(gold: str, answer: str, _depth: int) -> Finding | None:
+    """Layer "undone": the gold is a number and the answer is a calculation that is not carried out."""
     if numeral(gold) is None:
         return None
     has_letters = re.search(r"[a-zA-Z]", re.sub(r"\\(?:frac|sqrt|cdot|pi)(?![a-z])", "", without_unit(answer)[0]))
@@ -170,10 +170,10 @@ def _undone(gold: str, answer: str, _depth: int) -> Finding | None:
 
 
 def _structured(gold: str, answer: str, depth: int) -> Finding | None:
-    """Lists, sets, tuples, intervals, matrices, values by name: part by part."""
+    """Layer "structure": lists, sets, tuples, intervals, matrices and named values, compared part by part."""
 
     def same(gold_part: str, answer_part: str) -> bool:
-        return _find(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
+        return _decide(gold_part, answer_part, depth + 1)[0] is Verdict.CORRECT
 
     shapes = [structure.shape(gold), structure.shape(answer)]
     gold_values, answer_values = structure.values_by_name(gold), structure.values_by_name(answer)
@@ -181,9 +181,9 @@ def _structured(gold: str, answer: str, depth: int) -> Finding | None:
         return _verdict(structure.equal_by_name(gold_values, answer, same)), "structure"
     if depth < _MAX_NESTING and answer_values is not None and shapes[0] and shapes[0].order:
         return _verdict(structure.equal_to_tuple(shapes[0], answer_values, same)), "structure"
-    single = [found.parts[0] if found and len(found.parts) == 1 else None for found in shapes]
+    single = [each.parts[0] if each and len(each.parts) == 1 else None for each in shapes]
     if single != [None, None] and depth < _MAX_NESTING:
-        return _find(single[0] or gold, single[1] or answer, depth + 1)
+        return _decide(single[0] or gold, single[1] or answer, depth + 1)
     gold_shape, answer_shape = shapes
     if gold_shape is None and answer_shape is None:
         return None
@@ -198,8 +198,8 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def _worded(gold: str, answer: str, _depth: int) -> Finding | None:
-    """Words and single letters are the same or they are not: no algebra on them."""
+def _textual(gold: str, answer: str, _depth: int) -> Finding | None:
+    """Layer "text": words and single letters that differ are wrong; no algebra is tried on them."""
     for text in (gold, answer):
         if re.fullmatch(r"[A-Za-z]", key(text)):
             other = answer if text is gold else gold
@@ -212,7 +212,7 @@ def _worded(gold: str, answer: str, _depth: int) -> Finding | None:
 
 
 def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
-    """Everything else, by algebra. A difference in units decides before it."""
+    """Layers "unit", "numeric" and "math-verify": everything else, by algebra. Different units decide first."""
     (gold, gold_unit), (answer, answer_unit) = without_unit(gold), without_unit(answer)
     if gold_unit and answer_unit and gold_unit != answer_unit:
         return Verdict.WRONG, "unit"
@@ -234,7 +234,7 @@ LAYERS: tuple[Callable[[str, str, int], Finding | None], ...] = (
     _choice,
     _based,
     _structured,
-    _undone,
-    _worded,
+    _unfinished,
+    _textual,
     _symbolic,
 )

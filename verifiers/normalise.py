@@ -1,8 +1,8 @@
-"""One spelling for what LaTeX, unicode and plain text can write in many ways. Tables of rewrites; nothing is evaluated.
+"""Normalisation of answers written in LaTeX, unicode or plain text. Tables of rewrites; nothing is evaluated.
 
 The canonical text is still LaTeX, for the layers after it: `\\frac{a}{b}` (braced), `\\cdot` for every product sign,
 `^{...}`, `\\degree`, `\\infty`, `\\text{...}` around words that were set as such, `\\dollar` for a currency sign.
-Spaces survive between two words or numbers and after a comma, where they mean something: "1, 234" is two numbers.
+Spaces are kept between two words or numbers and after a comma, where they carry meaning: "1, 234" is two numbers.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+(?![A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
-# Whole answers with many names.
+# Whole answers with several names.
 _WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
     (
         re.compile(
@@ -107,7 +107,7 @@ _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 
 @lru_cache(maxsize=4096)
 def canonical(text: str) -> str:
-    """The one spelling of an answer. Never raises; a text that is no mathematics stays readable."""
+    """The normalised spelling of an answer. Never raises; a text without mathematics stays readable."""
     text = text.strip().rstrip("\\").rstrip()
     if number := _PLAIN_NUMBER.fullmatch(text):
         return number[1]
@@ -129,7 +129,7 @@ def canonical(text: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without the spaces that mean nothing and without the sentence's final stop."""
+    """Remove spaces without meaning and the punctuation at the end of a sentence."""
     text = text.strip().rstrip(".,;:!").strip() if not text.rstrip().endswith(("!", "..")) else text.strip()
     text = re.sub(r"\s*,\s+", ", ", re.sub(r"\s+", " ", text))
     return _IDLE_SPACE.sub("", text)
@@ -137,7 +137,7 @@ def _tidy(text: str) -> str:
 
 @lru_cache(maxsize=4096)
 def key(text: str) -> str:
-    """What canonical texts share that say the same thing in the same way: no quotes, words in small letters."""
+    """A comparison key of a canonical text: without quotes, words in lower case."""
     text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
     if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
         text = text.casefold().removeprefix("the ")

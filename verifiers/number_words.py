@@ -1,7 +1,7 @@
-"""Words that are numbers, and the words behind a number that change its value: "two hundred", "2 thirds", "7 below".
+"""Number words, and words after a number that change its value: "two hundred", "2 thirds", "7 below zero".
 
-A unit may be left out or added, so the words behind a number are dropped. These must not be: a few of them are
-multiplied in (thousand, dozen, thirds), the others make the text no plain number.
+A unit may be left out or added, so words after a number are usually dropped. The words listed here must not be: scales,
+dozens and fractions multiply the number (thousand, dozen, thirds); with any other one the text is not a plain number.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FACTORS = {
 
 _NEXT_WORD = re.compile(r"(\s?\\text\{\s?|\s?)([A-Za-z]+)(?![A-Za-z])")
 _WORD = re.compile(r"[a-z]+")
-# Wherever they stand in what follows a number.
+# Anywhere in the text after a number.
 _CHANGING_WORDS = (
     "point factorial factorials halved doubled twice tripled thrice trebled quadrupled quintupled inverted inverse "
     "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
@@ -42,10 +42,10 @@ _CHANGING_WORDS = (
     "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps"
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *_FACTORS, *_UNITS})
-# Where nothing follows them: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
+# Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
 _CHANGING_AT_END = frozenset({"below", "under", "beneath", "above", "negative", "odd", *_PARTS})
 _CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
-# Where they are all there is, or the first word: "48 squared", but "48 cm squared" and "48 squared units".
+# Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
 _LENGTHS = r"(?:units?|[cmk]?m|in|inch|inches|feet|foot|ft|yards?|miles?|(?:centi|kilo)?met(?:er|re)s?)"
 _CHANGING_AT_START = re.compile(
     rf"(?:squared|cubed)(?! {_LENGTHS}\b)"
@@ -64,10 +64,10 @@ _VARIABLES = re.compile(r"abc|abd|bcd|pqr|rst|uvw|mnp|[a-z]?(?:xy|xz|yz)[a-z]?")
 
 
 def in_words(text: str) -> int | None:
-    """The number that words spell ("twenty-one", "a hundred and five"), or None; "five five" spells none."""
+    """The number spelled by a text ("twenty-one", "a hundred and five"), or None ("five five")."""
     words = re.split(r"[ -]", text.casefold()) if text.isascii() and text[:1].isalpha() else []
     total = current = 0
-    room, scale = 1000, 16  # what the next word must be less than: a number, and the power of ten of a scale
+    room, scale = 1000, 16  # exclusive upper bounds for the next number, and for the power of ten of the next scale
     for place, word in enumerate(words):
         is_last = place == len(words) - 1
         if word in _UNITS:
@@ -93,7 +93,7 @@ def in_words(text: str) -> int | None:
 
 
 def factor(rest: str, *, is_one: bool) -> tuple[Fraction, str]:
-    r"""What the words at the start of the text behind a number multiply it by, and what is left of that text.
+    r"""The factor given by the first words after a number, and the rest of the text after them.
 
     " hundred thousand" is 100,000, " thirds of a cup" and r"\text{ thirds}" are 1/3; " third" alone is 1/3 of one only.
     """
@@ -110,13 +110,13 @@ def factor(rest: str, *, is_one: bool) -> tuple[Fraction, str]:
 
 
 def is_part_of_amount(rest: str) -> bool:
-    """Whether the first word behind a number in a sentence belongs to its value: "48 dozen eggs", "7 point five"."""
+    """Whether the first word after a number in a sentence is part of its value: "48 dozen eggs", "7 point five"."""
     match = _NEXT_WORD.match(rest)
     return match is not None and (match[2].casefold() in _CHANGING or match[2].casefold() in _PARTS)
 
 
 def changes_value(rest: str) -> bool:
-    """Whether words behind a number say more than its unit: "squared", "below zero", "point five", "xy"."""
+    """Whether the words after a number are more than a unit: "squared", "below zero", "point five", "xy"."""
     bare = re.sub(r"\\[a-zA-Z]+", " ", rest)
     words = _WORD.findall(bare.casefold())
     phrase = " ".join(words)

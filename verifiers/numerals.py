@@ -1,4 +1,4 @@
-"""Rational numbers as people write them, read exactly, with the unit or per cent sign they carry."""
+"""Exact parsing of rational numbers in everyday notation, with their unit or per cent sign."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NO_UNIT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Numeral:
-    """An exact value; `percent` where the sign is there (25 with it stands for 25 %)."""
+    """An exact value with its unit. `percent` is true for a number with a per cent sign; 25 % has the value 25."""
 
     value: Fraction
     unit: str = ""
@@ -63,12 +63,12 @@ class Numeral:
 
 @lru_cache(maxsize=4096)
 def numeral(text: str) -> Numeral | None:
-    """The number that a canonical text is, unit included, or None where it is anything else (undone arithmetic too)."""
+    """Parse a canonical text that is one number, with or without a unit; None for anything else (2+3 included)."""
     if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit():
         return Numeral(Fraction(int(text)))
     text = _bare(text)
-    if (spelt := in_words(text)) is not None:
-        return Numeral(Fraction(spelt))
+    if (number := in_words(text)) is not None:
+        return Numeral(Fraction(number))
     match = _NUMBER.match(text)
     value = _value(match) if match else None
     if match is None or value is None:
@@ -86,7 +86,7 @@ def numeral(text: str) -> Numeral | None:
 
 
 def equal(gold: Numeral, answer: Numeral) -> bool:
-    """Exactly equal, in units that do not differ.
+    """Whether two numbers are exactly equal and their units, where both have one, are the same.
 
     A gold with a per cent sign takes the number with the sign, without it, and as a share: 25% is 25%, 25 and 0.25.
     A plain gold takes one percentage: from -1 to 1 it is a share (0.25 is 25%), beyond that the sign is a unit (48 is
@@ -130,14 +130,14 @@ def _fraction(text: str) -> Fraction:
 
 
 def _bare(text: str) -> str:
-    """Without brackets around the whole: (5), {5}, -(5)."""
+    """Remove brackets around the whole text: (5), {5}, -(5)."""
     while len(text) > 2 and (text[0], text[-1]) in {("(", ")"), ("{", "}")} and not re.search(r"[(){},]", text[1:-1]):
         text = text[1:-1].strip()
     return re.sub(r"^-\(([^(){},+-]*)\)$|^\\text\{([^{}]*)\}$", lambda m: m[2] or f"-{m[1]}", text)
 
 
 def without_unit(text: str) -> tuple[str, str]:
-    """A canonical text without the unit at its end or currency sign before it, and the unit's name ("" for none)."""
+    """Split a canonical text into the text without its unit or currency sign, and the unit's name ("" for none)."""
     if text.startswith(r"\dollar"):
         return text.removeprefix(r"\dollar").strip(), "dollar"
     unit = _UNIT_AT_END.search(text)
@@ -147,7 +147,7 @@ def without_unit(text: str) -> tuple[str, str]:
 
 
 def _unit_name(text: str) -> str:
-    """One name for a unit: known aliases, singular, lower case; whatever else it is, spelt without spaces."""
+    """The normalised name of a unit: known aliases resolved, singular, lower case, without spaces."""
     text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", text)
     text = re.sub(r"\s+", " ", text).strip().casefold()
     power = re.search(r"\^\{(\d)\}", text)

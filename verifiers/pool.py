@@ -1,9 +1,9 @@
-"""Grading in processes of their own, under a clock and a memory limit: what a model writes is hostile input.
+"""Grading in worker processes with limits of time and memory, because model output is hostile input.
 
-The parent owns the clocks, of processor time and of the wall. A worker that is late is killed and its item TIMED_OUT.
-When one dies, its item is tried once more in a fresh worker, and then it is CRASHED. Either way the other items of its
-batch go to another worker, so that verdicts do not depend on how many workers there are, nor on what else was in the
-batch. The parent extracts nothing itself: the worker sends what it has extracted before it judges.
+The parent process keeps the clocks, of processor time and of wall time. A worker that exceeds one is killed and its
+item is TIMED_OUT. If a worker dies, its item is tried once more in a new worker, and is then CRASHED. In both cases the
+other items of the batch go to another worker, so verdicts do not depend on the number of workers or on the rest of the
+batch. The parent extracts nothing itself: a worker reports what it extracted before it judges.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 MEMORY_MIB = 512  # of address space
 MAX_BATCH = 32  # items sent to a worker at once
-MAX_BATCH_CHARACTERS = 1_000_000  # in them, where they are more than one
-MAX_DEATHS = 2  # an item that was in the hands of so many workers when they died is CRASHED
-MAX_FAILED_STARTS = 3  # in a row, after which the fault is not an item's
+MAX_BATCH_CHARACTERS = 1_000_000  # in a batch of more than one item
+MAX_DEATHS = 2  # an item whose worker died this many times is CRASHED
+MAX_FAILED_STARTS = 3  # in a row; then the workers cannot start at all, whatever the item
 
 Item = tuple[str, ...]  # the arguments of a task
 
 
 class VerifierPool:
-    """A context manager. For any thread; calls take turns.
+    """A pool of grading workers; a context manager. Thread-safe: calls run one after the other.
 
     Workers start when there is something to grade, and import the algebra libraries when an item needs them. With
-    `preload` all start at once with the libraries, and so does the successor of one that was killed: with two workers,
-    one is ready while the other is replaced.
+    `preload` all workers start immediately and with the libraries loaded, and so does the replacement of a killed one:
+    with two workers, one is ready while the other is replaced.
     """
 
     def __init__(
@@ -47,8 +47,8 @@ class VerifierPool:
         for name, value, least in (("workers", workers, 1), ("seconds", seconds, 0.1), ("memory_mib", memory_mib, 256)):
             if value < least:
                 raise ValueError(f"{name} is {value}; it must be at least {least}")
-        self.counts: Counter[Verdict] = Counter()  # of all scores given so far
-        self.restarts = 0  # workers killed late or found dead
+        self.counts: Counter[Verdict] = Counter()  # of all scores so far
+        self.restarts = 0  # workers that were killed or died
         self._limits = (seconds, memory_mib)
         self._failed_starts = 0
         self._workers: list[WorkerProcess | None] = [None] * workers
@@ -69,10 +69,10 @@ class VerifierPool:
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
     ) -> list[Score]:
-        """One score for each (response, problem), in order; `tokens` of each response for the rewards that need them.
+        """Score each (response, problem), in order. `tokens` is the length of each response, for rewards that use it.
 
-        `policy` is the form that an answer must have to count (verifiers.extract.EXTRACTORS). ValueError for an unknown
-        one, and for a problem whose rule is unknown.
+        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). ValueError for an
+        unknown policy, and for a problem whose rule is unknown.
         """
         if policy not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
@@ -86,7 +86,7 @@ class VerifierPool:
         return scores
 
     def judge(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[Judgement]:
-        """A judgement of each (prediction, gold), in order."""
+        """Judge each (prediction, gold), in order."""
         results = self._run("judge", [(*pair, known(rule)) for pair in pairs])
         return [
             Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""), r["seconds"])
@@ -94,21 +94,21 @@ class VerifierPool:
         ]
 
     def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
-        """Whether the two predictions of each pair are one answer, for voting; a pair that takes too long is not."""
+        """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""
         return [result is True for result in self._run("same", [(*pair, known(rule)) for pair in pairs])]
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers that run now."""
+        """Process ids of the running workers."""
         return [worker.pid for worker in self._workers if worker]
 
     def close(self) -> None:
-        """Stop the workers; none is left behind. The pool cannot be used afterwards."""
+        """Stop all workers. The pool cannot be used afterwards."""
         with self._lock:
             self._is_open = False
             for place, worker in enumerate(self._workers):
                 if worker:
-                    self._forget(place)
+                    self._unregister(place)
                     worker.stop()
             self._selector.close()
 
@@ -129,30 +129,30 @@ class VerifierPool:
             work = _Work(task, jobs, num_workers=len(self._workers))
             try:
                 while work.num_open:
-                    self._turn(work)
+                    self._dispatch_and_collect(work)
             finally:
                 for place, worker in enumerate(self._workers):
-                    if worker and worker.owed:  # after an error: what it still owes must not reach the next call
-                        self._forget(place)
+                    if worker and worker.pending:  # after an error: its results must not reach the next call
+                        self._unregister(place)
                         worker.kill()
             return work.results
 
-    def _turn(self, work: _Work) -> None:
-        """Give idle workers a batch, wait for a line or for the nearest deadline, and act on both."""
+    def _dispatch_and_collect(self, work: _Work) -> None:
+        """Send batches to idle workers, wait for output or the nearest deadline, and handle both."""
         for place in range(len(self._workers)):
             worker = self._workers[place] or (self._start(place) if work.waiting else None)
             if worker and not worker.is_busy and work.waiting:
                 numbers = work.next_batch()
-                worker.give(work.task, numbers, [work.jobs[number] for number in numbers])
+                worker.send_batch(work.task, numbers, [work.jobs[number] for number in numbers])
         busy = [(place, worker) for place, worker in enumerate(self._workers) if worker and worker.is_busy]
-        pause = min(worker.seconds_left() for _, worker in busy)
-        ready = {key.data for key, _ in self._selector.select(max(0.001, pause))}
+        timeout = min(worker.seconds_left() for _, worker in busy)
+        ready = {key.data for key, _ in self._selector.select(max(0.001, timeout))}
         for place, worker in busy:
             if place in ready:
                 events = worker.events()
                 if events is None:
-                    self._lose(place, worker)
-                    work.died(list(worker.owed))
+                    self._discard(place, worker)
+                    work.on_worker_death(list(worker.pending))
                 for number, event in events or ():
                     self._failed_starts = 0
                     if "result" in event:
@@ -160,44 +160,44 @@ class VerifierPool:
                     else:
                         work.readings[number] = event["reading"]
             elif worker.seconds_left() <= 0:
-                self._lose(place, worker)
-                work.timed_out(list(worker.owed), self._limits[0])
+                self._discard(place, worker)
+                work.on_timeout(list(worker.pending), self._limits[0])
 
     def _start(self, place: int) -> WorkerProcess:
         worker = self._workers[place] = WorkerProcess(*self._limits, preload=self._preload)
         self._selector.register(worker.output, selectors.EVENT_READ, place)
         return worker
 
-    def _forget(self, place: int) -> None:
+    def _unregister(self, place: int) -> None:
         worker = self._workers[place]
         assert worker is not None
         self._selector.unregister(worker.output)
         self._workers[place] = None
 
-    def _lose(self, place: int, worker: WorkerProcess) -> None:
-        """Get rid of a worker that is late or dead. RuntimeError where workers do not even start."""
-        self._forget(place)
+    def _discard(self, place: int, worker: WorkerProcess) -> None:
+        """Remove a late or dead worker. RuntimeError after MAX_FAILED_STARTS workers in a row that did not start."""
+        self._unregister(place)
         self.restarts += 1
         self._failed_starts += not worker.is_ready
-        complaint = worker.complaint()
+        message = worker.startup_error()
         worker.kill()
         if self._failed_starts == MAX_FAILED_STARTS:
-            raise RuntimeError(f"grading workers do not start: {complaint}")
+            raise RuntimeError(f"grading workers do not start: {message}")
         if self._preload:
             self._start(place)
 
 
 class _Work:
-    """The items of one call: which wait, what came of them, and how many workers each has cost.
+    """The items of one call: those waiting, their results, and the number of workers that died on each.
 
-    An item with a text that is too long is REFUSED here, and no worker sees it.
+    An item with a text over the size limit is REFUSED here and not sent to a worker.
     """
 
     def __init__(self, task: str, jobs: Sequence[Item], *, num_workers: int) -> None:
         self.task = task
         self.jobs = jobs
         self.results: list[Any] = [None] * len(jobs)
-        self.readings: dict[int, dict[str, Any]] = {}  # what was extracted from the items that are not finished
+        self.readings: dict[int, dict[str, Any]] = {}  # what was extracted from unfinished items
         self.num_open = len(jobs)
         self.waiting: deque[int] = deque()
         self._deaths: Counter[int] = Counter()
@@ -209,7 +209,7 @@ class _Work:
                 self.waiting.append(number)
 
     def next_batch(self) -> list[int]:
-        """Numbers of items for one worker: one at least, and no more than fit into MAX_BATCH_CHARACTERS."""
+        """Take the next batch: the numbers of at least one item, and of no more than fit MAX_BATCH_CHARACTERS."""
         batch = [self.waiting.popleft()]
         characters = self._characters(batch[0])
         while self.waiting and len(batch) < self._batch:
@@ -223,19 +223,19 @@ class _Work:
         return sum(map(len, self.jobs[number]))
 
     def finish(self, number: int, result: Any) -> None:
-        """Note the result of an item; with what was extracted from it, if its worker got no further than that."""
+        """Store the result of an item, with what was extracted from it if its worker stopped after extraction."""
         reading = self.readings.pop(number, None)
         self.results[number] = {**reading, **result} if reading else result
         self.num_open -= 1
 
-    def timed_out(self, numbers: Sequence[int], seconds: float) -> None:
-        """The worker that held these items was late: the first one has timed out, the others wait again."""
+    def on_timeout(self, numbers: Sequence[int], seconds: float) -> None:
+        """Handle the timeout of a worker with these items pending: the first has TIMED_OUT, the others wait again."""
         for number in numbers[:1]:
             self.finish(number, {"verdict": Verdict.TIMED_OUT, "layer": "clock", "seconds": seconds})
         self.waiting.extendleft(reversed(numbers[1:]))
 
-    def died(self, numbers: Sequence[int]) -> None:
-        """The worker that held these items is dead: the first one may have killed it, the others wait again."""
+    def on_worker_death(self, numbers: Sequence[int]) -> None:
+        """Handle the death of a worker with these items pending: all wait again; the first is CRASHED at MAX_DEATHS."""
         self._deaths.update(numbers[:1])
         for number in numbers[:1]:
             if self._deaths[number] == MAX_DEATHS:
@@ -245,5 +245,5 @@ class _Work:
 
 
 def _score(result: dict[str, Any]) -> Score:
-    """The score that a worker gave, or that of a response that it could not judge: then the form at most is known."""
+    """A worker's result as a Score. For a response that could not be judged, only the form may be known."""
     return Score(**{"reward": 0.0, "parts": {}, **result, "verdict": Verdict(result["verdict"])})

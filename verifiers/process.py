@@ -1,7 +1,7 @@
-"""The parent's handle on one grading worker: its process, its pipes, its clocks.
+"""The parent's handle of one grading worker: process, pipes and clocks.
 
-An item has two clocks: its seconds of processor time, and MAX_STRETCH times as many by the wall clock. Sending the item
-counts: a worker that does not read is late too.
+Each item has two limits: `seconds` of processor time, and MAX_STRETCH times as much wall time. The time to send the
+item counts, so a worker that does not read its input times out as well.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 class WorkerProcess:
-    """One child. `owed` are the numbers of the items sent and not answered; the first of them is in hand."""
+    """One worker process. `pending` holds the numbers of items sent and not answered; the first is being judged."""
 
     def __init__(self, seconds: float, memory_mib: int, *, preload: bool = False) -> None:
-        self.owed: deque[int] = deque()
+        self.pending: deque[int] = deque()
         self.is_ready = False
         self._seconds = seconds
         self._is_loading = False
-        self._cpu = 0.0  # that the child had used at its last event
-        self._since = monotonic()  # the last event, or the giving of the batch
+        self._cpu = 0.0  # processor seconds that the child had used at its last event
+        self._since = monotonic()  # of the last event, or of sending the batch
         self._deadline = self._since + LOADING_SECONDS
-        self._pieces: list[bytes] = []  # of a line that has not arrived in full
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  what it writes before it is ready
-        # A new program, never a fork of this process: it may have threads. Found wherever we were started from.
+        self._pieces: list[bytes] = []  # of an incomplete line
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  what the child writes before it is ready
+        # A new program, not a fork: this process may have threads. The checkout is found from any working directory.
         self._child = subprocess.Popen(
             [sys.executable, "-m", "verifiers.worker", str(seconds), str(memory_mib), *["preload"] * preload],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._stderr,
             cwd=CHECKOUT,
             env=_environment(),
-            process_group=0,  # an interrupt from the keyboard is ours alone
+            process_group=0,  # an interrupt from the keyboard reaches the parent only
         )
         assert self._child.stdin is not None and self._child.stdout is not None
         self._input, self._output = self._child.stdin, self._child.stdout
@@ -62,18 +62,18 @@ class WorkerProcess:
 
     @property
     def is_busy(self) -> bool:
-        return bool(self.owed) or not self.is_ready
+        return bool(self.pending) or not self.is_ready
 
-    def give(self, task: str, numbers: Sequence[int], items: Sequence[Sequence[str]]) -> None:
-        """Send a batch; its results come in its order. A worker found dead shows at the next `events`."""
-        self.owed.extend(numbers)
+    def send_batch(self, task: str, numbers: Sequence[int], items: Sequence[Sequence[str]]) -> None:
+        """Send a batch; its results come in its order. A dead worker is reported by the next call of `events`."""
+        self.pending.extend(numbers)
         self._start_clock()
         line = json.dumps({"task": task, "items": items}) + "\n"
         with suppress(BrokenPipeError):
             self._write(memoryview(line.encode("ascii")))
 
     def events(self) -> list[tuple[int, dict[str, Any]]] | None:
-        """(number of the item, event) of every "reading" and "result" by now; None where the worker is dead."""
+        """The "reading" and "result" events that have arrived, as (item number, event); None if the worker is dead."""
         data = os.read(self.output, 1 << 20)
         if not data:
             return None
@@ -85,18 +85,18 @@ class WorkerProcess:
         events = []
         for event in map(json.loads, lines):
             if "reading" in event:
-                events.append((self.owed[0], event))
-                continue  # the same item is still in hand: its clocks go on
+                events.append((self.pending[0], event))
+                continue  # the same item is still being judged: its clocks go on
             self.is_ready = True
             self._is_loading = event.get("loading", False)
             if "result" in event:
-                events.append((self.owed.popleft(), event))
+                events.append((self.pending.popleft(), event))
             self._cpu = event["cpu"]
             self._start_clock()
         return events
 
     def seconds_left(self) -> float:
-        """Until the item in hand, or the start, is late. Time in which a busy machine let it wait is added again."""
+        """Seconds until the current item, or the start, times out. Time without a processor does not count."""
         left = self._deadline - monotonic()
         if left > 0 or self._is_loading or not self.is_ready:
             return left
@@ -105,19 +105,19 @@ class WorkerProcess:
             return left
         return min(wall_left, self._seconds - (used - self._cpu))
 
-    def complaint(self) -> str:
-        """The last line it wrote before it was ready."""
-        self._complaints.seek(0)
-        lines = self._complaints.read().decode(errors="replace").split("\n")
+    def startup_error(self) -> str:
+        """The last line that the child wrote before it was ready."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "no message")
 
     def kill(self) -> None:
-        """End it now, whatever it does."""
+        """Kill the child immediately."""
         self._child.kill()
         self._release()
 
     def stop(self) -> None:
-        """Let it end by itself, as it does when its input closes; kill it when it does not."""
+        """Close the child's input, which ends it; kill it if it has not ended after one second."""
         try:
             self._input.close()
             self._child.wait(timeout=1.0)
@@ -127,13 +127,13 @@ class WorkerProcess:
 
     def _release(self) -> None:
         self._child.wait()
-        with suppress(BrokenPipeError):  # a batch that never got through
+        with suppress(BrokenPipeError):  # a batch that was not read
             self._input.close()
         self._output.close()
-        self._complaints.close()
+        self._stderr.close()
 
     def _write(self, data: memoryview) -> None:
-        """Write while the child reads, until the wall clock of the item in hand runs out."""
+        """Write while the child reads, until the wall time of the current item is over."""
         ready = select.poll()
         ready.register(self._input.fileno(), select.POLLOUT)
         while len(data):
@@ -151,13 +151,13 @@ class WorkerProcess:
 
 
 def _environment() -> dict[str, str]:
-    """Ours, with one thread, the same hash seed in every worker, and this checkout found first."""
-    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
-    return own | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    """The parent's environment with one thread, a fixed hash seed, and the checkout first on the module path."""
+    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
+    return inherited | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def _cpu_seconds(pid: int) -> float | None:
-    """Processor time that a process has used, or None where the system does not tell (outside Linux) or it is gone."""
+    """Processor seconds that a process has used; None outside Linux, or if the process has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

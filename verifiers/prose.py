@@ -1,4 +1,4 @@
-"""The answer inside a sentence, and what a sentence must not do: hedge, deny, or list candidates."""
+"""Answers stated in sentences; sentences that hedge, deny or list several candidates are detected."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _HEDGES = (
 _HEDGE = re.compile(rf"\b(?:{'|'.join(_HEDGES)})\b", re.IGNORECASE)
 _COMMAND = re.compile(r"\\(?:text\b|[a-zA-Z]+)")
 _WORD = re.compile(r"[A-Za-z]{2,}")
-# After which the answer comes; the last one counts.
+# Words that precede the answer; the last match counts.
 _LEAD = re.compile(
     r"\b(?:is|are|equals|be|was|get|gives)\b\s*:?\s*|(?:\banswer|\bresult|\bsolution)\s*[:=]\s*", re.IGNORECASE
 )
 _LABEL = re.compile(r"^#{2,}\s*|^(?:the )?(?:final )?(?:answer|result|solution)\s*[:=]\s*(?=\S)", re.IGNORECASE)
 _LONGEST_UNIT = 4  # words that may follow a number and belong to it
-# A number beside one of these is not what the sentence states, but something that it is measured by.
+# Next to one of these words a number is not the stated answer but something that the answer is compared with.
 _RELATIVE = re.compile(
     r"\b(?:or|and|plus|minus|times|over|divided|less|more|least|most|fewer|greater|smaller|larger|than|after|before|between"
     r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
@@ -42,32 +42,32 @@ _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNO
 
 
 def formula(text: str) -> str:
-    """The formula of a sentence that has one and, outside it, words alone: "Thus $x<3$." The text itself otherwise."""
+    """The only formula of a sentence with words alone around it ("Thus $x<3$."); otherwise the text unchanged."""
     if "hope" in text:
         text = _AFTERWORD.sub("", text)
-    found = list(_FORMULA.finditer(text)) if "$" in text or "\\" in text else []
-    if len(found) != 1:
+    matches = list(_FORMULA.finditer(text)) if "$" in text or "\\" in text else []
+    if len(matches) != 1:
         return text
-    before, after = text[: found[0].start()], text[found[0].end() :]
+    before, after = text[: matches[0].start()], text[matches[0].end() :]
     is_sentence = _WORD.search(before) and re.match(r"[\s.!]*$|\s+(?:is|are)\b", after)
     around = f"{before} {after}"
     if not is_sentence or any(sign.search(around) for sign in (_CALCULATION, _HEDGE, _RELATIVE)):
         return text
-    return str(next(filter(None, found[0].groups())))
+    return str(next(filter(None, matches[0].groups())))
 
 
 def words(text: str) -> list[str]:
-    """The words of two letters and more outside LaTeX commands, those inside `\\text{}` included."""
+    """The words of two or more letters outside LaTeX commands, including those inside `\\text{}`."""
     return _WORD.findall(_COMMAND.sub(" ", text))
 
 
 def hedges(text: str, gold: str) -> bool:
-    """The answer denies, doubts or qualifies, in a word that the gold does not use."""
+    """Whether the answer has a word of denial, doubt or qualification that the gold does not use."""
     return any(hedge.casefold() not in gold.casefold() for hedge in _HEDGE.findall(text))
 
 
 def plain(text: str) -> str:
-    """The answer that a sentence states: what follows its last "is", or else its only number; or else the text."""
+    """The answer that a sentence states: the text after its last "is", else its only number, else the whole text."""
     text = _LABEL.sub("", text)
     if len(words(text)) < 2:
         return text

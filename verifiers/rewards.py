@@ -1,4 +1,4 @@
-"""From a response to its reward: extraction, verdict, named parts, and the one place where the parts are added up."""
+"""From a response to its reward: extraction, verdict, named parts, and their weighted sum."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Reward:
-    """One row of REWARDS."""
+    """One row of REWARDS: a function of a graded response, and its range."""
 
     of: Callable[[RewardInput], float]
     low: float
@@ -39,23 +39,23 @@ REWARDS: dict[str, Reward] = {
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """What each part is worth: a field for every name in REWARDS. A part of weight 0 is not computed."""
+    """The weight of each part of the reward: a field for every name in REWARDS. A part of weight 0 is not computed."""
 
-    # weight of a right answer (0 or 1) in the reward
+    # weight of a correct answer (0 or 1) in the reward
     correct: float = 1.0
     # weight of the strict <think>/<answer> form (0 or 1)
     format: float = 0.2
-    # weight of the cosine of the length (-1 to 1): short right answers first, short wrong ones last
+    # weight of the cosine length reward (-1 to 1): highest for short correct answers, lowest for short wrong ones
     length: float = 0.0
-    # weight of the soft punishment of the last fifth of the room (-1 to 0)
+    # weight of DAPO's soft overlong penalty over the last fifth of sampling.max_tokens (-1 to 0)
     overlong: float = 0.0
-    # weight of repeated runs of 20 words (-1 to 0)
+    # weight of the penalty on repeated 20-word sequences (-1 to 0)
     repetition: float = 0.0
-    # weight of staying in the question's script (0 to 1)
+    # weight of the share of letters in the question's script (0 to 1)
     language: float = 0.0
-    # weight of right equations less wrong ones in the think block (-1 to 1)
+    # weight of correct minus wrong equations in the think block, as a share (-1 to 1)
     steps: float = 0.0
-    # functions of yours, (response, problem) -> float: module:function=weight, several with commas between
+    # your reward functions, (response, problem) -> float: module:function=weight, separated by commas
     custom: str = ""
 
 
@@ -63,16 +63,16 @@ DEFAULT_WEIGHTS = RewardWeights()
 
 
 def rewarded(graded: RewardInput, weights: RewardWeights) -> Score:
-    """The score with its parts and the reward: the weighted sum of the parts.
+    """Add the parts and the reward, their weighted sum, to a score.
 
-    Correctness and form are always among the parts. ValueError for a function of the user's that cannot be called or
-    gives no finite number.
+    The parts "correct" and "format" are always computed. ValueError for a custom reward function that fails or returns
+    no finite number.
     """
-    worth = {name: getattr(weights, name) for name in REWARDS}
-    parts = {name: row.of(graded) for name, row in REWARDS.items() if worth[name] or name in ("correct", "format")}
+    weight_of = {name: getattr(weights, name) for name in REWARDS}
+    parts = {name: row.of(graded) for name, row in REWARDS.items() if weight_of[name] or name in ("correct", "format")}
     for name, (function, weight) in custom_rewards(weights.custom).items():
-        parts[name], worth[name] = _called(name, function, graded), weight
-    return replace(graded.score, parts=parts, reward=float(sum(worth[name] * part for name, part in parts.items())))
+        parts[name], weight_of[name] = _call_custom(name, function, graded), weight
+    return replace(graded.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items())))
 
 
 UserReward = Callable[[str, Problem], float]
@@ -80,24 +80,24 @@ UserReward = Callable[[str, Problem], float]
 
 @lru_cache(maxsize=16)
 def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
-    """Functions and weights by name, of "module:function=0.5, module:other". ValueError for what cannot be found."""
-    found: dict[str, tuple[UserReward, float]] = {}
+    """Parse "module:function=0.5, module:other" into functions and weights by name. ValueError for a faulty part."""
+    rewards: dict[str, tuple[UserReward, float]] = {}
     for part in filter(None, map(str.strip, spec.split(","))):
         path, _, weight = part.partition("=")
         module, colon, name = path.strip().partition(":")
         if not colon or not module or not name:
             raise ValueError(f"reward.custom has {part!r}; it takes module:function or module:function=weight")
         try:
-            function, worth = getattr(importlib.import_module(module), name), float(weight or 1)
+            function, factor = getattr(importlib.import_module(module), name), float(weight or 1)
         except (ImportError, AttributeError, ValueError) as error:
             raise ValueError(f"reward.custom has {part!r}: {error}") from error
         if not callable(function):
-            raise ValueError(f"reward.custom has {part!r}: {path} is no function")
-        found[path.strip()] = function, worth
-    return found
+            raise ValueError(f"reward.custom has {part!r}: {path} is not a function")
+        rewards[path.strip()] = function, factor
+    return rewards
 
 
-def _called(name: str, function: UserReward, graded: RewardInput) -> float:
+def _call_custom(name: str, function: UserReward, graded: RewardInput) -> float:
     try:
         value = float(function(graded.response, graded.problem))
     except Exception as error:
@@ -108,7 +108,7 @@ def _called(name: str, function: UserReward, graded: RewardInput) -> float:
 
 
 def check_weights(weights: RewardWeights) -> None:
-    """ValueError for a weight that is not finite, and for functions that cannot be found."""
+    """Raise ValueError for a weight that is not finite, and for custom functions that cannot be imported."""
     for field in fields(weights):
         value = getattr(weights, field.name)
         if field.name != "custom" and not isfinite(value):
@@ -118,26 +118,27 @@ def check_weights(weights: RewardWeights) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a response says and in which form, before anything is judged."""
+    """What was extracted from a response, before anything is judged."""
 
-    asked: Extraction  # under the policy asked for
+    extraction: Extraction  # under the requested policy
     lenient: str | None  # the answer under the lenient policy
-    format_ok: bool  # in the form asked for: the strict one, or an answer that the policy finds
+    format_ok: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
 
 
 def read(response: str, policy: str = "strict") -> Reading:
     """Extract a response's answer under a policy of EXTRACTORS and under the lenient one."""
-    asked, lenient = extract(response, policy), extract(response, "lenient")
-    return Reading(asked, lenient.answer, asked.well_formed if policy == "strict" else asked.answer is not None)
+    extraction, lenient = extract(response, policy), extract(response, "lenient")
+    has_form = extraction.well_formed if policy == "strict" else extraction.answer is not None
+    return Reading(extraction, lenient.answer, has_form)
 
 
 def assess(
     response: str, gold: str, rule: str, policy: str = "strict", *, on_read: Callable[[Reading], None] | None = None
 ) -> Score:
-    """The verdict on a response with its evidence, not rewarded yet. `policy` (of EXTRACTORS) is the form asked for.
+    """Judge a response. The score has no parts and no reward yet. `policy` (of EXTRACTORS) is the required form.
 
-    Only a response in that form can be CORRECT. The answer that any other one may hold is judged too, for `lenient`.
-    `on_read` is called with what was extracted before the judging begins, which can take long or end the process.
+    Only a response in that form can be CORRECT. For any other the answer of the lenient policy is judged, as `lenient`.
+    `on_read` is called with what was extracted before judging begins, which can take long or end the process.
     """
     start = perf_counter()
     if reason := too_long(response):
@@ -145,13 +146,13 @@ def assess(
     reading = read(response, policy)
     if on_read is not None:
         on_read(reading)
-    answer = reading.asked.answer
+    answer = reading.extraction.answer
     if answer is not None:
         judgement = judge(answer, gold, rule)
         is_right = bool(judgement)
     else:
         verdict = Verdict.NO_ANSWER if reading.format_ok or reading.lenient is None else Verdict.MALFORMED
-        judgement = Judgement(verdict, reading.asked.reason)
+        judgement = Judgement(verdict, reading.extraction.reason)
         is_right = reading.lenient is not None and bool(judge(reading.lenient, gold, rule))
     return Score(
         reward=0.0,

@@ -16,24 +16,24 @@ RULES: dict[str, Callable[[str, str], Judgement]] = {
 
 
 def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
-    """Judge one answer text in this process and without a time limit: for workers (see verifiers.grading.grade).
+    """Judge one answer text in this process and without a time limit: use verifiers.grade elsewhere.
 
     ValueError for an unknown rule, and for a gold that the rule cannot use.
     """
     start = perf_counter()
-    found = RULES[known(rule)](gold, prediction)
-    return replace(found, seconds=perf_counter() - start)
+    judgement = RULES[known(rule)](gold, prediction)
+    return replace(judgement, seconds=perf_counter() - start)
 
 
 def same(left: str, right: str, rule: str = "maths") -> bool:
-    """Two predictions are one answer in a vote: symmetric, where grading is not."""
+    """Whether two predictions count as one answer in a vote. Symmetric, unlike grading."""
     if known(rule) == "countdown":
         return countdown.same(left, right)
     return all(maths.equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
 
 
 def known(rule: str) -> str:
-    """The rule's name. ValueError for a name that is none."""
+    """Return the name of a known rule unchanged. ValueError for an unknown one."""
     if rule not in RULES:
         raise ValueError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
     return rule

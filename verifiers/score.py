@@ -1,4 +1,4 @@
-"""What the grader says about one response: a verdict with its evidence, and the rewards made of it."""
+"""The result of grading one response: verdict, evidence and reward."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from data.problem import Problem
 
 
 class Verdict(StrEnum):
-    """Why a response earned what it earned. Only CORRECT earns the correctness reward."""
+    """The outcome of grading. Only CORRECT earns the correctness reward."""
 
     CORRECT = "correct"
     WRONG = "wrong"
     NO_ANSWER = "no_answer"  # nothing to extract
     MALFORMED = "malformed"  # an answer may be there, but not in the strict form
-    UNPARSABLE = "unparsable"  # extracted, but not an expression we can read
+    UNPARSABLE = "unparsable"  # extracted, but not an expression that can be parsed
     REFUSED = "refused"  # over a size limit, before any parser saw it
     TIMED_OUT = "timed_out"
     CRASHED = "crashed"
 
 
-UNJUDGED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # nothing was found out about the answer itself
+UNJUDGED = (Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.REFUSED)  # the answer itself was not judged
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Equivalence of one answer text with one gold text. True when they are equivalent."""
+    """The verdict on one answer text against one gold text. True as a boolean if they are equivalent."""
 
     verdict: Verdict
     layer: str  # which layer decided: "identical", "rational", "numeric", "structure", "math-verify", ...
@@ -41,15 +41,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """One graded response. `reward` is made in verifiers.rewards and nowhere else."""
+    """One graded response. `reward` is computed in verifiers.rewards only."""
 
     reward: float
     parts: Mapping[str, float]  # reward by name, before weights: {"correct": 1.0, "format": 0.0}
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    format_ok: bool = False  # the form asked for: the strict one, or an answer that the policy finds
-    lenient: bool = False  # right under the last-answer-anywhere extraction, whatever the format
+    format_ok: bool = False  # in the required form: the strict one, or for other policies any answer that is found
+    lenient: bool = False  # correct under the lenient extraction policy, whatever the form
     seconds: float = 0.0
 
     @property
@@ -61,8 +61,8 @@ class Score:
 class RewardInput:
     """One graded response as a reward function sees it."""
 
-    response: str  # with the part that the prompt prefilled
+    response: str  # including the part that the prompt prefilled
     problem: Problem
     score: Score  # verdict, form, extracted answer; no parts yet
-    tokens: int = 0  # of the completion
-    max_tokens: int = 0  # the most it could have had; 0 where nobody counts
+    tokens: int = 0  # length of the completion
+    max_tokens: int = 0  # the length limit of a completion; 0 if tokens are not counted

@@ -1,4 +1,4 @@
-"""The optional rewards: what users add to correctness and form. Linear scans of at most MAX_SCANNED characters."""
+"""The optional rewards, beside correctness and form. Linear scans of at most MAX_SCANNED characters."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from verifiers.score import RewardInput
 
 MAX_SCANNED = 50_000
 NGRAM = 20  # words
-OVERLONG_SHARE = 0.2  # of the longest completion: where the soft punishment sets in
+OVERLONG_SHARE = 0.2  # of the length limit: the last share, in which the penalty grows
 
 
 def length(graded: RewardInput) -> float:
-    """Right and short earns most, wrong and short least: 1 to 0 for right answers, -1 to 0 for wrong ones, by a cosine
-    of the length; -1 at the limit. In [-1, 1]. The cosine reward of Yeo et al. 2025 (2502.03373, eq. 1), scaled.
+    """Reward short correct answers most and short wrong ones least: 1 to 0 for correct answers, -1 to 0 for wrong ones,
+    by a cosine of the length; -1 at the limit. In [-1, 1]. Cosine reward of Yeo et al. 2025 (2502.03373, eq. 1).
     """
     _needs_length(graded)
     if graded.tokens >= graded.max_tokens:
@@ -28,8 +28,8 @@ def length(graded: RewardInput) -> float:
 
 
 def overlong(graded: RewardInput) -> float:
-    """0 up to 80 % of the longest completion, then straight down to -1 at its limit. In [-1, 0]. The soft overlong
-    punishment of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
+    """0 up to 80 % of the length limit, then linearly down to -1 at the limit. In [-1, 0]. The soft overlong punishment
+    of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
     """
     _needs_length(graded)
     cache = OVERLONG_SHARE * graded.max_tokens
@@ -37,7 +37,7 @@ def overlong(graded: RewardInput) -> float:
 
 
 def repetition(graded: RewardInput) -> float:
-    """Minus the share of runs of 20 words that stood in the response before. In [-1, 0]. The n-gram penalty of Yeo et
+    """Minus the share of 20-word sequences that repeat an earlier one. In [-1, 0]. The n-gram penalty of Yeo et
     al. 2025, as Open-R1 computes it.
     """
     words = graded.response[:MAX_SCANNED].split()
@@ -46,29 +46,29 @@ def repetition(graded: RewardInput) -> float:
 
 
 def language(graded: RewardInput) -> float:
-    """The share of the think block's letters that are of the question's script. In [0, 1]; 1 where there is no letter.
+    """The share of the think block's letters in the main script of the question. In [0, 1]; 1 if there are no letters.
     After the language consistency reward of DeepSeek-R1 (2501.12948, section 2.3.2), which counts words.
     """
-    asked = _scripts(graded.problem.question)
+    question_scripts = _scripts(graded.problem.question)
     used = _scripts(think(graded.response).replace("<think>", ""))
-    if not asked or not used:
+    if not question_scripts or not used:
         return 1.0
-    return used[asked.most_common(1)[0][0]] / used.total()
+    return used[question_scripts.most_common(1)[0][0]] / used.total()
 
 
 def steps(graded: RewardInput) -> float:
-    """Of the equations in the think block, the right ones less the wrong ones, as a share. In [-1, 1]; 0 for none.
+    """Correct minus wrong equations in the think block, divided by their number. In [-1, 1]; 0 without equations.
 
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
     """
-    found = equations(plain(think(graded.response)[:MAX_SCANNED]))
-    right = sum(equation.is_right for equation in found)
-    return (2 * right - len(found)) / len(found) if found else 0.0
+    stated = equations(plain(think(graded.response)[:MAX_SCANNED]))
+    right = sum(equation.is_right for equation in stated)
+    return (2 * right - len(stated)) / len(stated) if stated else 0.0
 
 
 def _needs_length(graded: RewardInput) -> None:
     if graded.max_tokens < 1:
-        raise ValueError("the rewards length and overlong need the number of tokens, and the most that there may be")
+        raise ValueError("the rewards length and overlong need the number of tokens of a response and its limit")
 
 
 _LETTERS = re.compile(r"[^\W\d_]")

@@ -1,4 +1,4 @@
-"""Answers of several parts: lists, sets, tuples, intervals, inequalities, unions, matrices, cut at their own commas."""
+"""Answers of several parts: lists, sets, tuples, intervals, inequalities, unions and matrices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN, _CLOSE = "([{<", ")]}>"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """An answer's parts. `order` is False where it does not matter; `brackets` are those that do, "[)" for one."""
+    """The parts of an answer. `order`: whether their order matters. `brackets`: those that matter, for example "[)"."""
 
     parts: tuple[str, ...]
     order: bool
@@ -23,17 +23,17 @@ class Shape:
 
 
 def equal(gold: Shape, answer: Shape, same: Callable[[str, str], bool]) -> bool:
-    """Part by part, in order where that matters; otherwise each part of the gold finds one of its own in the answer."""
+    """Whether all parts are the same, in order if that matters; otherwise as multisets, matched one to one."""
     if (gold.order, gold.brackets, len(gold.parts)) != (answer.order, answer.brackets, len(answer.parts)):
         return False
     if gold.order:
         return all(map(same, gold.parts, answer.parts))
     left = list(answer.parts)
     for part in gold.parts:
-        found = next((other for other in left if same(part, other)), None)
-        if found is None:
+        match = next((other for other in left if same(part, other)), None)
+        if match is None:
             return False
-        left.remove(found)
+        left.remove(match)
     return True
 
 
@@ -47,7 +47,7 @@ def shape(text: str) -> Shape | None:
     is_set = braces is not None and r"\}" not in braces[1]
     pieces = split(braces[1]) if braces is not None and is_set else _pieces(text)
     parts = tuple(dict.fromkeys(part for piece in pieces for part in _both_signs(piece)))
-    if len(parts) == 1 < len(pieces) and not is_set:  # 2,2 says more than 2: a double root, say
+    if len(parts) == 1 < len(pieces) and not is_set:  # 2,2 is not 2: a double root, for example
         parts = tuple(pieces)
     if is_set or len(parts) > 1:
         return Shape(parts, order=False)
@@ -60,9 +60,9 @@ _ROOT = re.compile(r"x_\{\d+\}")  # of one equation: in any order
 
 @lru_cache(maxsize=4096)
 def values_by_name(text: str) -> dict[str, str] | None:
-    """The values of `x=1, y=2` and `(x,y)=(1,2)` by name, as written: two names or more, all different; else None.
+    """The values of `x=1, y=2` or `(x,y)=(1,2)` by name, as written. None unless there are two or more different names.
 
-    Not of `x_1=1, x_2=2`, the roots of one equation, which have no order.
+    None as well for `x_1=1, x_2=2`, the roots of one equation, which have no order.
     """
     text = _unwrapped(text)
     sides = split(text, "=")
@@ -80,7 +80,7 @@ def values_by_name(text: str) -> dict[str, str] | None:
 
 
 def equal_by_name(gold: dict[str, str], answer: str, same: Callable[[str, str], bool]) -> bool:
-    """The answer gives each name the gold's value, or the values alone in the gold's order (a set has no order)."""
+    """Whether the answer gives each name the gold's value, or the values alone in the gold's order (not as a set)."""
     named = values_by_name(answer)
     if named is not None:
         return named.keys() == gold.keys() and all(same(value, named[name]) for name, value in gold.items())
@@ -95,13 +95,13 @@ def equal_by_name(gold: dict[str, str], answer: str, same: Callable[[str, str], 
 
 
 def equal_to_tuple(gold: Shape, answer: dict[str, str], same: Callable[[str, str], bool]) -> bool:
-    """The gold is (1,2) and the answer x=1, y=2: the values in the alphabetical order of their names."""
+    """Whether named values, in alphabetical order of their names, equal a gold tuple: gold (1,2), answer x=1, y=2."""
     values = [answer[name] for name in sorted(answer, key=lambda name: name.lstrip("\\"))]
     return gold.order and len(gold.parts) == len(values) and all(map(same, gold.parts, values))
 
 
 def _unwrapped(text: str) -> str:
-    r"""Without the brackets around the whole: (x=1, y=2), \{x=1, y=2\}."""
+    r"""Remove the brackets around the whole text: (x=1, y=2), \{x=1, y=2\}."""
     text = text.strip()
     if text.startswith(r"\{") and text.endswith(r"\}"):
         return text[2:-2]
@@ -109,7 +109,7 @@ def _unwrapped(text: str) -> str:
 
 
 def split(text: str, separators: str = ",;") -> list[str]:
-    """The text cut at separators that stand in no bracket; a comma of a thousand (1,234) is none of them."""
+    """Split a text at separators outside brackets. The comma in 1,234 splits too: test `numeral` first."""
     pieces, start, depth = [], 0, 0
     for index, character in enumerate(text):
         if character in "([{":
@@ -124,7 +124,7 @@ def split(text: str, separators: str = ",;") -> list[str]:
 
 
 def _pieces(text: str) -> list[str]:
-    """The members of a bare list, of `a or b` or of a union; the text itself where it is none."""
+    """The members of a bare list, of `a or b` or of a union; otherwise the text itself as the only member."""
     if numeral(text) or (text[:1] == "<" and text[-1:] == ">"):
         return [text]
     text = re.sub(r"(?<=[)\]}\w,])\s*(?:\\text\{\s*(?:and|or)\s*\}|\b(?:and|or)\b|\\cup)\s*(?=\S)", "; ", text)
@@ -136,7 +136,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _both_signs(text: str) -> list[str]:
-    r"""`a \pm b` is a+b and a-b."""
+    r"""Expand `a \pm b` to a+b and a-b."""
     if text.count(r"\pm") != 1:
         return [text]
     left, _, right = text.partition(r"\pm")
@@ -146,16 +146,16 @@ def _both_signs(text: str) -> list[str]:
 
 def _matrix(text: str) -> Shape | None:
     inner = text[1:-1] if text[:1] in "([" and text[-1:] in ")]" else text
-    found = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", inner.strip(), re.DOTALL)
-    if not found:
+    match = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", inner.strip(), re.DOTALL)
+    if not match:
         return None
-    rows = [row.split("&") for row in found[2].split(r"\\") if row.strip()]
+    rows = [row.split("&") for row in match[2].split(r"\\") if row.strip()]
     cells = tuple(cell.strip() for row in rows for cell in row)
     return Shape(cells, order=True, brackets="matrix " + " ".join(str(len(row)) for row in rows))
 
 
 def _bracketed(text: str) -> Shape | None:
-    """A tuple, an open interval or a closed one. Of two members the brackets count, of more they do not."""
+    """The shape of a tuple or an interval. The brackets matter for two members, not for more."""
     if len(text) < 2 or text[0] not in "([<" or text[-1] not in ")]>" or not _is_one_group(text):
         return None
     parts = split(text[1:-1])
@@ -166,7 +166,7 @@ def _bracketed(text: str) -> Shape | None:
 
 
 def _is_one_group(text: str) -> bool:
-    """The first bracket closes at the very end, whichever kind closes it."""
+    """Whether the first bracket closes at the end of the text, by a bracket of any kind."""
     depth = 0
     for index, character in enumerate(text):
         depth += (character in _OPEN) - (character in _CLOSE)
@@ -182,7 +182,7 @@ _MIRRORED = {r"\le": r"\ge", r"\ge": r"\le", "<": ">", ">": "<"}
 
 
 def _inequality(text: str) -> Shape | None:
-    r"""`a < x \le b`, `x < b` and `x \ge a` as the intervals they are, where the ends are numbers and x one letter."""
+    r"""The interval of `a < x \le b`, `x < b` or `x \ge a`, if the ends are numbers and x is a letter; else None."""
     pieces = _RELATION.split(text)
     terms, relations = pieces[::2], pieces[1::2]
     if relations and relations[0] in (r"\ge", ">"):

@@ -1,7 +1,7 @@
 """The last layer: expressions that need algebra, parsed by math-verify's LaTeX grammar and compared exactly.
 
-sympy and math-verify are imported at the first comparison, not before. Nothing here has a time limit of its own: sympy
-can take for ever, so text from a model comes here in a worker of verifiers.pool only.
+sympy and math-verify are imported at the first comparison. Nothing here has a time limit and sympy may not terminate:
+model output is compared here in a worker of verifiers.pool only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zlib import crc32
 
 from verifiers.score import Verdict
 
-DIGITS = 150  # of the values compared, where they are not rational; more where they are very large or small
+DIGITS = 150  # precision of values that are not rational; more for very large or small ones
 _MAX_DIGITS = 20_000
 _AGREE = 10**-120  # relative, of the values of integrals, sums and limits
 _POINTS = 4  # random points at which two expressions must agree; half of them negative
@@ -27,17 +27,17 @@ _on_loading: list[Callable[[bool], None]] = []
 
 
 def watch_loading(listener: Callable[[bool], None]) -> None:
-    """Have `listener(True)` called before the libraries are imported and `listener(False)` after, to stop a clock."""
+    """Call `listener(True)` before the libraries are imported and `listener(False)` after, so that a clock can stop."""
     _on_loading.append(listener)
 
 
 def warm_up() -> None:
-    """Import the libraries and have them build their grammar, which takes a second."""
+    """Import the libraries and build their grammar, which takes about a second."""
     compare("x+1", "1+x")
 
 
 def compare(gold: str, answer: str) -> tuple[Verdict, str]:
-    """Canonical texts -> (CORRECT, WRONG or UNPARSABLE, the method that decided)."""
+    """Compare two canonical texts: (CORRECT, WRONG or UNPARSABLE, the method that decided)."""
     answer_value = expression(answer)
     if answer_value is None:
         return Verdict.UNPARSABLE, "math-verify"
@@ -47,24 +47,24 @@ def compare(gold: str, answer: str) -> tuple[Verdict, str]:
     is_equal = _equal_values(gold_value, answer_value)
     if is_equal is not None:
         return (Verdict.CORRECT if is_equal else Verdict.WRONG), "numeric"
-    # By default it rounds to six decimals.
-    exactly = {"float_rounding": DIGITS, "numeric_precision": DIGITS}
-    is_equal = _libraries().verify(gold_value, answer_value, timeout_seconds=None, **exactly)
+    # The default of math-verify rounds to six decimals.
+    precision = {"float_rounding": DIGITS, "numeric_precision": DIGITS}
+    is_equal = _libraries().verify(gold_value, answer_value, timeout_seconds=None, **precision)
     return (Verdict.CORRECT if is_equal else Verdict.WRONG), "math-verify"
 
 
 @lru_cache(maxsize=1024)
 def expression(text: str) -> Any | None:
-    """The sympy object that a canonical text stands for, or None. `i` is the imaginary unit, decimals are exact."""
+    """Parse a canonical text into a sympy object, or None. `i` is the imaginary unit, decimals are exact."""
     if not _ALLOWED.fullmatch(text) or "__" in text:
         return None
     library = _libraries()
     sympy = library.sympy
     latex = text.replace(r"\degree", "").replace(r"\dollar", "")
-    found = [part for part in library.parse(rf"\boxed{{{latex}}}") if not isinstance(part, str)]
-    if not found:
+    parsed = [part for part in library.parse(rf"\boxed{{{latex}}}") if not isinstance(part, str)]
+    if not parsed:
         return None
-    value = found[0]
+    value = parsed[0]
     if isinstance(value, sympy.Expr | sympy.Equality):
         decimals = {number: sympy.Rational(str(number)) for number in value.atoms(sympy.Float)}
         imaginary = {symbol: sympy.I for symbol in value.free_symbols if symbol.name == "i"}
@@ -75,7 +75,7 @@ def expression(text: str) -> Any | None:
 @lru_cache(maxsize=1)
 def _libraries() -> SimpleNamespace:
     """sympy, and math-verify without its alarm clock and its logging."""
-    with _announced():
+    with _notify_listeners():
         import logging
 
         import sympy
@@ -84,16 +84,16 @@ def _libraries() -> SimpleNamespace:
 
         logging.getLogger("math_verify").setLevel(logging.CRITICAL)
         logging.getLogger("latex2sympy2_extended").setLevel(logging.CRITICAL)
-        # Units are taken off before, by rules that do not mistake the h of a cylinder's volume for hours.
+        # Units are removed before, by rules that do not read the h of a cylinder's volume as hours.
         rewriting = NormalizationConfig(units=False, malformed_operators=True, nits=True)
         config = [LatexExtractionConfig(boxed_match_priority=0, normalization_config=rewriting)]
         parse_latex = partial(parse, extraction_config=config, parsing_timeout=None)
-        parse_latex(r"\boxed{\frac{1}{2}x}")  # the grammar is read at the first use
+        parse_latex(r"\boxed{\frac{1}{2}x}")  # the grammar is built at the first use
     return SimpleNamespace(sympy=sympy, parse=parse_latex, verify=verify)
 
 
 @contextmanager
-def _announced() -> Iterator[None]:
+def _notify_listeners() -> Iterator[None]:
     for listener in _on_loading:
         listener(True)
     yield
@@ -102,7 +102,7 @@ def _announced() -> Iterator[None]:
 
 
 def _equal_values(gold: Any, answer: Any) -> bool | None:
-    """Numbers and expressions by their values, relations by the ratio of their differences; None for the rest."""
+    """Compare numbers and expressions by value, relations by the ratio of their differences; None for anything else."""
     sympy = _libraries().sympy
     if isinstance(gold, sympy.Expr) and isinstance(answer, sympy.Expr):
         return _equal_expressions(gold, answer)
@@ -119,13 +119,13 @@ def _equal_values(gold: Any, answer: Any) -> bool | None:
 
 
 def _less(relation: Any) -> Any:
-    """a < b for b > a, and a <= b for b >= a."""
+    """The relation written with < or <=: a < b for b > a, and a <= b for b >= a."""
     sympy = _libraries().sympy
     return relation.reversed if isinstance(relation, sympy.GreaterThan | sympy.StrictGreaterThan) else relation
 
 
 def _equal_expressions(gold: Any, answer: Any) -> bool | None:
-    """The same value at every point; None where too few of the points have one."""
+    """Whether both have the same value at every sample point; None if too few points have a value."""
     if (difference := gold - answer).is_Rational:
         return bool(difference == 0)
     points = list(_points(gold.free_symbols | answer.free_symbols))
@@ -141,7 +141,7 @@ def _equal_expressions(gold: Any, answer: Any) -> bool | None:
 
 
 def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
-    """One is a constant multiple of the other, a positive one for `has_sign`, and neither is zero everywhere."""
+    """Whether one is a constant multiple of the other (positive for `has_sign`), and neither is zero everywhere."""
     points = list(_points(gold.free_symbols | answer.free_symbols))
     values = []
     for point in points:
@@ -159,7 +159,7 @@ def _proportional(gold: Any, answer: Any, *, has_sign: bool) -> bool | None:
 
 
 def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
-    """The values to try: rationals made of the symbols' names, the same for both sides; one empty point for numbers."""
+    """Sample points: rationals derived from the symbols' names, the same on both sides; one empty point for numbers."""
     sympy = _libraries().sympy
     for number in range(_POINTS if symbols else 1):
         sign = 1 if number % 2 == 0 else -1
@@ -170,12 +170,12 @@ def _points(symbols: set[Any]) -> Iterator[dict[Any, Any]]:
 
 
 def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
-    """The value, not evaluated where it is not rational; None where there is none (a pole, say).
+    """The value at a point, unevaluated unless it is rational; None if there is none (at a pole, for example).
 
-    Of integrals, sums and limits it is the value to 150 digits.
+    Integrals, sums and limits are evaluated to 150 digits.
     """
     sympy = _libraries().sympy
-    # The letter of an integral, a sum or a limit is bound, and `subs` knows it; `xreplace` is quicker.
+    # The variable of an integral, sum or limit is bound: `subs` respects that; `xreplace` does not, and is faster.
     binders = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit, sympy.Derivative)
     is_bound = expression.has(*binders)
     value = expression.subs(point) if is_bound else expression.xreplace(point)
@@ -188,26 +188,26 @@ def _value_at(expression: Any, point: dict[Any, Any]) -> Any | None:
 
 
 def _agree(left: Any, right: Any) -> bool:
-    """Two values are equal. Their difference is taken before it is evaluated, so that no size of it is rounded away."""
+    """Whether two values are equal. Their exact difference is evaluated, so a small one is not lost to rounding."""
     sympy = _libraries().sympy
     if left == right or (left.is_Rational and right.is_Rational):
         return bool(left == right)
     if left.is_infinite or right.is_infinite:
         return False
-    if left.has(sympy.Float) or right.has(sympy.Float):  # an integral, a sum or a limit: known to some digits only
+    if left.has(sympy.Float) or right.has(sympy.Float):  # an integral, a sum or a limit: known to DIGITS digits only
         return bool(abs(sympy.N(left - right, DIGITS)) <= _AGREE * max(abs(sympy.N(left)), abs(sympy.N(right)), _AGREE))
     difference = left - right
     if difference.is_Rational:
         return bool(difference == 0)
     digits = DIGITS + 2 * _magnitude(difference)
     if digits > _MAX_DIGITS:
-        return False  # too small or too large a part to tell from nothing
+        return False  # a part too small or too large to be distinguished from zero
     parts = sympy.N(difference, 15, maxn=digits).as_real_imag()
-    return all(part == 0 or (part.is_Float and part._prec == 1) for part in parts)  # no digit of it is significant
+    return all(part == 0 or (part.is_Float and part._prec == 1) for part in parts)  # no significant digit
 
 
 def _magnitude(value: Any) -> int:
-    """A bound on the powers of ten that lie between the parts of a number, from its powers and rational numbers."""
+    """An upper bound on the powers of ten between the parts of a number, from its powers and rational numbers."""
     sympy = _libraries().sympy
     size = 0.0
     for part in sympy.preorder_traversal(value):

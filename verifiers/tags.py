@@ -1,4 +1,4 @@
-"""The strict R1-Zero form: exactly one think block, then exactly one answer block, nothing but white space around."""
+"""The strict R1-Zero form: exactly one think block, then exactly one answer block, only white space around them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """A response cut at its tags. `fault` is empty for a well-formed one and otherwise names the first failure."""
+    """The blocks of a response. `fault` is "" for a well-formed response and otherwise names the first failure."""
 
     think: str = ""
     answer: str = ""
@@ -17,7 +17,7 @@ class Blocks:
 
 
 def blocks(response: str) -> Blocks:
-    """The two blocks of a response, a prefilled `<think>` included. Tags are lower case; four searches, no regex."""
+    """Split a response (with its prefilled `<think>`) at its tags, which are lower case. Linear time: no regex."""
     for tag in TAGS:
         if (count := response.count(tag)) != 1:
             return Blocks(fault=f"no {tag}" if count == 0 else f"{count} times {tag}")

@@ -1,4 +1,4 @@
-"""Which grader this is: two verdicts can be set against one another only when it is the same."""
+"""The version of the grader. Verdicts are comparable only if they come from the same version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LIBRARIES = ("sympy", "math-verify", "latex2sympy2_extended")
 
 @lru_cache(maxsize=1)
 def grader_version() -> str:
-    """12 hex digits of what decides a verdict: the code of this package, and the versions of the algebra libraries."""
+    """A 12-digit hexadecimal hash of this package's code and of the versions of the algebra libraries."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.name.encode() + path.read_bytes())

@@ -1,10 +1,10 @@
-"""The child's side of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` answers batches item by item.
+"""The worker process of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` grades batches of items.
 
-In, one JSON line a batch: {"task": name, "items": [[argument, ...], ...]}. Out, one JSON line an event: {"ready": true}
-once, {"loading": true or false} around the import of the algebra libraries, {"reading": ...} with what was extracted
-from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds of processor
-time this process has used. The parent's clock is the first line of defence; the limits set here (memory, an alarm that
-kills) are the second.
+Input: one JSON line per batch, {"task": name, "items": [[argument, ...], ...]}. Output: one JSON line per event,
+{"ready": true} once, {"loading": true or false} around the import of the algebra libraries, {"reading": ...} with what
+was extracted from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds
+of processor time this process has used. The parent enforces the time limits; the limits set here (memory, and an alarm
+that kills the process) hold if the parent cannot.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from verifiers.rules import judge, same
 from verifiers.score import Verdict
 
 LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine
-MAX_STRETCH = 5  # an item that gets no processor time may take so many times its seconds by the wall clock
-ALARM_DELAY = 5  # seconds after the parent should have ended this process
+MAX_STRETCH = 5  # wall time limit of an item, as a multiple of its processor seconds
+ALARM_DELAY = 5  # seconds after the time at which the parent should have killed this process
 RECURSION_LIMIT = 3_000
 
 
 def _score(send: Callable[..., None], response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
     def on_read(reading: Reading) -> None:
-        send(reading={"extracted": reading.asked.answer, "format_ok": reading.format_ok})
+        send(reading={"extracted": reading.extraction.answer, "format_ok": reading.format_ok})
 
     return asdict(assess(response, gold, rule, policy, on_read=on_read))
 
@@ -51,28 +51,28 @@ TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same"
 
 
 def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
-    """Answer batches until the parent closes our standard input, or is gone."""
+    """Grade batches until the parent closes standard input or ends."""
     send = _private_channel()
     _limit(memory_mib)
     if preload:
         symbolic.warm_up()
 
-    def loading(begins: bool) -> None:
+    def on_loading(begins: bool) -> None:
         send(loading=begins)
         _alarm(LOADING_SECONDS if begins else MAX_STRETCH * seconds)
 
-    symbolic.watch_loading(loading)
+    symbolic.watch_loading(on_loading)
     send(ready=True)
     for line in sys.stdin:
         batch = json.loads(line)
         for item in batch["items"]:
             _alarm(MAX_STRETCH * seconds)
-            send(result=_guarded(partial(TASKS[batch["task"]], send), item))
+            send(result=_run_task(partial(TASKS[batch["task"]], send), item))
         signal.alarm(0)
 
 
-def _guarded(task: Callable[..., Any], item: list[str]) -> Any:
-    """The task's result, or what went wrong: foreign code may raise anything, for want of memory or stack too."""
+def _run_task(task: Callable[..., Any], item: list[str]) -> Any:
+    """The task's result; CRASHED with the name of the exception if foreign code raises, MemoryError included."""
     try:
         return task(*item)
     except Exception as error:
@@ -80,11 +80,11 @@ def _guarded(task: Callable[..., Any], item: list[str]) -> Any:
 
 
 def _private_channel() -> Callable[..., None]:
-    """A way to send events to the parent that no print of a library can disturb; what is printed goes nowhere."""
+    """A function that sends events to the parent. Standard output and error are redirected to nowhere."""
     channel = os.fdopen(os.dup(1), "w", encoding="ascii")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.dup2(devnull, 2)
 
     def send(**event: Any) -> None:
         channel.write(json.dumps({**event, "cpu": process_time()}) + "\n")
@@ -101,7 +101,7 @@ def _limit(memory_mib: int) -> None:
 
 
 def _alarm(seconds: float) -> None:
-    """End this process at that time, even inside one long call into C: nobody handles the signal but the kernel."""
+    """Have the kernel end this process after so many seconds and ALARM_DELAY, even inside a long call into C."""
     signal.alarm(ceil(seconds) + ALARM_DELAY)
 
 

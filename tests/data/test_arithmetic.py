@@ -1,4 +1,4 @@
-"""Steps, their work by place value, and the splits of facts."""
+"""Steps, their solution by place value, and the splits of facts."""
 
 from random import Random
 
@@ -31,18 +31,18 @@ def test_every_form_of_a_fact_is_the_same_fact():
     assert {fact(form) for form in sums} == {("+", 286, 347)}
 
 
-def test_work_ends_in_the_step_s_value_and_uses_only_elementary_steps():
+def test_work_ends_in_the_value_of_the_step_and_uses_only_elementary_steps():
     rng = Random(0)
     for _ in range(3000):
-        drawn = draw(rng.choice(list(FAMILIES)), rng.choice(LEVELS), rng)
-        for step in drawn.steps:
+        question = draw(rng.choice(list(FAMILIES)), rng.choice(LEVELS), rng)
+        for step in question.steps:
             parts = work(step)
             if parts:
                 assert parts[-1].value == step.value
             assert all(is_elementary(part) for part in parts), (step, parts)
 
 
-def test_steps_fall_into_the_splits_by_their_shares():
+def test_steps_are_distributed_over_the_splits_by_their_shares():
     counts = dict.fromkeys(SPLITS, 0)
     total = 0
     for a in range(101, 1000, 7):
@@ -60,8 +60,8 @@ def test_steps_fall_into_the_splits_by_their_shares():
 def test_countdown_targets_are_reached_by_a_candidate_and_never_by_the_plain_sum():
     rng = Random(1)
     for _ in range(500):
-        drawn = draw("countdown", rng.choice(LEVELS), rng)
-        values = dict(candidates(drawn.level, drawn.numbers))
-        assert values[drawn.answer] == drawn.target > 0
-        assert drawn.target != sum(drawn.numbers)
+        question = draw("countdown", rng.choice(LEVELS), rng)
+        values = dict(candidates(question.level, question.numbers))
+        assert values[question.answer] == question.target > 0
+        assert question.target != sum(question.numbers)
         assert all(eval(expression) == value for expression, value in values.items())

@@ -1,4 +1,4 @@
-"""The generated problems: pure functions of their place, distinct, and kept apart."""
+"""Generated problems: pure functions of their index, distinct, and disjoint between splits."""
 
 from collections import Counter
 
@@ -8,23 +8,23 @@ from data.arithmetic import split_of_step
 from data.generated import CELLS, draft, problems
 
 
-def test_a_problem_is_a_function_of_its_place():
+def test_a_problem_is_a_function_of_its_index():
     assert problems("heldout", 45) == problems("heldout", 60)[:45]
     assert draft("sums", 2, "train", 7) == draft("sums", 2, "train", 7)
 
 
-def test_every_beginning_is_balanced_over_families_and_levels():
+def test_every_prefix_is_balanced_over_families_and_levels():
     first = problems("selection", 2 * len(CELLS))
     assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
 
 
-def test_no_problem_stands_twice_or_in_two_splits():
+def test_no_problem_is_repeated_or_in_two_splits():
     calculations: dict[str, list[tuple]] = {"train": [], "selection": [], "heldout": []}
-    for split, found in calculations.items():
+    for split, entries in calculations.items():
         for problem in problems(split):
             family, level, index = problem.id.split("/")[-1].split("-")
-            drawn = draft(family, int(level), split, int(index))
-            found.append((family, drawn.steps, drawn.numbers, drawn.target))
+            problem_draft = draft(family, int(level), split, int(index))
+            entries.append((family, problem_draft.steps, problem_draft.numbers, problem_draft.target))
     for split in ("selection", "heldout"):
         assert len(set(calculations[split])) == len(calculations[split])
     assert not set(calculations["train"]) & {*calculations["selection"], *calculations["heldout"]}
@@ -40,12 +40,12 @@ def test_every_family_is_trained_on_alike_and_level_1_half_as_often():
 def test_a_held_out_problem_needs_a_calculation_that_no_other_split_may_use():
     for problem in problems("heldout", 600):
         family, level, index = problem.id.split("/")[-1].split("-")
-        drawn = draft(family, int(level), "heldout", int(index))
-        assert drawn.numbers or "heldout" in {split_of_step(step) for step in drawn.steps}
+        problem_draft = draft(family, int(level), "heldout", int(index))
+        assert problem_draft.numbers or "heldout" in {split_of_step(step) for step in problem_draft.steps}
     for problem in problems("train", 600):
         family, level, index = problem.id.split("/")[-1].split("-")
-        drawn = draft(family, int(level), "train", int(index))
-        assert {split_of_step(step) for step in drawn.steps} <= {"corpus", "train"}
+        problem_draft = draft(family, int(level), "train", int(index))
+        assert {split_of_step(step) for step in problem_draft.steps} <= {"corpus", "train"}
 
 
 def test_an_unknown_split_is_refused_by_name():

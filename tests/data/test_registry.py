@@ -14,7 +14,7 @@ from data.rows import problems
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 
 
-def written(folder: Path, name: str, *lines: Any) -> Path:
+def write_lines(folder: Path, name: str, *lines: Any) -> Path:
     path = folder / name
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), "utf-8")
     return path
@@ -25,15 +25,15 @@ def test_generated_is_generated_train() -> None:
     assert {problem.split for problem in load("generated:heldout", limit=20)} == {"heldout"}
 
 
-def test_an_evaluation_takes_the_test_problems_where_none_are_named() -> None:
+def test_an_evaluation_uses_the_test_split_by_default() -> None:
     specs = ["gsm8k", "gsm8k:train", "generated", "aime24", "mine.jsonl"]
     assert [measured_on(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
 
 
-def test_several_answers_of_one_row_are_one_gold(tmp_path: Path) -> None:
-    path = written(tmp_path, "olympiad.jsonl", {"question": "roots?", "final_answer": ["$1$", " $-2$"]})
+def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, "olympiad.jsonl", {"question": "roots?", "final_answer": ["$1$", " $-2$"]})
     assert load(str(path))[0].answer == "$1$, $-2$"
 
 
@@ -41,19 +41,19 @@ def test_reasoning_gym_is_an_extra_and_its_tasks_have_one_answer() -> None:
     with pytest.raises(ValueError, match=r"no split 'countdown'"):
         load("reasoning-gym:countdown")
     pytest.importorskip("reasoning_gym")
-    found = load("reasoning-gym:gsm_symbolic", limit=5)
-    assert found == load("reasoning-gym:gsm_symbolic", limit=20)[:5]
-    assert len({problem.id for problem in found}) == 5 and all(problem.answer.isdigit() for problem in found)
+    loaded = load("reasoning-gym:gsm_symbolic", limit=5)
+    assert loaded == load("reasoning-gym:gsm_symbolic", limit=20)[:5]
+    assert len({problem.id for problem in loaded}) == 5 and all(problem.answer.isdigit() for problem in loaded)
 
 
-def test_limit_takes_the_first_ones() -> None:
+def test_limit_takes_the_first_problems() -> None:
     assert load("generated", limit=7) == load("generated", limit=20)[:7]
     with pytest.raises(ValueError, match="limit is 0"):
         load("generated", limit=0)
 
 
-def test_a_jsonl_file_with_the_usual_columns(tmp_path: Path) -> None:
-    path = written(
+def test_a_jsonl_file_with_the_usual_columns_is_loaded(tmp_path: Path) -> None:
+    path = write_lines(
         tmp_path,
         "mine.jsonl",
         {"question": "1+1?", "answer": 2},
@@ -69,7 +69,7 @@ def test_a_jsonl_file_with_the_usual_columns(tmp_path: Path) -> None:
 
 
 def test_columns_can_be_mapped_and_the_answer_is_cut_from_a_solution(tmp_path: Path) -> None:
-    path = written(tmp_path, "math.jsonl", {"q": "Half?", "worked": r"It is $\boxed{\frac12}$.", "answer": "no"})
+    path = write_lines(tmp_path, "math.jsonl", {"q": "Half?", "worked": r"It is $\boxed{\frac12}$.", "answer": "no"})
     (problem,) = load(f"{path}?question=q&answer=worked")
     assert (problem.question, problem.answer) == ("Half?", r"\frac12")
 
@@ -80,7 +80,7 @@ def test_parquet_and_jsonl_give_the_same_problems(tmp_path: Path) -> None:
 
     rows = [{"id": f"p/{n}", "question": f"{n}+1?", "answer": str(n + 1), "level": n} for n in range(5)]
     parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "same.parquet")
-    jsonl = written(tmp_path, "same.jsonl", *rows)
+    jsonl = write_lines(tmp_path, "same.jsonl", *rows)
     assert load(str(tmp_path / "same.parquet")) == load(str(jsonl))
     assert len(load(str(tmp_path / "same.parquet"), limit=2)) == 2
 
@@ -91,7 +91,7 @@ FAULTS = [
     (("\n",), "the file holds no problems"),
     ((GOOD, "{'question': 1}"), "line 2: not valid JSON"),
     ((GOOD, '{"question": "?", "answer": ' + "9" * 5000 + "}"), "line 2: not JSON that can be read"),
-    ((GOOD, "[1, 2]"), "line 2: a JSON object is wanted, this is list"),
+    ((GOOD, "[1, 2]"), "line 2: expected a JSON object, got list"),
     ((GOOD, {"question": "1+1?"}), "line 2: no column 'answer' or 'final_answer' or 'solution'"),
     (({"prompt": "1+1?", "answer": "2"},), "line 1: no column 'question' or 'problem'"),
     ((GOOD, {"question": "1+1?", "answer": "  "}), "line 2: the answer is blank"),
@@ -105,7 +105,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("lines", "message"), FAULTS)
 def test_a_faulty_file_is_one_error_that_names_file_and_line(tmp_path: Path, lines: tuple, message: str) -> None:
-    path = written(tmp_path, "faulty.jsonl", *lines)  # trap 39: a gold that cannot be used is refused at load
+    path = write_lines(tmp_path, "faulty.jsonl", *lines)  # trap 39: a gold that cannot be used is refused at load
     with pytest.raises(ValueError, match=message) as caught:
         load(str(path))
     assert str(path) in str(caught.value) and "\n" not in str(caught.value)
@@ -136,19 +136,19 @@ def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name:
         ("no/such/file.jsonl", "there is no such file"),
     ],
 )
-def test_unknown_names_are_refused_with_what_is_known(spec: str, message: str) -> None:
+def test_unknown_names_are_refused_with_the_known_ones(spec: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         load(spec)
 
 
 @pytest.mark.parametrize("mapping", ["question", "question=", "colour=x"])
 def test_a_mapping_that_maps_nothing_is_refused(tmp_path: Path, mapping: str) -> None:
-    path = written(tmp_path, "x.jsonl", GOOD)
+    path = write_lines(tmp_path, "x.jsonl", GOOD)
     with pytest.raises(ValueError, match=r"FILE\?question=COLUMN|no field 'colour'"):
         load(f"{path}?{mapping}")
 
 
-def test_the_fingerprint_changes_with_what_is_asked_and_with_the_order() -> None:
+def test_the_fingerprint_depends_on_the_problems_and_their_order() -> None:
     first, second = load("generated", limit=2)
     same = fingerprint([first, second])
     assert same == fingerprint(iter([first, second])) and len(same) == 64
@@ -161,7 +161,7 @@ def test_every_source_is_described() -> None:
     assert set(HUB) < set(SOURCES)
 
 
-def test_a_failed_download_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_failed_download_names_the_alternative(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets")
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path))

@@ -8,7 +8,7 @@ SIZES = [(10, 10), (10, 3), (7, 4), (7, 5), (5, 4), (3, 1), (97, 32), (12, 8), (
 
 
 @pytest.mark.parametrize(("num_problems", "count"), SIZES)
-def test_every_epoch_asks_every_problem_once(num_problems: int, count: int) -> None:
+def test_every_epoch_has_every_problem_once(num_problems: int, count: int) -> None:
     steps = num_problems * 6 // count + 2
     stream = [index for step in range(steps) for index in pick(num_problems, step, count, seed=1)]
     for epoch in range(6):
@@ -16,12 +16,12 @@ def test_every_epoch_asks_every_problem_once(num_problems: int, count: int) -> N
 
 
 @pytest.mark.parametrize(("num_problems", "count"), SIZES)
-def test_no_step_asks_a_problem_twice(num_problems: int, count: int) -> None:
+def test_no_step_has_a_problem_twice(num_problems: int, count: int) -> None:
     for step in range(200):
         assert len(set(pick(num_problems, step, count, seed=2))) == count
 
 
-def test_a_step_larger_than_the_set_asks_all_of_them_evenly() -> None:
+def test_a_step_larger_than_the_set_repeats_problems_evenly() -> None:
     assert set(Counter(pick(4, 0, 12, seed=0)).values()) == {3}
     assert set(Counter(pick(4, 3, 10, seed=0)).values()) <= {1, 2, 3, 4}
 

@@ -34,7 +34,7 @@ FORM = "<think>1 then 2</think> <answer>{}</answer>"
         ("42", "gsm8k", None),
     ],
 )
-def test_extract(response: str, policy: str, answer: str | None) -> None:
+def test_each_policy_extracts_its_answer(response: str, policy: str, answer: str | None) -> None:
     assert extract(response, policy).answer == answer
 
 
@@ -43,7 +43,7 @@ def test_the_form_is_reported_under_every_policy() -> None:
     assert not any(extract("#### 42", policy).well_formed for policy in EXTRACTORS)
 
 
-def test_what_stands_in_the_think_block_is_no_answer() -> None:  # trap 38
+def test_the_think_block_is_never_the_answer() -> None:  # trap 38
     assert extract(r"<think>\boxed{42} <b>42</b></think> <answer>7</answer>").answer == "7"
 
 

@@ -1,4 +1,4 @@
-"""Mutated answers, soups of LaTeX and any text at all: no exception, no hang, and the verdict is the answer's own.
+"""Mutated answers, random LaTeX and arbitrary text: no exception, no hang, verdicts independent of the batch.
 
 The default run tries 2,000; `pytest -m slow` tries 100,000.
 """
@@ -28,7 +28,7 @@ PIECES = [
 
 
 def mutated(text: str, rng: Random) -> str:
-    """One to four edits: a piece put in, put in place of another, taken out, doubled, or moved to the end."""
+    """Apply one to four edits: insert, replace, delete, double, or move a piece to the end."""
     for _ in range(rng.randint(1, 4)):
         at, end = sorted((rng.randrange(len(text) + 1), min(len(text), rng.randrange(len(text) + 1))))
         edits = (
@@ -47,17 +47,17 @@ def soup(rng: Random) -> str:
 
 
 def cases(number: int, seed: int) -> list[tuple[str, Problem]]:
-    """(response, problem): three mutations for every soup."""
+    """(response, problem) pairs: three mutated answers for every random one."""
     rng = Random(seed)
     golds = list(CONVENTIONS)
-    found = []
+    items = []
     for index in range(number):
         gold = rng.choice(golds)
         right, wrong = CONVENTIONS[gold]
         answer = soup(rng) if rng.random() < 0.25 else mutated(rng.choice([gold, *right, *wrong]), rng)
         response = f"<think>a</think><answer>{answer}</answer>"
-        found.append((response, Problem(f"fuzz/{index}", "?", gold, "fuzz", "train")))
-    return found
+        items.append((response, Problem(f"fuzz/{index}", "?", gold, "fuzz", "train")))
+    return items
 
 
 def check(number: int) -> None:
@@ -111,5 +111,5 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
 def test_the_easy_layers_survive_soups_in_this_process():
     rng = Random(7)
     for _ in range(200):
-        found = grade(soup(rng)[:12], "5")
-        assert found.verdict in set(Verdict)
+        judgement = grade(soup(rng)[:12], "5")
+        assert judgement.verdict in set(Verdict)

@@ -1,4 +1,4 @@
-"""grade and score_response from a plain script: no set-up, and nothing hangs."""
+"""grade and score_response from a plain script, without set-up."""
 
 import subprocess
 import sys
@@ -39,49 +39,49 @@ def test_a_plain_script_needs_no_main_guard_and_leaves_no_process():
     assert sys.platform != "linux" or not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_from_several_threads():
-    found = {}
+def test_grading_from_several_threads():
+    verdicts = {}
     cases = [("x+1", "1+x", True), ("x+2", "1+x", False), (r"\sqrt{8}", r"2\sqrt{2}", True), ("7", "7.0", True)]
 
     def run(number):
         prediction, gold, _ = cases[number]
-        found[number] = bool(grade(prediction, gold))
+        verdicts[number] = bool(grade(prediction, gold))
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(len(cases))]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == {number: expected for number, (*_, expected) in enumerate(cases)}
+    assert verdicts == {number: expected for number, (*_, expected) in enumerate(cases)}
 
 
-def test_a_judgement_says_how_it_was_made():
+def test_a_judgement_names_its_layer_and_forms():
     judgement = grade(r"2\sqrt{2}", r"\sqrt{8}")
     assert (judgement.verdict, judgement.layer) == (Verdict.CORRECT, "numeric")
     assert judgement.gold_form and judgement.answer_form
 
 
-def test_the_faults_of_the_caller_are_raised_on_both_ways():
+def test_faulty_arguments_raise_in_both_functions():
     with pytest.raises(ValueError, match="unknown rule 'chess'"):
         grade("x+1", "1+x", "chess")
     with pytest.raises(ValueError, match="unknown rule 'chess'"):
         score_response("<think>a</think><answer>x+1</answer>", "1+x", "chess")
 
 
-def test_weights_hold_where_algebra_decides():
+def test_weights_apply_to_answers_decided_by_algebra():
     response = "<think>2+2=4</think><answer>1+x</answer>"
     score = score_response(response, "x+1", weights=RewardWeights(correct=2.0, steps=0.5))
     assert score.reward == pytest.approx(2.0 + 0.2 + 0.5)
 
 
-def test_the_layers_in_the_caller_have_a_wall_clock():
+def test_layers_in_the_calling_process_have_a_time_limit():
     with pytest.raises(Undecided), without_algebra(seconds=0):
         judge("42", "43")
     with without_algebra(seconds=60):
         assert judge("43.0", "43")
 
 
-def test_one_pool_a_process():
+def test_each_process_has_its_own_pool():
     assert _pool(1) is _pool(1)
     first = _pool(1)
     assert _pool(2) is not first

@@ -1,4 +1,4 @@
-"""Answers that were written to hang, flood or take over a grader. None is right, none raises, none leaves a trace."""
+"""Answers written to hang, flood or take over a grader: none is correct, none raises, none has a side effect."""
 
 import asyncio
 import os
@@ -60,7 +60,7 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_answer_is_not_right_and_does_nothing(name: str) -> None:
+def test_a_hostile_answer_is_not_correct_and_has_no_effect(name: str) -> None:
     answer, gold = HOSTILE[name]
     assert grade(answer, gold).verdict is not Verdict.CORRECT
     score = score_response(f"<think>a</think><answer>{answer}</answer>", gold)
@@ -68,9 +68,11 @@ def test_a_hostile_answer_is_not_right_and_does_nothing(name: str) -> None:
     assert not MARK.exists()
 
 
-def test_from_asynchronous_code() -> None:
+def test_grading_from_asynchronous_code() -> None:
     async def both() -> list[bool]:
         pairs = [("x+1", "1+x"), (ENDLESS, r"\sqrt{7}"), ("7", "7.0"), (r"2\sqrt{2}", r"\sqrt{8}")]
-        return [bool(found) for found in await asyncio.gather(*(asyncio.to_thread(grade, *pair) for pair in pairs))]
+        return [
+            bool(judgement) for judgement in await asyncio.gather(*(asyncio.to_thread(grade, *pair) for pair in pairs))
+        ]
 
     assert asyncio.run(both()) == [True, False, True, True]

@@ -33,7 +33,7 @@ from verifiers.normalise import canonical, key
         ("", ""),
     ],
 )
-def test_one_spelling(text: str, form: str) -> None:
+def test_spellings_are_normalised(text: str, form: str) -> None:
     assert canonical(text) == form
 
 

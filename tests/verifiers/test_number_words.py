@@ -60,5 +60,5 @@ def test_units_do_not_change_a_value(rest: str) -> None:
 @pytest.mark.parametrize(
     "rest", [" squared", " degrees below zero", " point five", " xy", r"\text{!}", r"\text{ - 3 cm}"]
 )
-def test_these_do(rest: str) -> None:
+def test_some_words_after_a_number_change_its_value(rest: str) -> None:
     assert changes_value(rest)

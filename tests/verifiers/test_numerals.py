@@ -39,7 +39,7 @@ def test_numbers_are_read_exactly(text: str, value: Fraction, unit: str) -> None
     ["2+3", "2*3", "--5", "1/0", "12,34", "1, 234", "5x", "5m", "x", "", "3 or 4", "5 not 6", "5 plus 3", "1e9999",
      "12_8", "1.2.3", "5 divided by 2", r"\frac{1}{0}", "1/2/3", "10^5"],
 )  # fmt: skip
-def test_everything_else_is_no_number(text: str) -> None:
+def test_other_texts_are_not_numbers(text: str) -> None:
     assert read(text) is None
 
 
@@ -77,6 +77,6 @@ def test_units_may_be_missing_but_not_differ(gold: str, answer: str, is_equal: b
         (r"2\pi rh", r"2\pi rh", ""),
     ],
 )
-def test_a_unit_is_told_from_a_variable(text: str, rest: str, unit: str) -> None:
-    found, name = without_unit(canonical(text))
-    assert (found.strip(), name) == (rest, unit)
+def test_units_are_distinguished_from_variables(text: str, rest: str, unit: str) -> None:
+    value, name = without_unit(canonical(text))
+    assert (value.strip(), name) == (rest, unit)

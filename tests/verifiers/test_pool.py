@@ -1,4 +1,4 @@
-"""Real workers, real kills. The hostile answers are ones that no cheap limit catches."""
+"""Real worker processes and real kills. The hostile answers pass every cheap limit."""
 
 import os
 import signal
@@ -85,16 +85,16 @@ def test_a_worker_killed_in_the_middle_of_a_call_costs_no_verdict(pool: Verifier
     killer.join()
 
 
-def test_an_item_that_kills_its_workers_is_given_up() -> None:
+def test_an_item_that_kills_its_workers_is_crashed() -> None:
     with VerifierPool(seconds=1.0) as fresh:
         fresh.score(EASY[:1])
         stop = threading.Event()
 
-        def kill_on_sight() -> None:  # whichever worker is at it: a stand-in for an answer that brings down the process
+        def kill_on_sight() -> None:  # kills the worker of the item, as an answer that crashes the process would
             seen: set[int] = set()
             while not stop.is_set() and len(seen) < 2:
                 for pid in set(fresh.pids) - seen:
-                    busy = [w for w in fresh._workers if w and w.pid == pid and w.owed]
+                    busy = [w for w in fresh._workers if w and w.pid == pid and w.pending]
                     if busy:
                         os.kill(pid, signal.SIGKILL)
                         seen.add(pid)
@@ -114,15 +114,15 @@ def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
     with VerifierPool(memory_mib=512) as fresh:
         fresh.score(EASY[:1])
         assert str(512 * 2**20) in Path(f"/proc/{fresh.pids[0]}/limits").read_text()
-    hog = "from verifiers import worker; worker._limit(512); print(worker._guarded(bytearray, [2**30])['layer'])"
+    hog = "from verifiers import worker; worker._limit(512); print(worker._run_task(bytearray, [2**30])['layer'])"
     done = subprocess.run([sys.executable, "-c", hog], capture_output=True, text=True, cwd=CHECKOUT, check=True)
-    assert done.stdout.strip() == "MemoryError"  # and the worker lives to say so: the item is CRASHED
+    assert done.stdout.strip() == "MemoryError"  # the worker survives and reports it: the item is CRASHED
 
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("size", [10, 900_000])
 def test_an_item_has_a_wall_clock_where_its_worker_gets_no_processor_time(size: int) -> None:
-    """A stopped worker uses none; nor does it read, and an item that is larger than the pipe cannot even be sent."""
+    """A stopped worker uses no processor time and does not read: an item larger than the pipe cannot even be sent."""
     with VerifierPool(seconds=0.5) as fresh:
         fresh.score(EASY[:1])
         os.kill(fresh.pids[0], signal.SIGSTOP)
@@ -158,11 +158,11 @@ def test_hostile_responses_outside_the_form_are_survived(pool: VerifierPool) -> 
 
 def test_verdicts_do_not_depend_on_the_number_of_workers() -> None:
     items = [(response(text), problem("43")) for text in HOSTILE if len(text) < 100] + EASY
-    found = []
+    results = []
     for workers in (1, 3):
         with VerifierPool(workers=workers) as fresh:
-            found.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
-    assert found[0] == found[1]
+            results.append([(score.verdict, score.layer, score.reward) for score in fresh.score(items)])
+    assert results[0] == results[1]
 
 
 def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
@@ -180,7 +180,7 @@ def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
     assert list(results.values()) == [[*EASY_VERDICTS[:9], Verdict.CORRECT]] * 4
 
 
-def test_votes_are_compared_in_the_workers_too(pool: VerifierPool) -> None:
+def test_vote_comparisons_run_in_the_workers(pool: VerifierPool) -> None:
     assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, r"\sqrt{2}")]) == [True, False, False]
     assert pool.same([("25-3", "11*2")], rule="countdown") == [True]
 
@@ -224,8 +224,8 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     worker = WorkerProcess(seconds=0.2, memory_mib=1024)
     while not worker.is_ready:
         assert worker.events() is not None
-    worker.give("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
-    worker._child.stdin.close()  # nobody reads the clock any more: only its alarm is left
+    worker.send_batch("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
+    worker._child.stdin.close()  # no parent enforces the time limit any more: only the alarm does
     assert worker._child.wait(timeout=120) == -signal.SIGALRM
     worker.kill()
 

@@ -18,7 +18,7 @@ from verifiers.prose import hedges, plain
         ("between 3 and 5 apples", "between 3 and 5 apples"),
     ],
 )
-def test_the_answer_in_a_sentence(sentence: str, answer: str) -> None:
+def test_the_answer_of_a_sentence_is_read(sentence: str, answer: str) -> None:
     assert plain(sentence) == answer
 
 

@@ -1,4 +1,4 @@
-"""The tests that others publish for their graders: where we say the same, and where we do not, and why."""
+"""Published test cases of other graders: those that we decide alike, and the reason for each that we do not."""
 
 from pathlib import Path
 
@@ -11,30 +11,30 @@ GUIDE = (HERE.parents[1] / "docs" / "GRADING.md").read_text("utf-8")
 
 
 def cases() -> list[tuple[str, str, bool, str]]:
-    """(gold, answer, whether they call it right, why we do not: "" where we agree)."""
-    found, reason = [], ""
+    """(gold, answer, whether they call it correct, the reason why we do not: "" if we agree)."""
+    rows, reason = [], ""
     for line in (HERE / "published.txt").read_text("utf-8").splitlines():
         if line.startswith(("# ", "? ")):
             reason = line[2:] if line[0] == "?" else ""
         elif line and not line.startswith("//"):
             is_right = " !~ " not in line
             gold, _, answer = line.replace("↵", "\n").partition(" ~ " if is_right else " !~ ")
-            found.append((gold, answer, is_right, reason))
-    return found
+            rows.append((gold, answer, is_right, reason))
+    return rows
 
 
-SLOW = "F_k F_{n-k-1}"  # many seconds of algebra, which a worker's clock cuts short
+SLOW = "F_k F_{n-k-1}"  # many seconds of algebra, until a worker times out
 
 
 @pytest.mark.parametrize(
     ("gold", "answer", "is_right", "reason"),
     [pytest.param(*case, marks=[pytest.mark.slow] if SLOW in case[0] else []) for case in cases()],
 )
-def test_we_agree_or_say_why_not(gold: str, answer: str, is_right: bool, reason: str) -> None:
+def test_published_cases_agree_or_have_a_reason(gold: str, answer: str, is_right: bool, reason: str) -> None:
     assert bool(equivalent(gold, answer)) is (is_right != bool(reason))
 
 
-def test_every_disagreement_stands_in_the_guide() -> None:
+def test_every_disagreement_is_listed_in_the_guide() -> None:
     for gold, answer, _, reason in cases():
         if reason:
             assert reason in GUIDE

@@ -1,4 +1,4 @@
-"""Real answers of models against their labels, and the golds of the benchmarks against themselves."""
+"""Real model answers against their labels, and benchmark golds against themselves."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def test_agrees_with_the_labels_of_math500() -> None:
         for row in rows("graded_outputs/math500_qwen3_pairs.jsonl")
         if row["label"] is not None and (equivalent(row["gold"], row["pred"]).verdict == "correct") != row["label"]
     ]
-    assert differs == [(r"(0,9) \cup (9,36)", r"(0, 36) \setminus \{9\}")]  # a set difference is not read yet
+    assert differs == [(r"(0,9) \cup (9,36)", r"(0, 36) \setminus \{9\}")]  # set differences are not supported
 
 
 def test_agrees_with_the_labels_of_800_math_responses() -> None:
@@ -41,10 +41,10 @@ def test_agrees_with_the_labels_of_800_math_responses() -> None:
         for response, label in zip(row["responses"], row["labels"], strict=True)
         if (equivalent(row["gold"], answer := extract(response, "lenient").answer or "").verdict == "correct") != label
     ]
-    assert differs == [("10{,}000", "10000")]  # a fault of the label
+    assert differs == [("10{,}000", "10000")]  # the label is wrong
 
 
-def test_finds_what_tora_reports_for_its_answers() -> None:
+def test_accuracy_of_tora_matches_its_report() -> None:
     """84.3 % in the paper; 1,112 of 1,319 by comparing numbers."""
     right = [
         row
@@ -57,7 +57,7 @@ def test_finds_what_tora_reports_for_its_answers() -> None:
 @pytest.mark.parametrize(
     "name", ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
 )
-def test_benchmark_golds_are_right_against_themselves(name: str) -> None:
+def test_benchmark_golds_are_correct_against_themselves(name: str) -> None:
     for row in rows(f"benchmarks/{name}.jsonl")[::7]:
         gold = final_answer(row["answer"])
         assert equivalent(gold, gold).verdict == "correct", gold

@@ -19,7 +19,7 @@ def response(answer: str) -> str:
         (response(r"\boxed{42}"), Verdict.CORRECT, 1.2, True),
         (response("41"), Verdict.WRONG, 0.2, False),
         (response("41") + " 42", Verdict.MALFORMED, 0.0, False),
-        (response("42") + " I hope", Verdict.MALFORMED, 0.0, True),  # right, but not in the form: earns nothing
+        (response("42") + " I hope", Verdict.MALFORMED, 0.0, True),  # correct, but not well-formed: no reward
         (r"So \boxed{42}.", Verdict.MALFORMED, 0.0, True),
         ("<think>It is 42", Verdict.MALFORMED, 0.0, True),
         ("<think>Hm", Verdict.NO_ANSWER, 0.0, False),
@@ -30,7 +30,7 @@ def response(answer: str) -> str:
         (response("41 or 42"), Verdict.WRONG, 0.2, False),
     ],
 )
-def test_what_a_response_earns(text: str, verdict: Verdict, reward: float, lenient: bool) -> None:
+def test_reward_and_verdict_of_a_response(text: str, verdict: Verdict, reward: float, lenient: bool) -> None:
     score = score_response(text, GOLD)
     assert (score.verdict, score.reward, score.lenient) == (verdict, pytest.approx(reward), lenient)
     assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.format_ok)}
@@ -50,7 +50,7 @@ def test_a_malformed_response_has_no_answer_to_vote_with() -> None:
     assert score_response(response("42"), GOLD).extracted == "42"
 
 
-def test_the_rule_of_the_problem_judges() -> None:
+def test_the_rule_of_the_problem_is_applied() -> None:
     assert score_response(response("7*3+25"), "25+3*7", "countdown").correct
     assert not score_response(response("46"), "25+3*7", "countdown").correct
 

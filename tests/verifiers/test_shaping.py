@@ -1,4 +1,4 @@
-"""The optional rewards: their ranges, their ends, and functions of the user's."""
+"""The optional rewards: ranges, limits, and custom functions."""
 
 import re
 
@@ -35,22 +35,22 @@ def test_length_prefers_short_right_answers_and_long_wrong_ones() -> None:
     assert of(graded(tokens=100)) == -1.0
 
 
-def test_overlong_sets_in_at_four_fifths_and_ends_at_the_limit() -> None:
+def test_overlong_penalty_starts_at_four_fifths_of_the_limit() -> None:
     assert [REWARDS["overlong"].of(graded(tokens=n)) for n in (0, 80, 90, 100)] == [0.0, 0.0, -0.5, -1.0]
 
 
 @pytest.mark.parametrize("name", ["length", "overlong"])
-def test_a_reward_of_the_length_is_refused_where_nobody_counts(name: str) -> None:
+def test_length_rewards_are_refused_without_token_counts(name: str) -> None:
     with pytest.raises(ValueError, match="need the number of tokens"):
         score_response("<think>a</think><answer>42</answer>", "42", weights=RewardWeights(**{name: 1.0}))
 
 
-def test_repetition_is_the_share_of_runs_that_come_again() -> None:
+def test_repetition_is_the_share_of_repeated_sequences() -> None:
     of = REWARDS["repetition"].of
     once = " ".join(map(str, range(30)))
     assert of(graded(once)) == 0.0
     assert of(graded("too short")) == 0.0
-    assert of(graded(f"{once} {once}")) == pytest.approx(-11 / 41)  # 41 runs of 20 words, 11 stood there before
+    assert of(graded(f"{once} {once}")) == pytest.approx(-11 / 41)  # 41 sequences of 20 words, 11 of them repeated
     assert of(graded("wait " * 1000)) < -0.99
 
 
@@ -70,7 +70,7 @@ def test_steps_are_right_equations_less_wrong_ones_in_the_thought() -> None:
     assert of(graded("<think>so</think>")) == 0.0
 
 
-def test_what_weighs_nothing_is_not_computed() -> None:
+def test_a_reward_of_weight_zero_is_not_computed() -> None:
     assert set(score_response("x", "42").parts) == {"correct", "format"}
     weights = RewardWeights(steps=0.5, repetition=0.1)
     score = score_response("<think>2+3=5</think><answer>42</answer>", "42", weights=weights)
@@ -96,9 +96,9 @@ def mine(tmp_path, monkeypatch):
     custom_rewards.cache_clear()
 
 
-def test_a_function_of_the_users_is_a_part_by_its_path(mine) -> None:
+def test_a_custom_reward_is_a_part_named_by_its_path(mine) -> None:
     weights = RewardWeights(format=0.0, custom="my_rewards:short=10, math:nan=0")
-    with pytest.raises(ValueError, match="math:nan is no function"):
+    with pytest.raises(ValueError, match="math:nan is not a function"):
         check_weights(weights)
     weights = RewardWeights(format=0.0, custom="my_rewards:short=10")
     check_weights(weights)
@@ -115,17 +115,17 @@ def test_a_function_of_the_users_is_a_part_by_its_path(mine) -> None:
         ("my_rewards", "it takes module:function"),
         ("no_such_module:f", "No module named 'no_such_module'"),
         ("my_rewards:gone", "has no attribute 'gone'"),
-        ("my_rewards:limit", "is no function"),
+        ("my_rewards:limit", "is not a function"),
         ("my_rewards:short=lots", "could not convert string to float: 'lots'"),
     ],
 )
-def test_a_function_that_cannot_be_found_is_refused(mine, custom: str, message: str) -> None:
+def test_a_custom_reward_that_cannot_be_imported_is_refused(mine, custom: str, message: str) -> None:
     with pytest.raises(ValueError, match=rf"reward\.custom has '{custom}'.*{re.escape(message)}"):
         check_weights(RewardWeights(custom=custom))
 
 
 @pytest.mark.parametrize(("name", "message"), [("bad", "failed on problem p/1: IndexError"), ("endless", "gave inf")])
-def test_a_function_that_fails_is_named_with_the_problem(mine, name: str, message: str) -> None:
+def test_a_failing_custom_reward_is_named_with_its_problem(mine, name: str, message: str) -> None:
     with VerifierPool() as pool, pytest.raises(ValueError, match=f"reward my_rewards:{name} {message}"):
         pool.score([("x", PROBLEM)], RewardWeights(custom=f"my_rewards:{name}"))
 

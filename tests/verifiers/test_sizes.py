@@ -17,7 +17,7 @@ from verifiers.normalise import canonical
 CHECKOUT = Path(__file__).parents[2]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel sets no limit of the address space")
 
-# (opening, closing); each is tried as a run, and nested around an answer.
+# (opening, closing): each is repeated, and nested around an answer.
 PAIRS = [
     (r"\boxed{", "}"), (r"\fbox{", "}"), (r"\text{", "}"), (r"\frac{1}{", "}"), ("{", "}"), ("(", ")"), ("[", "]"),
     ("<", ">"), (r"\left(", r"\right)"), (r"\{", r"\}"), (r"\[", r"\]"), ("$", "$"), ("<think>", "</think>"),
@@ -46,7 +46,7 @@ with VerifierPool(seconds=60) as pool:
 
 
 def hostile(opening: str, closing: str, length: int) -> list[str]:
-    """About so many characters of nested pairs around an answer, in the strict form, and of openings alone."""
+    """Responses of about `length` characters: nested pairs around an answer, in the strict form, and openings alone."""
     depth = length // (len(opening) + len(closing))
     nested = opening * depth + "5" + closing * depth
     return [f"<think>a</think><answer>{nested}</answer>"[:length], opening * (length // len(opening))]
@@ -93,7 +93,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
     assert [v for v, allowed in zip(verdicts, expected, strict=True) if v not in allowed] == []
 
 
-def test_a_response_over_the_limit_is_refused_by_all_ways_of_grading() -> None:
+def test_a_response_over_the_limit_is_refused_by_every_entry_point() -> None:
     response = "<think>a</think><answer>5</answer>".ljust(MAX_RESPONSE_CHARACTERS + 1)
     reason = "over 1000000 characters"
     assert extract(response).reason == reason and answers_given(response) == 0
@@ -102,9 +102,9 @@ def test_a_response_over_the_limit_is_refused_by_all_ways_of_grading() -> None:
         (pooled,) = pool.score([(response, problem("5"))])
         (judgement,) = pool.judge([(response, "5")])
         assert pool.same([(response, response)]) == [False]
-        assert not pool.pids  # no worker was started for them
-    for found in (alone, pooled, judgement):
-        assert (found.verdict, found.layer) == (Verdict.REFUSED, reason)
+        assert not pool.pids  # no worker was started
+    for graded in (alone, pooled, judgement):
+        assert (graded.verdict, graded.layer) == (Verdict.REFUSED, reason)
     assert score_response(response[:-1], "5").correct
 
 

@@ -31,16 +31,16 @@ from verifiers.structure import Shape, equal, shape, split
         ("", None),
     ],
 )
-def test_shapes(text: str, expected: Shape | None) -> None:
+def test_the_shape_of_an_answer(text: str, expected: Shape | None) -> None:
     assert shape(canonical(text)) == expected
 
 
-def test_a_cut_leaves_brackets_whole() -> None:
+def test_splitting_keeps_brackets_whole() -> None:
     assert split("(1,2),[3,4),{5,6}") == ["(1,2)", "[3,4)", "{5,6}"]
     assert split("f(x=1)=2", "=") == ["f(x=1)", "2"]
 
 
-def test_order_counts_only_where_it_does() -> None:
+def test_order_matters_for_tuples_and_not_for_sets() -> None:
     same = str.__eq__
     assert equal(Shape(("1", "2"), order=False), Shape(("2", "1"), order=False), same)
     assert not equal(Shape(("1", "2"), order=True), Shape(("2", "1"), order=True), same)

@@ -24,7 +24,7 @@ from verifiers.symbolic import compare, expression
         ("x", "x; y", "unparsable"),
     ],
 )
-def test_compare(gold: str, answer: str, verdict: str) -> None:
+def test_expressions_are_compared_by_value(gold: str, answer: str, verdict: str) -> None:
     assert compare(canonical(gold), canonical(answer))[0] == verdict
 
 

@@ -11,8 +11,8 @@ def test_the_strict_form_is_well_formed(response: str) -> None:
 
 
 def test_the_blocks_are_trimmed() -> None:
-    found = blocks("<think>\n a < b \n</think><answer> 4 </answer>")
-    assert (found.think, found.answer) == ("a < b", "4")
+    cut = blocks("<think>\n a < b \n</think><answer> 4 </answer>")
+    assert (cut.think, cut.answer) == ("a < b", "4")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""Reflection in what a model writes, told by rules that anyone can read: no model judges another.
+"""Reflection in model responses, detected by rules and not by another model.
 
-`checks`: does a response check its own arithmetic, and does a check catch what is wrong?
-`cues`: the words of second thoughts, in context. `evidence`: what came of them. `study`: over a run.
+`self_checks`: does a response check its own arithmetic, and does a check catch errors? `cues`: the words of a second
+thought, in context. `outcomes`: whether the answer changed after a cue.
 """
 
 from verifiers.reflection.self_checks import Placed, Reflection, ReflectionRates, placed, rates, reflect

@@ -1,9 +1,9 @@
-"""Reflection cues: words of a second thought, where they stand as such. "Wait, that is wrong" is one, "waiter" is not.
+"""Reflection cues: words that mark a second thought, in context. "Wait, that is wrong" is a cue, "waiter" is not.
 
-The lexicon takes up the published ones (DeepSeek-R1 Nature, extended data fig. 1; Liu et al. 2025, understand-r1-zero;
-SimpleRL-Zoo) and asks for the context that tells a second thought from the same word in a word problem: most cues must
-open a clause or be followed by what only a second thought is followed by. A cue is a word and no more: whether anything
-came of it is for verifiers.reflection.outcomes.
+The lexicon includes the published ones (DeepSeek-R1 Nature, extended data fig. 1; Liu et al. 2025, understand-r1-zero;
+SimpleRL-Zoo) and requires a context that separates a second thought from the same word in a word problem: most cues
+must open a clause or be followed by typical words. A cue is no evidence that an answer changed: that is decided in
+verifiers.reflection.outcomes.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-# A clause begins: at the start, after the last of some stops or a comma, with marks and small words in front. The
-# repeats are bounded and never taken back (the plus): the text may be 200,000 line ends.
+# The start of a clause: at the start of the text, or after a stop or comma, with optional marks and small words. The
+# repeats are bounded and possessive (the plus): the text may be 200,000 line ends.
 _STOP = r"[.!?:;\n…>(–—]"
 _OPENS = (
     rf"(?:^|(?<={_STOP})(?!{_STOP})|(?<=[,-] ))[\W_]{{0,12}}+"
@@ -26,7 +26,7 @@ _LOOK_AGAIN = (
 )
 _WRONG = r" (?:not (?:right|correct|possible(?=\s*[.!?]))|wrong|incorrect|a mistake|an error)\b(?! to\b)"
 
-# In order of strength: of cues that stand together the first kind names the span.
+# In order of strength: a span of several cues has the kind that comes first here.
 LEXICON: dict[str, tuple[str, ...]] = {
     "aha": (
         r"\baha\b(?! (?-i:[A-Z]))",
@@ -72,12 +72,12 @@ LEXICON: dict[str, tuple[str, ...]] = {
         _OPENS + r"(?:another|a different) (?:way|approach|method|idea)\b(?= (?:to|is|would|might|could)|\s*[,:])",
     ),
 }
-_PATTERNS = {kind: re.compile("|".join(found), re.IGNORECASE) for kind, found in LEXICON.items()}
+_PATTERNS = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in LEXICON.items()}
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_APART = 120  # characters within which cues are one span
-_COPIED = 8  # words that stand in the question as well
-_LOOP = 60  # characters: a cue that goes on as an earlier one did (at the end: came up as one did) says nothing new
-_MOST = 200  # cues looked at
+_APART = 120  # characters; cues that are closer form one span
+_COPIED = 8  # consecutive words that are also in the question: a quotation
+_LOOP = 60  # characters after a cue (at the end of the text: before it) that mark a repeat if equal to an earlier cue's
+_MOST = 200  # cues that are examined
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +90,27 @@ class Cue:
 
 
 def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) -> list[Cue]:
-    """The spans of a text, in order. Cues with a place of `keeps_apart` between them stay two.
+    """Find the cue spans of a text, in order. Cues with a position of `keeps_apart` between them are not merged.
 
-    Left out: code, words copied from the question, and the repeats of a loop.
+    Code, words copied from the question, and repeats in a loop are skipped.
     """
     text = _CODE.sub(lambda code: "\n" * len(code[0]), text.replace("’", "'"))
     singles = sorted(
         (
             Cue(_first_letter(text, match.start()), match.end(), kind)
-            for kind, found in _PATTERNS.items()
-            for match in found.finditer(text)
+            for kind, pattern in _PATTERNS.items()
+            for match in pattern.finditer(text)
         ),
         key=lambda cue: (cue.start, cue.end),
     )[:_MOST]
-    asked = f" {' '.join(_words(question))} "
+    question_words = f" {' '.join(_words(question))} "
     seen: set[tuple[str, str]] = set()
     spans: list[Cue] = []
     for cue in singles:
         onwards, up_to = text[cue.start : cue.start + _LOOP], text[max(0, cue.end - _LOOP) : cue.end]
         is_repeat = (cue.kind, onwards if len(onwards) == _LOOP else up_to) in seen
         seen |= {(cue.kind, onwards), (cue.kind, up_to)}
-        if is_repeat or _is_copied(text, cue, asked):
+        if is_repeat or _is_copied(text, cue, question_words):
             continue
         last = spans[-1] if spans else None
         if last and cue.start - last.end <= _APART and not any(last.end <= place <= cue.start for place in keeps_apart):
@@ -127,12 +127,12 @@ def _first_letter(text: str, start: int) -> int:
     return start
 
 
-def _is_copied(text: str, cue: Cue, asked: str) -> bool:
-    """The cue's first word stands among eight in a row that the question has as well."""
+def _is_copied(text: str, cue: Cue, question_words: str) -> bool:
+    """Whether the cue's first word is among eight consecutive words that are also in the question."""
     before, after = _words(text[max(0, cue.start - 80) : cue.start]), _words(text[cue.start : cue.end + 80])
     words = before[-_COPIED + 1 :] + after[:_COPIED]
     windows = (words[i : i + _COPIED] for i in range(len(words) - _COPIED + 1))
-    return asked != "  " and any(f" {' '.join(window)} " in asked for window in windows)
+    return question_words != "  " and any(f" {' '.join(window)} " in question_words for window in windows)
 
 
 def _words(text: str) -> list[str]:

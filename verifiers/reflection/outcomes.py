@@ -1,15 +1,15 @@
-"""What came of a second thought: the answer before it, the answer after it, both judged by the reward's own verifier.
+"""Outcomes of second thoughts: the answers before and after a cue, both judged by the verifier of the reward.
 
-The ladder, and the words for it:
+Three labels, each a stronger claim than the one before:
 
-1. *cue*: second-thought words in context (verifiers.reflection.cues). Nothing is claimed of them.
-2. *self-correction*: what stood before the cue is wrong, what stands after it is right.
-3. *aha*: a self-correction in a response that is right in the end, on a question that the other completions of its
-   group, those without a self-correction, mostly get wrong (at least two of them, at most half right).
+1. *cue*: words of a second thought in context (verifiers.reflection.cues). Nothing is claimed about their effect.
+2. *self-correction*: the answer before the cue is wrong, the answer after it is correct.
+3. *aha*: a self-correction in a response that is correct in the end, to a question that the other completions of its
+   group, those without a self-correction, mostly get wrong (at least two of them, at most half correct).
 
-What is compared: the candidate answers of the question (`\\boxed{}`, `<answer>`, "the answer is ..."), judged against
-the gold answer; and where a cue stands between none, the calculations stated in the text (7*6=44), judged by exact
-arithmetic. The answer before the cue is the last one before it, the answer after it is the next one.
+Compared are the candidate answers to the question (`\\boxed{}`, `<answer>`, "the answer is ..."), judged against the
+gold answer, and the calculations stated in the text (7*6=44), judged by exact arithmetic. The answer before the cue is
+the last one before it, the answer after it is the next one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from verifiers import grade
 from verifiers.equations import equations, plain_with_places
 from verifiers.reflection.cues import LEXICON, Cue, cues
 
-LABELS = ("cue", "self-correction", "aha")  # of second thoughts, each the stronger claim
+LABELS = ("cue", "self-correction", "aha")  # of cues, each a stronger claim than the one before
 OUTCOMES = {
     "correct": "wrong before, right after",
     "harm": "right before, wrong after",
@@ -34,11 +34,11 @@ OUTCOMES = {
     "open": "nothing to compare on one side",
 }
 _MOST_CANDIDATES = 24
-_LONGEST = 200  # characters of a candidate answer; half of a longer one would be misread
-_MOST_RIGHT = 0.5  # of the others in the group, for an aha
+_LONGEST = 200  # characters of a candidate answer; a longer match is likely misread
+_MOST_RIGHT = 0.5  # share of correct completions among the others in the group, for an aha
 _FEWEST_OTHERS = 2
 
-# What follows "the answer is". "The answer is correct" states none, and the half of "3 + 4" would be misread.
+# The value after "the answer is". "The answer is correct" states none, and "3 + 4" must not be cut to "3".
 _VALUE = (
     r"\$[^$\n]{1,80}\$(?!\d)|\\[(\[][^$]{1,80}?\\[)\]]"  # maths between its signs
     r"|[(\[][^()\[\]\n]{1,40},[^()\[\]\n]{1,40}[)\]]"  # a pair, an interval
@@ -58,11 +58,11 @@ _ACCEPTS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A value that the text gives: of the question ("answer"), or of a calculation (its expression)."""
+    """A value stated in the text: an answer to the question, or the value of a calculation."""
 
     start: int
     end: int
-    what: str
+    what: str  # "answer", or the expression of the calculation
     value: str
     is_right: bool | None  # None for what the verifier cannot judge
 
@@ -72,7 +72,7 @@ Candidate = tuple[int, int, str]  # start, end, text
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A second thought and what came of it."""
+    """A second thought and its outcome."""
 
     start: int  # in the completion
     end: int
@@ -84,7 +84,7 @@ class Span:
 
 
 def spans(completion: str, question: str, gold: str, rule: str = "maths") -> list[Span]:
-    """The second thoughts of a response, in order; labels up to "self-correction", which need no group."""
+    """The second thoughts of a response, in order, labelled "cue" or "self-correction" ("aha" needs a group)."""
     thought = completion.split("</think>", 1)[0]
     if not cues(thought, question):
         return []
@@ -93,11 +93,12 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
     claims = [
         Stated(places[e.start], places[e.end - 1] + 1, e.expression, e.written, e.is_right) for e in equations(text)
     ]
-    found = cues(thought, question, keeps_apart=(*(item.start for item in claims), *(item[0] for item in answers)))
-    ends = [cue.start for cue in found[1:]] + [len(thought)]
+    places_between = (*(item.start for item in claims), *(item[0] for item in answers))
+    thoughts = cues(thought, question, keeps_apart=places_between)
+    ends = [cue.start for cue in thoughts[1:]] + [len(thought)]
 
     def stated(candidates: Iterable[Candidate]) -> Stated | None:
-        """The first of them that the verifier can judge."""
+        """The first candidate that the verifier can judge."""
         judged = (Stated(start, end, "answer", text, judge(text, gold, rule)) for start, end, text in candidates)
         return next((item for item in judged if item.is_right is not None), None)
 
@@ -107,11 +108,11 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
         pair = (stated(reversed(before)), stated(after)) if before and after else (None, None)
         return _outcome_of(cue, [pair, *_claim_pairs(cue, end, thought, claims)], rule)
 
-    return [judged(cue, end) for cue, end in zip(found, ends, strict=True)]
+    return [judged(cue, end) for cue, end in zip(thoughts, ends, strict=True)]
 
 
 def _outcome_of(cue: Cue, pairs: Iterable[tuple[Stated | None, Stated | None]], rule: str) -> Span:
-    """The first change among the pairs of (before, after), else that nothing changed, else that nothing is known."""
+    """The first change among the (before, after) pairs; else "confirm" or "missed"; "open" without pairs."""
     span = Span(cue.start, cue.end, cue.kind, "open", "cue")
     for before, after in pairs:
         if before is None or after is None:
@@ -135,8 +136,8 @@ def _outcome(before: Stated, after: Stated, rule: str) -> str:
 
 
 def _claim_pairs(cue: Cue, end: int, text: str, claims: Sequence[Stated]) -> list[tuple[Stated, Stated]]:
-    """Calculations that were stated before the cue and are stated again between it and the next one; and the last one
-    before the cue with itself, where what follows the cue works something out and then accepts it in so many words.
+    """Calculations stated before the cue and again between it and the next one. If there are none, the last calculation
+    before the cue paired with itself, provided that the text after the cue calculates and then accepts ("correct").
     """
     before = {item.what: item for item in claims if item.end <= cue.start}
     inside = [item for item in claims if cue.start <= item.start < end]
@@ -149,25 +150,25 @@ def _claim_pairs(cue: Cue, end: int, text: str, claims: Sequence[Stated]) -> lis
 
 def _candidates(completion: str) -> list[Candidate]:
     """(start, end, text) of the candidate answers, in order: boxes, answer blocks, and "the answer is ..."."""
-    found = [(start, end, completion[start:end]) for start, end in boxed_spans(completion)]
+    candidates = [(start, end, completion[start:end]) for start, end in boxed_spans(completion)]
     for match in _STATED.finditer(completion):
         group = "stated" if match["stated"] is not None else "block"
         if "\\boxed" not in match[group]:
-            found.append((match.start(group), match.end(group), match[group]))
-    stripped = ((start, end, text.strip().strip("*$ ")) for start, end, text in sorted(found))
+            candidates.append((match.start(group), match.end(group), match[group]))
+    stripped = ((start, end, text.strip().strip("*$ ")) for start, end, text in sorted(candidates))
     return [item for item in stripped if 0 < len(item[2]) <= _LONGEST][-_MOST_CANDIDATES:]
 
 
 @lru_cache(maxsize=20_000)
 def judge(answer: str, gold: str, rule: str) -> bool | None:
-    """As the reward judges it; None for what it cannot judge, a gold answer that is none included."""
+    """Whether the reward's verifier calls an answer correct; None if it cannot judge it, or has no usable gold."""
     if not gold.strip():
         return None
     try:
-        found = grade(answer, gold, rule)
+        judgement = grade(answer, gold, rule)
     except ValueError:
         return None
-    return bool(found) if found.verdict in ("correct", "wrong") else None
+    return bool(judgement) if judgement.verdict in ("correct", "wrong") else None
 
 
 # ------------------------------------------------------------------------------------------------ in a group
@@ -175,7 +176,7 @@ def judge(answer: str, gold: str, rule: str) -> bool | None:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A completion of a group with its second thoughts."""
+    """A completion of a group, with its second thoughts."""
 
     is_right: bool
     spans: tuple[Span, ...]
@@ -186,21 +187,21 @@ class Member:
 
 
 def labelled(group: Sequence[Member]) -> list[Member]:
-    """The members with "aha" where the group bears it out (rung 3 of this module's docstring)."""
+    """The members, with label "aha" where the group supports it (item 3 of the module docstring)."""
     others = [member.is_right for member in group if not member.corrects]
     is_hard = len(others) >= _FEWEST_OTHERS and sum(others) <= _MOST_RIGHT * len(others)
 
-    def raised(member: Member) -> Member:
+    def relabel(member: Member) -> Member:
         if not (is_hard and member.is_right):
             return member
         changed = (replace(s, label="aha") if s.outcome == "correct" else s for s in member.spans)
         return replace(member, spans=tuple(changed))
 
-    return [raised(member) for member in group]
+    return [relabel(member) for member in group]
 
 
 def score(span: Span, *, others_right: float) -> float:
-    """For the order of a gallery: the rung, then how hard the question is for the others, then the kind of cue."""
+    """Sort key of a gallery: the label, then the difficulty for the other completions, then the kind of cue."""
     kinds = list(LEXICON)
     return (
         LABELS.index(span.label)

@@ -1,4 +1,4 @@
-"""Words of a second thought: found where they are one, and nowhere else."""
+"""Reflection cues are detected in context, and the same words elsewhere are not."""
 
 import json
 import random
@@ -209,7 +209,7 @@ NOT_FOUND = [
     "   \n\n",
 ]
 
-# What the rules cannot tell, as it stands: word problems that count, and second thoughts that do not.
+# Known limits of the rules: word problems that count as cues, and second thoughts that do not.
 MISLED = [
     ("He sold the apples. It was a mistake.", ["error"]),
     ("I made a mistake at the till and paid $5.", ["error"]),
@@ -231,12 +231,12 @@ def test_a_second_thought_is_one_span_of_its_kind(kind, text):
 
 
 @pytest.mark.parametrize("text", NOT_FOUND)
-def test_the_same_words_in_a_word_problem_are_none(text):
+def test_the_same_words_in_a_word_problem_are_not_cues(text):
     assert cues(text) == []
 
 
 @pytest.mark.parametrize(("text", "kinds"), MISLED)
-def test_what_the_rules_cannot_tell(text, kinds):
+def test_known_limits_of_the_rules(text, kinds):
     assert [cue.kind for cue in cues(text)] == kinds
 
 
@@ -245,21 +245,21 @@ def test_every_kind_has_its_table():
 
 
 def test_the_published_trace_is_one_span_of_kind_aha():
-    (found,) = cues(DEEPSEEK)
-    assert found.kind == "aha"
-    assert DEEPSEEK[found.start : found.end] == DEEPSEEK[: DEEPSEEK.index(" this step-by-step")]
-    assert [cue.kind for cue in cues(f"So a = 5. {'We go on. ' * 30}\n\n{DEEPSEEK}", "What is the sum?")] == ["aha"]
+    (cue,) = cues(DEEPSEEK)
+    assert cue.kind == "aha"
+    assert DEEPSEEK[cue.start : cue.end] == DEEPSEEK[: DEEPSEEK.index(" this step-by-step")]
+    assert [each.kind for each in cues(f"So a = 5. {'We go on. ' * 30}\n\n{DEEPSEEK}", "What is the sum?")] == ["aha"]
 
 
 # ------------------------------------------------------------------------------------------------ spans
 
 
 @pytest.mark.parametrize(("between", "number"), [(60, 1), (110, 1), (130, 2), (1_000, 2)])
-def test_cues_that_stand_together_are_one_span(between, number):
+def test_adjacent_cues_are_one_span(between, number):
     text = f"Wait, no.{'.' * between} Let me check it."
-    found = cues(text)
-    assert len(found) == number
-    assert found[0].kind == "doubt" and (found[0].start, found[-1].end) == (0, text.index(" it."))
+    spans = cues(text)
+    assert len(spans) == number
+    assert spans[0].kind == "doubt" and (spans[0].start, spans[-1].end) == (0, text.index(" it."))
 
 
 def test_a_place_that_keeps_cues_apart_makes_two_of_them():
@@ -297,13 +297,13 @@ TEXTS = st.one_of(st.text(), PIECED)
 
 @given(TEXTS, TEXTS, st.lists(st.integers(0, 200), max_size=5))
 def test_spans_lie_in_any_text_in_order_and_apart(text, question, places):
-    found = cues(text, question, keeps_apart=tuple(places))
-    assert all(0 <= cue.start < cue.end <= len(text) and cue.kind in LEXICON for cue in found)
-    assert all(text[cue.start].isalnum() and not text[cue.end - 1].isspace() for cue in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
+    spans = cues(text, question, keeps_apart=tuple(places))
+    assert all(0 <= cue.start < cue.end <= len(text) and cue.kind in LEXICON for cue in spans)
+    assert all(text[cue.start].isalnum() and not text[cue.end - 1].isspace() for cue in spans)
+    assert all(one.end <= other.start for one, other in pairwise(spans))
 
 
-# ------------------------------------------------------------------------------------------------ left out
+# ------------------------------------------------------------------------------------------------ skipped
 
 
 def test_code_holds_no_second_thoughts_and_those_after_it_count():
@@ -325,7 +325,7 @@ def test_words_of_the_question_are_not_the_models():
 
 @pytest.mark.parametrize("unit", ["wait ", "Wait, ", "wait, wait. Wait! ", "Hmm, ", "Wait\n", "aha! "])
 @pytest.mark.parametrize("number", [1, 2, 50, 5_000])
-def test_a_word_said_over_and_over_is_one_cue(unit, number):
+def test_a_repeated_word_is_one_cue(unit, number):
     assert len(cues(f"So 5. {unit * number}")) <= 1
 
 
@@ -357,18 +357,18 @@ def seconds(text):
 
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_time_grows_with_the_length_of_the_text(unit):
-    """8 times the text: 8 times the seconds where it is linear, 64 times where it is quadratic."""
+    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
     short, long = (unit * (size // len(unit)) for size in (12_500, 100_000))
     assert seconds(long) < 24 * max(min(seconds(short) for _ in range(3)), 0.005)
 
 
-def test_the_cues_of_a_long_text_are_as_many_as_are_looked_at():
-    drawn = random.Random(0)
-    text = " ".join(f"Wait, {drawn.random()} is not it. {'We go on. ' * 20}" for _ in range(400))
+def test_a_long_text_has_at_most_200_cues():
+    rng = random.Random(0)
+    text = " ".join(f"Wait, {rng.random()} is not it. {'We go on. ' * 20}" for _ in range(400))
     assert 100 <= len(cues(text)) <= 200
 
 
-# ------------------------------------------------------------------------------------------------ what people wrote
+# ------------------------------------------------------------------------------------------------ human texts
 
 
 def rows(name):
@@ -379,19 +379,19 @@ def rows(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),  # flagged when this was written: none of the 2,000; 6 of the 500
+    ("name", "most"),  # measured: none of the 2,000; 6 of the 500
     [("gsm8k_train_2000", 0.001), ("math500", 0.016)],
 )
-def test_people_who_write_solutions_have_hardly_any_second_thoughts(name, most):
-    """Those of MATH-500 that are found are there: four times "Alternatively,", "To verify this", "Checking,"."""
+def test_human_solutions_have_hardly_any_cues(name, most):
+    """The cues in MATH-500 are real ones: four times "Alternatively,", "To verify this", "Checking,"."""
     solutions = [(re.sub(r"<<.*?>>", "", row["solution"]), row["question"]) for row in rows(name)]
     flagged = [text for text, question in solutions if cues(text, question)]
     assert len(flagged) <= most * len(solutions), flagged
 
 
 @pytest.mark.parametrize("name", ["gsm8k_train_2000", "math_train_2000"])
-def test_questions_hold_none_even_where_they_are_not_known_to_be_the_question(name):
-    """None of the 4,000 when this was written."""
+def test_questions_contain_no_cues(name):
+    """Measured: none in 4,000 questions."""
     questions = [row["question"] for row in rows(name)]
     flagged = [question for question in questions if cues(question)]
     assert len(flagged) <= 0.001 * len(questions), flagged

@@ -1,4 +1,4 @@
-"""What came of a second thought: the answer before it against the answer after it."""
+"""Outcomes of second thoughts: the answer before a cue against the answer after it."""
 
 import time
 from dataclasses import replace
@@ -14,7 +14,7 @@ from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labell
 QUESTION = "What is 7 times 6?"
 
 
-def came_of(text, gold="42", rule="maths"):
+def outcomes(text, gold="42", rule="maths"):
     return [(span.outcome, span.before, span.after) for span in spans(text, QUESTION, gold, rule)]
 
 
@@ -38,26 +38,26 @@ def came_of(text, gold="42", rule="maths"):
         ("7*6=44. Hmm, I do not know.", ("open", "", "")),
         ("7*6=44. Wait, 7*5=35.", ("open", "", "")),
         (r"\(7 \times 6 = 44\). Wait, \(7 \times 6 = 42\).", ("correct", "44", "42")),
-        # a check that works out something else and then accepts what stood before it
+        # a check that calculates something else and then accepts the earlier value
         ("7*6=42. Check: 7*3=21, 21+21=42. Good.", ("confirm", "42", "42")),
         ("7*6=44. Check: 7*3=21, 21+21=42. I had 44. Good.", ("missed", "44", "44")),
         ("7*6=44. Check: 7*3=21, 21+21=42. It is not good.", ("open", "", "")),
-        # answers in other dress
+        # answers in other forms
         ("The answer is 44. Wait, no. The answer is 42.", ("correct", "44", "42")),
         (r"The answer is $44$. Wait, no. \boxed{42}", ("correct", "44", "42")),
         ("<think>The answer is 44. Wait, no.</think> <answer> 42 </answer>", ("correct", "44", "42")),
         ("<think>The answer is <answer>44</answer>? Wait, no.</think> <answer>42</answer>", ("correct", "44", "42")),
         (r"**Answer:** 1,000. Let me check. \boxed{1000}", ("missed", "1,000", "1000")),
         (r"The answer is 84/2. Let me check. \boxed{42.0}", ("confirm", "84/2", "42.0")),
-        # of several answers the last one before and the next one after
+        # of several answers, the last one before the cue and the next one after it count
         (r"\boxed{42}, no, \boxed{44}. Wait, no. \boxed{42}, or \boxed{43}", ("correct", "44", "42")),
-        # an answer tells before a calculation does; where it tells no change the calculation may
+        # an answer takes precedence over a calculation unless it shows no change
         (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{43}", ("switch", "44", "43")),
         (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{44}", ("correct", "44", "42")),
     ],
 )
 def test_outcomes(text, outcome):
-    assert came_of(text) == [outcome]
+    assert outcomes(text) == [outcome]
 
 
 def test_every_outcome_has_its_label():
@@ -78,18 +78,18 @@ def test_every_outcome_has_its_label():
         *(r"The answer is 21 \cdot 2.", "The final answer is:\n\\[", f"<answer>{'4' * 190} + {'2' * 190}</answer>"),
     ],
 )
-def test_what_states_no_answer_that_can_be_read_is_none(said):
-    assert came_of(rf"{said} Wait, no. \boxed{{42}}") == [("open", "", "")]
+def test_a_text_without_a_readable_answer_has_outcome_open(said):
+    assert outcomes(rf"{said} Wait, no. \boxed{{42}}") == [("open", "", "")]
 
 
-def test_each_second_thought_has_an_outcome_of_its_own():
+def test_each_second_thought_has_its_own_outcome():
     text = "7*6=44. Wait, 7*6=43. Hmm, 7*6=42. Let me check: 7*6=42. Good."
-    assert came_of(text) == [("switch", "44", "43"), ("correct", "43", "42"), ("confirm", "42", "42")]
+    assert outcomes(text) == [("switch", "44", "43"), ("correct", "43", "42"), ("confirm", "42", "42")]
 
 
 def test_words_after_the_thought_are_no_second_thoughts_but_its_answer_counts():
-    found = spans(r"<think>\boxed{44}. Wait, no.</think> \boxed{42}. Let me check. \boxed{44}", QUESTION, "42")
-    assert [(span.kind, span.outcome) for span in found] == [("doubt", "correct")]
+    thoughts = spans(r"<think>\boxed{44}. Wait, no.</think> \boxed{42}. Let me check. \boxed{44}", QUESTION, "42")
+    assert [(span.kind, span.outcome) for span in thoughts] == [("doubt", "correct")]
 
 
 @pytest.mark.parametrize(
@@ -105,20 +105,20 @@ def test_words_after_the_thought_are_no_second_thoughts_but_its_answer_counts():
     ],
 )
 def test_the_rule_of_the_problem_judges(text, outcome):
-    assert [found[0] for found in came_of(text, "3*2", "countdown")] == [outcome]
+    assert [each[0] for each in outcomes(text, "3*2", "countdown")] == [outcome]
 
 
 @pytest.mark.parametrize(
     ("gold", "rule"), [("hello", "countdown"), ("", "maths"), (" ", "maths"), ("42", "unheard of")]
 )
 def test_a_gold_that_the_verifier_cannot_use_leaves_answers_open(gold, rule):
-    assert came_of(r"\boxed{44}. Wait, no. \boxed{42}", gold, rule) == [("open", "", "")]
-    assert came_of("7*6=44. Wait, 7*6=42.", gold, rule) == [("correct", "44", "42")], "arithmetic needs no gold"
+    assert outcomes(r"\boxed{44}. Wait, no. \boxed{42}", gold, rule) == [("open", "", "")]
+    assert outcomes("7*6=44. Wait, 7*6=42.", gold, rule) == [("correct", "44", "42")], "arithmetic needs no gold"
 
 
-def test_an_answer_that_cannot_be_judged_is_passed_over():
+def test_an_answer_that_cannot_be_judged_is_skipped():
     long = "1" * 150 + "+" + "x" * 150
-    assert came_of(rf"\boxed{{44}}, or \boxed{{{long}}}, or \boxed{{}}. Wait, no. \boxed{{?}} \boxed{{42}}") == [
+    assert outcomes(rf"\boxed{{44}}, or \boxed{{{long}}}, or \boxed{{}}. Wait, no. \boxed{{?}} \boxed{{42}}") == [
         ("correct", "44", "42")
     ]
 
@@ -157,12 +157,12 @@ PIECES = [
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=40).map("".join), st.text(max_size=9))
 def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
-    found = spans(text, question, "42")
-    assert all(0 <= span.start < span.end <= len(text) for span in found)
-    assert all(one.end <= other.start for one, other in pairwise(found))
-    assert all(span.kind in LEXICON and span.outcome in OUTCOMES and span.label in LABELS[:2] for span in found)
-    assert all((span.outcome == "correct") == (span.label == "self-correction") for span in found)
-    assert all((span.outcome == "open") == (span.before == span.after == "") for span in found)
+    thoughts = spans(text, question, "42")
+    assert all(0 <= span.start < span.end <= len(text) for span in thoughts)
+    assert all(one.end <= other.start for one, other in pairwise(thoughts))
+    assert all(span.kind in LEXICON and span.outcome in OUTCOMES and span.label in LABELS[:2] for span in thoughts)
+    assert all((span.outcome == "correct") == (span.label == "self-correction") for span in thoughts)
+    assert all((span.outcome == "open") == (span.before == span.after == "") for span in thoughts)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
     ],
 )
 def test_time_grows_with_the_length_of_the_text(before, unit):
-    """8 times the text: 8 times the seconds where it is linear, 64 times where it is quadratic."""
+    """8 times the text takes 8 times as long if the rules are linear, 64 times if they are quadratic."""
 
     def seconds(size):
         text = before + unit * (size // len(unit)) + " Wait, no."
@@ -196,7 +196,7 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
 
 
 @pytest.mark.parametrize(
-    ("is_right", "others", "label"),  # others: (is right, mends as well)
+    ("is_right", "others", "label"),  # others: (is correct, has a self-correction)
     [
         (True, [(False, False)] * 2, "aha"),
         (True, [(True, False), (False, False)], "aha"),
@@ -205,24 +205,24 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
         (True, [(False, False)], "self-correction"),
         (True, [], "self-correction"),
         (False, [(False, False)] * 3, "self-correction"),
-        # those that mend their answer as well do not speak for how hard the question is
+        # completions with a self-correction do not count for the difficulty of the question
         (True, [(False, False), (False, True), (False, True)], "self-correction"),
         (True, [(False, False), (False, False), (True, True), (True, True)], "aha"),
     ],
 )
-def test_an_aha_is_a_mended_answer_to_what_the_others_mostly_get_wrong(is_right, others, label):
+def test_an_aha_is_a_self_correction_on_a_question_that_the_others_mostly_get_wrong(is_right, others, label):
     group = [
         Member(is_right, (OPEN, MENDED)),
         *(Member(right, (MENDED,) if mends else (OPEN,)) for right, mends in others),
     ]
     for members in (group, group[::-1]):
-        found = labelled(members)
-        assert [replace(member, spans=()) for member in found] == [replace(member, spans=()) for member in members]
-        mine = found[members.index(group[0])]
-        assert [span.label for span in mine.spans] == ["cue", label]
+        relabelled = labelled(members)
+        assert [replace(member, spans=()) for member in relabelled] == [replace(member, spans=()) for member in members]
+        first = relabelled[members.index(group[0])]
+        assert [span.label for span in first.spans] == ["cue", label]
 
 
-def test_the_gallery_ranks_the_rung_then_the_question_then_the_kind():
+def test_the_gallery_is_sorted_by_label_then_difficulty_then_kind():
     def of(label, kind):
         return Span(0, 4, kind, "open" if label == "cue" else "correct", label)
 

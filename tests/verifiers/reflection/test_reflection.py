@@ -17,27 +17,29 @@ MENDED = (
 )
 
 
-def test_a_wrong_claim_that_is_mended_counts_as_caught():
-    found = reflect(MENDED)
-    assert (found.checks, found.waits) == (True, True)
-    assert (found.wrong_claims, found.caught, found.false_alarms, found.wrong_in_checks) == (1, 1, 0, 0)
+def test_a_corrected_wrong_claim_counts_as_caught():
+    counts = reflect(MENDED)
+    assert (counts.checks, counts.waits) == (True, True)
+    assert (counts.wrong_claims, counts.caught, counts.false_alarms, counts.wrong_in_checks) == (1, 1, 0, 0)
 
 
 def test_a_check_that_says_good_to_another_value_catches_nothing():
-    found = reflect(
+    counts = reflect(
         "<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. </think> <answer> 402 </answer>"
     )
-    assert (found.checks, found.wrong_claims, found.caught) == (True, 1, 0)
+    assert (counts.checks, counts.wrong_claims, counts.caught) == (True, 1, 0)
 
 
 def test_a_right_claim_changed_for_a_wrong_one_is_a_false_alarm():
-    found = reflect("<think> 67*6=402. Check: 60*6=360, 7*6=52, 360+52=412. I had 402. Wait, 67*6=412. </think>")
-    assert (found.wrong_claims, found.caught, found.false_alarms, found.wrong_in_checks) == (0, 0, 1, 1)
+    counts = reflect("<think> 67*6=402. Check: 60*6=360, 7*6=52, 360+52=412. I had 402. Wait, 67*6=412. </think>")
+    assert (counts.wrong_claims, counts.caught, counts.false_alarms, counts.wrong_in_checks) == (0, 0, 1, 1)
 
 
 def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
-    found = reflect("<think> Let me see. 25+3+7=35 no. 25-3+7=29 no. 25+3*7=46 yes. </think> <answer> 25+3*7 </answer>")
-    assert (found.checks, found.wrong_claims) == (False, 0)
+    counts = reflect(
+        "<think> Let me see. 25+3+7=35 no. 25-3+7=29 no. 25+3*7=46 yes. </think> <answer> 25+3*7 </answer>"
+    )
+    assert (counts.checks, counts.wrong_claims) == (False, 0)
 
 
 @pytest.mark.parametrize(
@@ -53,11 +55,11 @@ def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
     ],
 )
 def test_a_claim_is_caught_only_where_its_right_value_takes_its_place(ending, caught):
-    found = reflect(f"<think> 67*6=472. Let me verify: 60*6=360, 7*6=42, 360+42=402. {ending} </think>")
-    assert (found.checks, found.wrong_claims, found.caught) == (True, 1, caught)
+    counts = reflect(f"<think> 67*6=472. Let me verify: 60*6=360, 7*6=42, 360+42=402. {ending} </think>")
+    assert (counts.checks, counts.wrong_claims, counts.caught) == (True, 1, caught)
 
 
-def test_a_check_that_states_the_expression_itself_counts_unless_it_is_waved_through():
+def test_a_check_of_the_same_expression_counts_unless_it_accepts_the_error():
     assert reflect("<think> 7*6=44. Check: 7*6=42. So we go on. </think>").caught == 1
     assert reflect("<think> 7*6=44. Check: 7*6=42. I had 44. Good. </think>").caught == 0
 
@@ -69,15 +71,15 @@ def test_a_right_value_that_is_used_without_a_word_is_replaced_and_not_caught():
         ("</think> <answer> 402 </answer>", 1),
         ("472+8=480. </think>", 0),
     ]:
-        found = reflect(waved + rest)
-        assert (found.wrong_claims, found.caught, found.replaced_unsaid) == (1, 0, replaced)
+        counts = reflect(waved + rest)
+        assert (counts.wrong_claims, counts.caught, counts.replaced_unsaid) == (1, 0, replaced)
     assert reflect(MENDED).replaced_unsaid == 0
 
 
-def test_mending_one_claim_does_not_mend_another():
-    """A right claim that is left and found again is no catch, and cannot stand in for the one that stays wrong."""
-    found = reflect("<think> 3*4=12. 5*5=26. Check: 2*2=4. So 3*4=13. 3*4=12. </think>")
-    assert (found.wrong_claims, found.caught, found.false_alarms) == (1, 0, 0)
+def test_correcting_one_claim_does_not_correct_another():
+    """A correct claim that is changed and restored is no catch, and does not make up for one that stays wrong."""
+    counts = reflect("<think> 3*4=12. 5*5=26. Check: 2*2=4. So 3*4=13. 3*4=12. </think>")
+    assert (counts.wrong_claims, counts.caught, counts.false_alarms) == (1, 0, 0)
 
 
 def stated(text):
@@ -141,12 +143,12 @@ SOLUTIONS = Path(__file__).parents[4] / "shared/benchmarks/gsm8k_train_2000.json
 
 
 @pytest.mark.skipif(not SOLUTIONS.exists(), reason="the real solutions are not here")
-def test_what_people_wrote_is_read_as_right_and_not_as_checking():
+def test_human_solutions_have_correct_equations_and_no_checks():
     """Of the 5,223 equations in all 2,000 solutions, 12 are wrong or misread, and two solutions check themselves."""
     texts = [re.sub(r"<<.*?>>", "", json.loads(line)["solution"]) for line in SOLUTIONS.open()][:500]
-    found = [equation for text in texts for equation in equations(plain(text))]
-    assert len(found) > 1_200
-    assert sum(not equation.is_right for equation in found) <= 5
+    stated_equations = [equation for text in texts for equation in equations(plain(text))]
+    assert len(stated_equations) > 1_200
+    assert sum(not equation.is_right for equation in stated_equations) <= 5
     assert rates(texts).checks == 0
 
 
@@ -179,13 +181,13 @@ def test_values_are_exact(expression, value):
 
 
 def test_rates_add_up_over_responses():
-    found = rates([MENDED, "<think> About 900. </think> <answer> 900 </answer>"])
-    assert (found.checks, found.waits, found.wrong_claims, found.caught_share) == (0.5, 0.5, 1, 1.0)
+    totals = rates([MENDED, "<think> About 900. </think> <answer> 900 </answer>"])
+    assert (totals.checks, totals.waits, totals.wrong_claims, totals.caught_share) == (0.5, 0.5, 1, 1.0)
     assert rates([]).caught_share is None
 
 
 @pytest.mark.timeout(60)
-def test_reflection_on_a_hundred_thousand_wrong_claims_takes_one_look_at_the_text():
+def test_a_hundred_thousand_wrong_claims_are_read_in_one_pass():
     """Searching the rest of the text for each claim took minutes."""
-    found = reflect("1+1=2. Check: 2+2=4. " + "".join(f"wait, {i}+1={i}. check " for i in range(100_000)))
-    assert found.wrong_claims > 5_000 and found.caught == 0
+    counts = reflect("1+1=2. Check: 2+2=4. " + "".join(f"wait, {i}+1={i}. check " for i in range(100_000)))
+    assert counts.wrong_claims > 5_000 and counts.caught == 0
