@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.cli.arguments import COMMANDS, Command
-from reasoner.cli.main import main
+from reasoner.cli.main import COMMANDS, Command, main
 from reasoner.models.resolve import BASE
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
