@@ -110,17 +110,17 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
         early.add_argument(*flags, dest=flags[-1], nargs="?")
-    named = vars(early.parse_known_args(arguments)[0])
-    model, preset = named["--model"] or "base", named["--preset"]
+    early_values = vars(early.parse_known_args(arguments)[0])
+    model, preset = early_values["--model"] or "base", early_values["--preset"]
     if preset not in PRESETS:
         try:
-            preset, why = _fitting_preset(model, Path(named["--run.dir"] or "runs"))
+            preset, why = _fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
         except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
             preset, why = preset_for(model, None, has_gpu=_has_gpu())
     else:
         why = "it is named by --preset"
-    values = preset_values(preset, named["--algo.name"])
-    algorithm = str(named["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
+    values = preset_values(preset, early_values["--algo.name"])
+    algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
     defaults = {}
     for key, setting in settings().items():

@@ -91,14 +91,14 @@ def evaluate(request: EvalRequest) -> EvalRun:
 
     ValueError, before anything is sampled, for arguments that cannot be evaluated.
     """
-    began = time.monotonic()
+    start = time.monotonic()
     _check_values(request)
     with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
         about, sets = _of_responses(request, pool) if request.responses else _of_model(request, pool)
     folder = _folder(request, about)
     text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
     files.write(folder, about, sets, text)
-    write_json(folder / "run.json", {"date": time.time(), "seconds": time.monotonic() - began, "versions": versions()})
+    write_json(folder / "run.json", {"date": time.time(), "seconds": time.monotonic() - start, "versions": versions()})
     return EvalRun(folder, about, sets, text)
 
 
