@@ -25,7 +25,7 @@ from reasoner.doctor.findings import Line, Mark, shown, summary
 from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
 from reasoner.doctor.pace import Expected, expected, pace_lines
 from reasoner.doctor.pass_rate import Answers, answer_lines, answers
-from reasoner.doctor.questions import asked_lines, gold_line, length_line
+from reasoner.doctor.questions import epoch_lines, gold_line, length_line
 from reasoner.doctor.tokenization import token_lines
 from reasoner.inference.factory import make_engine
 from reasoner.inference.stop_tokens import end_token_ids
@@ -123,7 +123,7 @@ def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     yield from token_lines(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
     line, figures["prompts"] = length_line(run.prompts, len(good), cfg, context)
     yield line
-    yield from asked_lines(run.prompts, evaluation, cfg)
+    yield from epoch_lines(run.prompts, evaluation, cfg)
     free, total = memory_of(device)
     need = Need(shape, algorithm, cfg, run.longest, device.type, total)
     figures["memory"] = need.parts() | {"peak": need.peak()}

@@ -126,7 +126,7 @@ def attempt(
     bench: Bench, coming: Sequence[Prompt], samples: int, row_seconds: float, say: Say, *, per_step: int
 ) -> Trial:
     """Make the trial steps. `coming`: all prompts to sample, the first step's first; `samples`: most completions of
-    each; `row_seconds`: seconds of a completion when few are sampled at once; `per_step`: completions of the run's step.
+    each; `row_seconds`: seconds of a completion when few are sampled at once; `per_step`: completions of a run's step.
     """
     cfg, group, progress = bench.cfg, bench.cfg.algo.group, bench.progress
     rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(row_seconds, 1e-6))))

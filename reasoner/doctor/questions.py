@@ -52,7 +52,7 @@ def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, conte
     return Line(mark, "length", text), figures
 
 
-def asked_lines(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Line]:
+def epoch_lines(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Line]:
     """Lines on how often each problem is sampled, and on `evaluation` prompts that are also trained on."""
     count, times = cfg.data.prompts_per_step, cfg.steps * cfg.data.prompts_per_step / len(prompts)
     text = f"{count} of {len(prompts):,} a step; each comes {times:.1f} times in {cfg.steps} steps"
