@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
-from reasoner.evals.result import Ks
 from reasoner.evals import run
+from reasoner.evals.result import Ks
 from reasoner.inference.model_spec import model_fingerprint
 from reasoner.models.resolve import BASE
 
