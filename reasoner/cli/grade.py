@@ -1,45 +1,85 @@
-"""`reasoner grade`: the verdict on one answer, or on a file of them. No torch, and no sympy where the easy layers
-decide.
+"""`reasoner grade`: the verdict on one answer, or on a file of answers.
+
+Handlers import what they need: no torch, and sympy only where the cheap comparisons do not decide.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from data import Problem
-from reasoner.console import shortened, visible
-from reasoner.evals.estimators import estimate
-from verifiers import Score, VerifierPool, grade
-from verifiers.rules import known
+from reasoner.cli.arguments import Parser, add_json
 
-_AT_ONCE = 256  # rows between two signs of progress
-_WIDTH = 28  # of an answer in the table
+if TYPE_CHECKING:
+    from data import Problem
+    from verifiers import Score
+
+_CHUNK = 256  # rows between two lines of progress
+_WIDTH = 28  # characters of an answer in the table
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_grade)
+    command.add_argument(
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response)",
+    )
+    command.add_argument("--gold", help="the gold answer to grade --answer against")
+    command.add_argument("--answer", help="the answer to grade, without a file")
+    command.add_argument("--rule", default="maths", help="how answers are compared: maths or countdown [maths]")
+    add_json(command, "the verdicts")
+
+
+def run_grade(args: argparse.Namespace) -> None:
+    """Grade the file, or the one answer. ValueError where neither is given."""
+    if args.file is not None:
+        grade_file(args.file, args.rule, args.json)
+    elif args.gold is not None and args.answer is not None:
+        grade_one(args.gold, args.answer, args.rule, args.json)
+    else:
+        raise ValueError("grade needs --gold and --answer, or a file")
 
 
 def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
     """Print the verdict, the layer that decided, what was compared and how long it took."""
-    found = grade(answer, gold, rule)
-    row = {"verdict": str(found.verdict), "layer": found.layer, "gold": found.gold_form, "answer": found.answer_form}
+    from reasoner.console import visible
+    from verifiers import grade
+
+    result = grade(answer, gold, rule)
+    row = {
+        "verdict": str(result.verdict),
+        "layer": result.layer,
+        "gold": result.gold_form,
+        "answer": result.answer_form,
+    }
     for name, value in row.items():
         print(f"{name:<8} {visible(value)}")
-    print(f"{'time':<8} {1000 * found.seconds:.1f} ms")
-    _write(out, [row | {"seconds": found.seconds}])
+    print(f"{'time':<8} {1000 * result.seconds:.1f} ms")
+    _write(out, [row | {"seconds": result.seconds}])
 
 
 def grade_file(path: Path, rule: str, out: Path | None) -> None:
-    """Grade a file of JSON lines: `gold` with `response` (a whole response in the strict form) or `answer` (the answer
-    alone); a table of all, and a summary.
+    """Grade a file of JSON lines, and print a table and a summary. A row has `gold` with `response` (a whole response
+    in the strict form) or `answer` (the answer alone).
 
-    Model output is graded in processes of their own. ValueError naming the line that cannot be used.
+    Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
+    from reasoner.console import shortened
+    from verifiers import VerifierPool
+
     items = []
     try:
-        lines = path.read_text("utf-8").split("\n")  # a text may hold other line ends
+        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     for number, line in enumerate(lines, 1):
@@ -50,21 +90,23 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
     print(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
-        for start in range(0, len(items), _AT_ONCE):
-            part = items[start : start + _AT_ONCE]
+        for start in range(0, len(items), _CHUNK):
+            part = items[start : start + _CHUNK]
             graded = pool.score(part)
             for (_, problem), score in zip(part, graded, strict=True):
                 gold, answer = shortened(problem.answer, _WIDTH), shortened(score.extracted or "", _WIDTH)
                 print(f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}")
             scores += graded
-            if len(items) > _AT_ONCE:
+            if len(items) > _CHUNK:
                 print(f"graded {len(scores):,} of {len(items):,}", file=sys.stderr, flush=True)
     print(f"\n{summary(scores)}")
     _write(out, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
 
 
 def summary(scores: Sequence[Score]) -> str:
-    """How many are right, with a 95 % interval; the verdicts, and the layers that decided; the slowest."""
+    """Share of correct answers with a 95 % interval, counts of verdicts and of deciding layers, the longest time."""
+    from reasoner.evals.estimators import estimate
+
     right = [float(score.correct) for score in scores]
     lines = [f"{len(scores):,} graded, {sum(right):,.0f} right: {str(estimate(right)).strip()}"]
     for title, names in (
@@ -77,6 +119,10 @@ def summary(scores: Sequence[Score]) -> str:
 
 
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
+    """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
+    from data import Problem
+    from verifiers.rules import known
+
     try:
         row = json.loads(line, parse_int=str, parse_float=str)  # the digits as written, however many
         gold, response, answer = row["gold"], row.get("response"), row.get("answer")

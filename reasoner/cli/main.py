@@ -1,4 +1,9 @@
-"""The command line. Everything heavy is imported inside the command that needs it."""
+"""The command line: `main` parses the arguments and calls the command's handler.
+
+A command is a file of this package with `add_arguments(command)`, which sets the handler as the parser's default
+`handler`, and one row of COMMANDS. Only the file of the command that is named gets imported, and these files import
+what is heavy inside their handlers.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +11,138 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reasoner.cli.arguments import parser
-from reasoner.runs.run_dir import find_run
-from reasoner.runtime import asleep
+from reasoner import __version__
+from reasoner.cli.arguments import Parser
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One row of COMMANDS."""
+
+    name: str
+    module: str  # file of this package
+    summary: str
+    epilog: str = ""
+    aliases: tuple[str, ...] = ()
+
+
+COMMANDS = (
+    Command("train", "train", "train a model by reinforcement learning with verifiable rewards"),
+    Command(
+        "doctor",
+        "doctor",
+        "check a training run before it starts: takes the settings of train, reports what will work, time and memory",
+        epilog="example: reasoner doctor --model base --algo.group 16; exit status 2 where something will not work",
+    ),
+    Command(
+        "eval",
+        "eval",
+        "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
+        epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
+        "reasoner eval --model ORG/NAME --data math500,aime25 --pass@1 --cons@16 --n 64;  "
+        "reasoner eval --responses samples.jsonl --pass@1 --cons@16",
+    ),
+    Command(
+        "compare",
+        "compare",
+        "compare two evaluations of the same problems: the difference and its significance",
+        epilog="example: reasoner compare before after   (names in --out, or folders)",
+    ),
+    Command("report", "report", "write a run's report: report.html and report.md in its folder"),
+    Command("rollouts", "rollouts", "list, show, search and export the rollouts of a run"),
+    Command(
+        "app",
+        "dashboard",
+        "start the dashboard: rollouts, curves and reflection of your runs in a browser",
+        epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
+        aliases=("dashboard",),
+    ),
+    Command("aha", "reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
+    Command(
+        "import",
+        "import_rollouts",
+        "import rollouts that TRL, verl or prime-rl wrote, as a run for the dashboard",
+        epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
+    ),
+    Command("grade", "grade", "grade one answer, or a file of answers"),
+    Command("data", "data", "list the problem sets, or show problems of one"),
+    Command("base", "pretrain", "build the embedded base model"),
+)
+
+
+def build_parser(arguments: Sequence[str]) -> Parser:
+    """The parser for a command line: the command that it names gets its arguments, the others are only listed.
+
+    The parsed `handler` runs the command; it is None where no command or action was named.
+    """
+    parser = Parser(
+        prog="reasoner", description="Teach language models to reason about mathematics.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    parser.set_defaults(handler=None)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for row in COMMANDS:
+        command = commands.add_parser(
+            row.name,
+            help=row.summary,
+            description=row.summary,
+            allow_abbrev=False,
+            epilog=row.epilog,
+            aliases=row.aliases,
+        )
+        if not {row.name, *row.aliases}.isdisjoint(arguments):
+            command.arguments = arguments
+            import_module(f"reasoner.cli.{row.module}").add_arguments(command)
+    return parser
+
 
 _AT = re.compile(r"--(pass@|pass\^|cons@|maj@)(.*)")
 _LISTS = {"pass@": "pass_at", "pass^": "pass_hat", "cons@": "cons_at", "maj@": "cons_at"}
 
 
 def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]]:
-    """The arguments without --pass@K, --pass^K, --cons@K and --maj@K (the same as cons), and those Ks in order."""
+    """Separate --pass@K, --pass^K, --cons@K and --maj@K (the same as cons) from the other arguments.
+
+    Returns the others, and the values of K in order, by the names in _LISTS. ValueError for a K that is no whole
+    number above 0.
+    """
     rest: list[str] = []
-    found: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
+    ks: dict[str, list[int]] = {name: [] for name in _LISTS.values()}
     for argument in arguments:
         match = _AT.fullmatch(argument)
         if match is None:
             rest.append(argument)
         elif not re.fullmatch(r"[1-9]\d{0,5}", match[2]):
             raise ValueError(f"{argument}: K must be a whole number above 0, as in --{match[1]}16")
-        elif int(match[2]) not in found[_LISTS[match[1]]]:
-            found[_LISTS[match[1]]].append(int(match[2]))
-    return rest, found
+        elif int(match[2]) not in ks[_LISTS[match[1]]]:
+            ks[_LISTS[match[1]]].append(int(match[2]))
+    return rest, ks
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0, 1 for faults of the machine, 2 for what the user can put right, 130 when interrupted."""
+    """Run a command. The exit status: 0; 1 for faults of the machine; 2 for what the user can put right; 130 when
+    interrupted. With REASONER_DEBUG set, an error is raised instead of printed.
+    """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
-        rest, at = _split_at(sys.argv[1:] if arguments is None else arguments)
-        own = parser(rest)
-        args = own.parse_args(rest)
-        if args.run not in COMMANDS:  # no command, or one that has several actions: show what there is
-            own.parse_args([*rest, "--help"])
+        rest, ks = _split_at(sys.argv[1:] if arguments is None else arguments)
+        parser = build_parser(rest)
+        args = parser.parse_args(rest)
+        if args.handler is None:  # no command, or one whose action was not named
+            parser.parse_args([*rest, "--help"])
         if args.command == "eval":
-            vars(args).update(at)
-        elif any(at.values()):
+            vars(args).update(ks)
+        elif any(ks.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
         with _json_output(args):
-            return COMMANDS[args.run](args) or 0
+            return args.handler(args) or 0
     except ValueError as error:
         return _fail(error, 2)
     except (OSError, MemoryError, RuntimeError) as error:
@@ -60,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _json_output(args: argparse.Namespace) -> Iterator[None]:
-    """Refuse a --json file that cannot be written before the command starts. With `--json -` the figures are what
-    stands on standard output, and what is printed for people goes to standard error.
+    """Refuse a --json file that cannot be written before the command starts. With `--json -` standard output holds the
+    JSON alone, and what the command prints goes to standard error.
     """
     path: Path | None = getattr(args, "json", None)
     if path is None:
@@ -87,130 +181,3 @@ def _fail(error: Exception, status: int) -> int:
         raise error
     print(f"reasoner: error: {error}", file=sys.stderr)
     return status
-
-
-# --------------------------------------------------------------------------------------------------- commands
-
-
-def _train(args: argparse.Namespace) -> None:
-    from reasoner.cli.train import start_training
-
-    start_training(args)
-
-
-def _doctor(args: argparse.Namespace) -> int:
-    from reasoner.cli.train import start_doctor
-
-    return start_doctor(args)
-
-
-def _eval(args: argparse.Namespace) -> None:
-    with asleep():
-        from reasoner.cli.eval import run_eval
-
-    args.data = [spec for given in args.data or [] for spec in _several(given)]
-    run_eval(args)
-
-
-def _several(given: str) -> list[str]:
-    """What stands between commas; a file's name may have some of its own."""
-    return [given] if Path(given.partition("?")[0]).exists() else [part for part in given.split(",") if part]
-
-
-def _compare(args: argparse.Namespace) -> None:
-    from reasoner.evals.compare import compare
-
-    compare(args.a, args.b, out=args.out, force=args.force, json_file=args.json)
-
-
-def _browse(name: str) -> Callable[[argparse.Namespace], None]:
-    def run(args: argparse.Namespace) -> None:
-        from reasoner.cli import rollouts as browse
-
-        getattr(browse, name)(args)
-
-    return run
-
-
-def _report(args: argparse.Namespace) -> None:
-    from reasoner.analysis.run_report import write_report
-
-    for path in write_report(find_run(args.name, args.runs)):
-        print(path)
-
-
-def _app(args: argparse.Namespace) -> None:
-    from app.server import serve
-
-    serve(args)
-
-
-def _aha(args: argparse.Namespace) -> None:
-    from reasoner.cli.rollouts import show_aha
-
-    show_aha(args)
-
-
-def _import(args: argparse.Namespace) -> None:
-    from reasoner.runs.importers import import_run
-
-    run_dir = args.runs / (args.name or args.source.resolve().name)
-    print(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")
-
-
-def _grade(args: argparse.Namespace) -> None:
-    from reasoner.cli.grade import grade_file, grade_one
-
-    if args.file is not None:
-        grade_file(args.file, args.rule, args.json)
-    elif args.gold is not None and args.answer is not None:
-        grade_one(args.gold, args.answer, args.rule, args.json)
-    else:
-        raise ValueError("grade needs --gold and --answer, or a file")
-
-
-def _data_list(args: argparse.Namespace) -> None:
-    from data.registry import describe
-
-    rows = describe()
-    width = max(len(name) for name, _ in rows)
-    for name, meaning in rows:
-        print(f"{name:<{width}}  {meaning}")
-
-
-def _data_show(args: argparse.Namespace) -> None:
-    from data import load
-
-    for problem in load(args.spec, limit=args.n):
-        place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
-        print(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
-
-
-def _base_build(args: argparse.Namespace) -> None:
-    from dataclasses import replace
-
-    from reasoner.pretrain.build import build
-    from reasoner.pretrain.train import Recipe
-
-    recipe = Recipe() if args.steps is None else replace(Recipe(), steps=args.steps)
-    build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
-
-
-COMMANDS: dict[str, Callable[[argparse.Namespace], int | None]] = {  # an exit status, where it is not always 0
-    "train": _train,
-    "doctor": _doctor,
-    "eval": _eval,
-    "compare": _compare,
-    "report": _report,
-    "rollouts list": _browse("list_rollouts"),
-    "rollouts show": _browse("show_rollout"),
-    "rollouts grep": _browse("grep_rollouts"),
-    "rollouts export": _browse("export_rollouts"),
-    "app": _app,
-    "aha": _aha,
-    "import": _import,
-    "grade": _grade,
-    "data list": _data_list,
-    "data show": _data_show,
-    "base build": _base_build,
-}

@@ -1,31 +1,150 @@
-"""From the arguments of `reasoner train` and `reasoner doctor` to the settings and the folder of a run."""
+"""`reasoner train`: resolve the settings and the run folder, then train. `reasoner doctor` takes the same settings."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from data import load
-from data.registry import is_file
+from reasoner.cli.arguments import Parser, add_json
 from reasoner.config.presets import PRESETS, preset_for, preset_values
-from reasoner.config.resolve import Resolved, check_types, parse, read_file, resolve, settings, to_dict
+from reasoner.config.resolve import (
+    Resolved,
+    Setting,
+    allowed,
+    check_types,
+    parse,
+    read_file,
+    resolve,
+    settings,
+    to_dict,
+)
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import plan
 from reasoner.models.resolve import locate
 from reasoner.models.size import num_parameters
-from reasoner.rollouts.dataset import gradable
+from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.runs.run_dir import check_free, find_run, read_settings, way_out
-from reasoner.runtime import asleep
-from reasoner.trainer.preflight import preflight, problem_sets
+
+_SHORT = {  # shorter flags of settings
+    "algo.name": "--algo",
+    "data.train": "--data",
+    "prompt.style": "--prompt",
+    "engine.name": "--engine",
+    "run.track": "--track",
+}
+_SECTIONS = {
+    "run": "model, length of the run, its folder, checkpoints and trackers",
+    "data": "training problems",
+    "prompt": "prompt template",
+    "sampling": "how completions are sampled",
+    "reward": "weights of the parts that the reward is the sum of",
+    "algo": "the algorithm and its parts, KL penalty, clipping, off-policy correction",
+    "critic": "value function, for algorithms with a critic",
+    "optim": "optimiser, learning rate and micro-batches",
+    "engine": "sampling engine",
+    "verify": "grading processes",
+    "eval": "validation during training, and the held-out table at its end",
+}
+_METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
 
-def start_training(args: argparse.Namespace) -> None:
-    """`reasoner train`."""
+# --------------------------------------------------------------------------------------------------- arguments
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of `reasoner train`."""
+    command.set_defaults(handler=run_train)
+    command.add_argument(
+        "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print every setting with its origin and what the run would do; then exit",
+    )
+    add_json(command, "the figures of the final table")
+    add_settings(command)
+
+
+def add_settings(command: Parser) -> None:
+    """Add --preset, --config and a flag for every setting, in groups by section.
+
+    The help shows the defaults that the command line would get: those of its preset and its algorithm.
+    """
+    command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
+    command.add_argument(
+        "--preset", choices=PRESETS, help="defaults for a kind of model and machine [the one that fits --model]"
+    )
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        action="append",
+        default=[],
+        type=Path,
+        help="read settings from this TOML file; repeatable, later files win, the command line wins over all",
+    )
+    has_help = not {"-h", "--help"}.isdisjoint(command.arguments)  # the texts cost time and are only needed there
+    defaults: Mapping[str, str] = {}
+    if has_help:
+        note, defaults = _help_defaults(command.arguments)
+        command.description = f"{command.description}. {note}"
+    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
+    for key, setting in settings().items():
+        flags = [f"--{key}", *([_SHORT[key]] if key in _SHORT else [])]
+        text = _help(setting, defaults[key]) if has_help else ""
+        section = key.split(".")[0] if "." in key else "run"
+        groups[section].add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
+
+
+def _help(setting: Setting, default: str) -> str:
+    limits = allowed(setting)
+    return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
+
+
+def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
+    early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
+        early.add_argument(*flags, dest=flags[-1], nargs="?")
+    early_values = vars(early.parse_known_args(arguments)[0])
+    model, preset = early_values["--model"] or "base", early_values["--preset"]
+    if preset not in PRESETS:
+        try:
+            preset, why = _fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
+        except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
+            preset, why = preset_for(model, None, has_gpu=_has_gpu())
+    else:
+        why = "it is named by --preset"
+    values = preset_values(preset, early_values["--algo.name"])
+    algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
+    parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
+    defaults = {}
+    for key, setting in settings().items():
+        part = key.removeprefix("algo.")
+        if key in values:
+            defaults[key] = f"{values[key]}, preset {preset}"
+        elif setting.default is None and part in parts:
+            defaults[key] = f"{parts[part]}, algorithm {algorithm}"
+        else:
+            defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
+    note = (
+        f"The defaults below are those of model {values.get('model', model)} with preset {preset} ({why}) and "
+        f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
+    )
+    return note, defaults
+
+
+# --------------------------------------------------------------------------------------------------- handler
+
+
+def run_train(args: argparse.Namespace) -> None:
+    """Start or resume a run, or print what --dry-run asks for."""
     resuming = args.resume is not None
-    resolved, run_dir = _resumed(args) if resuming else _fresh(args)
+    resolved, run_dir = _resumed_run(args) if resuming else new_run(args)
     if args.json and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     if args.dry_run:
@@ -33,6 +152,9 @@ def start_training(args: argparse.Namespace) -> None:
             print(resolved.note, file=sys.stderr)
         _dry_run(resolved, run_dir)
         return
+    from reasoner.runtime import asleep
+    from reasoner.trainer.preflight import preflight
+
     preflight(resolved.config, run_dir)
     from reasoner.trainer.shutdown import Stopped
 
@@ -55,76 +177,81 @@ def start_training(args: argparse.Namespace) -> None:
 
 
 def _dry_run(resolved: Resolved, run_dir: Path) -> None:
-    """Print every setting as the run would have it, where it comes from, and what the run will do.
+    """Print every setting with its origin, and what the run would do.
 
-    ValueError or OSError for what the run would be refused for, as far as that shows without torch and downloads.
+    ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
     """
+    from data import load
+    from data.registry import is_file
+    from reasoner.rollouts.dataset import gradable
+    from reasoner.trainer.preflight import preflight, problem_sets
+
     cfg = resolved.config
-    parts = preflight(cfg, run_dir, download=False)
+    checked = preflight(cfg, run_dir, download=False)
     for spec in problem_sets(cfg):
         if is_file(spec):
             gradable(load(spec))
-    of_row = {f"algo.{name}": value for name, value in asdict(parts.algorithm).items()}
+    parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
     for key, value in to_dict(cfg).items():
-        is_open = value is None and key in of_row  # the algorithm's own
-        shown, origin = (of_row[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
+        is_open = value is None and key in parts  # the algorithm decides
+        shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
         print(f"{key:<28} {shown!s:<24} {origin}")
     print("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
-    if parts.model_folder is None:
+    if checked.model_folder is None:
         print(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
 
 
-def start_doctor(args: argparse.Namespace) -> int:
-    """`reasoner doctor`: its exit status."""
-    for name, least in (("problems", 1), ("samples", 2)):  # there is nothing to learn from a group of one
-        if getattr(args, name) < least:
-            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
-    resolved, run_dir = _fresh(args)
-    preflight(resolved.config, run_dir)
-    with asleep():
-        from reasoner.doctor.checkup import examine
-
-    return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
+# --------------------------------------------------------------------------------------------------- settings
 
 
-def _given(args: argparse.Namespace) -> dict[str, object]:
-    """The settings of the command line."""
-    given = {key: getattr(args, key) for key in settings() if getattr(args, key) is not None}
-    return {key: parse(settings()[key], text) for key, text in given.items()}
+def _command_line(args: argparse.Namespace) -> dict[str, object]:
+    """The settings that stand on the command line, parsed."""
+    texts = {key: getattr(args, key) for key in settings() if getattr(args, key) is not None}
+    return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
-def _fresh(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    given = _given(args)
+def new_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
+    """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
+    values = _command_line(args)
     files = [(str(path), read_file(path)) for path in args.config]
-    named = [values["model"] for _, values in [*files, ("", given)] if "model" in values]
-    model = str(named[-1]) if named else "base"
-    runs = [Path(str(values["run.dir"])) for _, values in [*files, ("", given)] if "run.dir" in values]
+    sources = [*(content for _, content in files), values]
+    model = str(_last(sources, "model", "base"))
     preset, why = args.preset, ""
     if preset is None:
-        preset, why = preset_for(model, _num_parameters(model, (runs or [Path("runs")])[-1]), has_gpu=_has_gpu())
-    algorithms = [str(values["algo.name"]) for _, values in [*files, ("", given)] if "algo.name" in values]
-    defaults = preset_values(preset, algorithms[-1] if algorithms else None)
-    resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", given)])
+        preset, why = _fitting_preset(model, Path(str(_last(sources, "run.dir", "runs"))))
+    algorithm = _last(sources, "algo.name", None)
+    defaults = preset_values(preset, None if algorithm is None else str(algorithm))
+    resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", values)])
     cfg = resolved.config
     if not args.preset and model != "base":
-        resolved = replace(resolved, note=_chosen(preset, why, cfg))
-    made = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
+        resolved = replace(resolved, note=_preset_note(preset, why, cfg))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
-    run_dir = Path(cfg.run.dir) / (cfg.run.name or made)
+    default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
+    run_dir = Path(cfg.run.dir) / (cfg.run.name or default_name)
     check_free(run_dir)
     return resolved, run_dir
 
 
+def _last(sources: Sequence[Mapping[str, object]], key: str, default: object) -> object:
+    """The value of a setting in the last source that has it."""
+    return next((source[key] for source in reversed(sources) if key in source), default)
+
+
+def _fitting_preset(model: str, runs: Path) -> tuple[str, str]:
+    """(preset, reason) for a model on this machine; `runs` is the folder where a run of that name may be."""
+    return preset_for(model, _num_parameters(model, runs), has_gpu=_has_gpu())
+
+
 def _num_parameters(model: str, runs: Path) -> int | None:
-    """Of a model that is on this machine as a folder or a run; None of one that is not."""
+    """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
     if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
         return None
     return num_parameters(locate(model, runs=runs))
 
 
-def _chosen(preset: str, why: str, cfg: Config) -> str:
-    """Which preset was taken, why, and what to change."""
+def _preset_note(preset: str, why: str, cfg: Config) -> str:
+    """The line that says which preset was chosen, why, and what to change."""
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
         f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group} completions of "
@@ -133,11 +260,11 @@ def _chosen(preset: str, why: str, cfg: Config) -> str:
     )
 
 
-_MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # of a run that goes on
+_MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
 
 
-def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    """The run's own settings; the command line may change the number of steps and what does not touch the learning."""
+def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
+    """The stored settings of the run, with what the command line changes: only steps, tokens and _MAY_CHANGE may."""
     run_dir = find_run(args.resume, Path("runs"))
     try:
         before = read_settings(run_dir)
@@ -150,15 +277,15 @@ def _resumed(args: argparse.Namespace) -> tuple[Resolved, Path]:
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    given = _given(args)
-    fixed = [key for key in given if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
+    values = _command_line(args)
+    fixed = [key for key in values if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
-    resolved = resolve([("the run", stored), ("command line", given)])
-    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(given, "command line")), run_dir
+    resolved = resolve([("the run", stored), ("command line", values)])
+    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
 
 
 def _has_gpu() -> bool:
-    """A CUDA device is there, asked without importing torch."""
+    """Whether there is a CUDA device, without importing torch."""
     return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()

@@ -1,13 +1,13 @@
-"""Presets: settings that suit a kind of model and machine, by dotted key."""
+"""Presets: settings for a kind of model and machine, by dotted key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-_OF_ALL = ("algo.name", "algo.group", "algo.beta")  # what a preset says of any algorithm
+_ANY_ALGORITHM = ("algo.name", "algo.group", "algo.beta")  # a preset's values of these apply to any algorithm
 
 PRESETS: dict[str, Mapping[str, object]] = {
-    # The embedded base on two CPU cores: under ten minutes, where those are slow too.
+    # The embedded base on two CPU cores: under ten minutes, even on slow ones.
     "base": {
         "steps": 36,
         "optim.lr": 5e-4,
@@ -19,8 +19,8 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "eval.every": 12,
         "eval.selection_problems": 30,
     },
-    # A pretrained model of up to 400 million parameters on a CPU, and problems that such a model can learn from; the
-    # learning rate suits some tens of steps. No download.
+    # A pretrained model of up to 400 million parameters on a CPU, with generated problems (no download) that it can
+    # learn from. The learning rate suits some tens of steps.
     "cpu": {
         "steps": 40,
         "data.prompts_per_step": 8,
@@ -34,7 +34,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "eval.samples": 4,
         "run.save_every": 10,
     },
-    # A larger one on a CPU: fewer completions and a smaller learning rate.
+    # A larger model on a CPU: fewer completions and a smaller learning rate.
     "cpu-large": {
         "steps": 20,
         "data.prompts_per_step": 4,
@@ -88,40 +88,39 @@ PRESETS: dict[str, Mapping[str, object]] = {
 ABOUT = {
     "base": "the embedded base, and models of up to 30M parameters",
     "cpu": "a local model of up to 400M parameters on a CPU",
-    "cpu-large": "a larger one on a CPU",
+    "cpu-large": "a larger model on a CPU",
     "0.5b": "Qwen2.5-0.5B, or a model of up to 800M parameters, on a GPU of 24 GB",
     "1.5b": "Qwen2.5-Math-1.5B, or a larger model, on a GPU of 80 GB",
 }
 
-# By the number of parameters up to which it is taken.
+# The largest number of parameters that a preset is chosen for.
 _ON_CPU = {30_000_000: "base", 400_000_000: "cpu"}
 _ON_GPU = {30_000_000: "base", 800_000_000: "0.5b"}
 
 
 def preset_for(model: str, parameters: int | None, *, has_gpu: bool) -> tuple[str, str]:
-    """(the preset that a model gets when none is named, why): its own where there is one, else by its size and the
-    machine. `parameters` is None where they are not known.
+    """Choose a preset for a model: (its name, the reason). A model that a preset names gets that one, any other one a
+    preset by its size and the machine. `parameters` is None where their number is not known.
     """
     if model == "base":
-        return "base", "the embedded base has its own"
+        return "base", "the embedded base has its own preset"
     machine = "there is a GPU" if has_gpu else "there is no GPU"
     own = next((name for name, values in PRESETS.items() if values.get("model") == model), None)
     if own is not None:
-        return (own if has_gpu else "cpu-large"), f"{model} on a GPU has its own, and {machine}"
+        return (own if has_gpu else "cpu-large"), f"{model} on a GPU has its own preset, and {machine}"
     if parameters is None:
-        return (
-            "0.5b" if has_gpu else "cpu"
-        ), f"the size of {model} is not known before it is downloaded, and {machine}"
+        name = "0.5b" if has_gpu else "cpu"
+        return name, f"the size of {model} is not known before it is downloaded, and {machine}"
     sizes, largest = (_ON_GPU, "1.5b") if has_gpu else (_ON_CPU, "cpu-large")
     name = next((name for most, name in sizes.items() if parameters <= most), largest)
     return name, f"{model} has {parameters / 1e6:,.1f}M parameters, and {machine}"
 
 
 def preset_values(preset: str, algorithm: str | None) -> dict[str, object]:
-    """The preset's settings. The parts of an algorithm among them are meant for the preset's own: where another one is
-    asked for, its row decides.
+    """The preset's settings for an algorithm (None: the preset's own). Another algorithm keeps its own parts: those of
+    the preset are left out.
     """
     values = dict(PRESETS[preset])
     if algorithm is None or algorithm == values.get("algo.name", "grpo"):
         return values
-    return {key: value for key, value in values.items() if not key.startswith("algo.") or key in _OF_ALL}
+    return {key: value for key, value in values.items() if not key.startswith("algo.") or key in _ANY_ALGORITHM}

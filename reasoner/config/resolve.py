@@ -1,4 +1,4 @@
-"""The settings of a run: defaults, then a preset, then files, then the command line; unknown keys are refused."""
+"""Resolve the settings of a run: defaults, a preset, files, the command line. Unknown keys are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from reasoner.config.presets import ABOUT, PRESETS
 from reasoner.config.schema import Config
@@ -22,62 +22,63 @@ from verifiers.rewards import check_weights
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One field of the tree."""
+    """One field of the tree of settings."""
 
-    key: str  # dotted
-    types: tuple[type, ...]
+    key: str  # dotted, such as "optim.lr"
+    types: tuple[type, ...]  # NoneType among them where the value may be left to the algorithm
     default: object
     help: str
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Settings with the place that each value came from: "default", "preset NAME", a file, or "command line"."""
+    """The settings, and by key the origin of each value: "default", "preset NAME", a file, or "command line"."""
 
     config: Config
     origin: dict[str, str]
-    note: str = ""  # which preset was taken, and why, where none was named
+    note: str = ""  # which preset was chosen and why; empty where one was named
 
 
 @cache
 def settings() -> dict[str, Setting]:
-    """Every setting by its dotted key, in order."""
+    """Every setting by its dotted key, in the order of the schema."""
     return {setting.key: setting for setting in _walk(Config, "")}
 
 
 def _walk(node: type, prefix: str) -> list[Setting]:
+    """The settings of a dataclass and of the dataclasses inside it."""
     helps = _comments(node)
     hints = get_type_hints(node)
-    found: list[Setting] = []
+    result: list[Setting] = []
     for field in fields(node):
         hint = hints[field.name]
         if is_dataclass(hint):
-            found += _walk(hint, f"{prefix}{field.name}.")  # type: ignore[arg-type]
+            result += _walk(cast(type, hint), f"{prefix}{field.name}.")
         else:
             types = get_args(hint) if get_origin(hint) is UnionType else (hint,)
             default = field.default if field.default is not MISSING else None
-            found.append(Setting(prefix + field.name, types, default, helps.get(field.name, "")))
-    return found
+            result.append(Setting(prefix + field.name, types, default, helps.get(field.name, "")))
+    return result
 
 
 def _comments(node: type) -> dict[str, str]:
-    """The comment lines above each field."""
-    found: dict[str, str] = {}
+    """The comment above each field, by field name, its lines joined."""
+    result: dict[str, str] = {}
     pending: list[str] = []
     for line in inspect.getsource(node).splitlines():
         text = line.strip()
         if text.startswith("#"):
             pending.append(text.lstrip("# "))
         elif ":" in text and pending:
-            found[text.split(":")[0]] = " ".join(pending)
+            result[text.split(":")[0]] = " ".join(pending)
             pending = []
-    return found
+    return result
 
 
 def parse(setting: Setting, text: str) -> object:
-    """The value that a command line's text means. ValueError naming the key, the text and what is allowed."""
+    """Parse a command-line text by the type of the setting. ValueError naming the key, the text and what is allowed."""
     if NoneType in setting.types and (text == "" or (text.lower() == "none" and str not in setting.types)):
-        return None  # "none" is the name of a part among texts
+        return None  # where texts are allowed, "none" is a name to choose (algo.baseline none)
     for kind in setting.types:
         if kind is str:
             return text
@@ -99,26 +100,26 @@ _NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def unknown(key: str) -> ValueError:
-    """The error for a key that is no setting, with the nearest one that is."""
+    """The error for an unknown key, with the most similar known one."""
     close = get_close_matches(key, settings(), 1, cutoff=0.5)
     return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """The settings of a TOML file by dotted key. ValueError when it cannot be read or holds what is no setting."""
+    """Read the settings of a TOML file, by dotted key. ValueError for a file that cannot be read or does not fit."""
     try:
         nested = tomllib.loads(path.read_text())
     except OSError as error:
         raise ValueError(f"cannot read {path}: {error.strerror}") from error
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path} is not TOML: {error}") from error
-    found = _flat(nested, "")
-    check_types(found, path)
-    return found
+    values = _flat(nested, "")
+    check_types(values, path)
+    return values
 
 
 def check_types(values: Mapping[str, object], source: Path) -> None:
-    """ValueError naming the source where a key is no setting, or its value is not of the setting's type."""
+    """ValueError naming `source` where a key is unknown or a value is not of its setting's type."""
     for key, value in values.items():
         if key not in settings():
             raise ValueError(f"{source}: {unknown(key)}")
@@ -128,21 +129,24 @@ def check_types(values: Mapping[str, object], source: Path) -> None:
 
 
 def _fits(value: object, kinds: tuple[type, ...]) -> bool:
-    """A whole number is a number; true is not."""
+    """Whether the value is of one of the types: an int is also a float, a bool is neither."""
     if isinstance(value, bool):
         return bool in kinds
     return isinstance(value, kinds) or (float in kinds and isinstance(value, int))
 
 
 def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
-    found: dict[str, object] = {}
+    flat: dict[str, object] = {}
     for name, value in nested.items():
-        found |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
-    return found
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return flat
 
 
 def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
-    """The settings after every (name, values by dotted key) layer; checked. ValueError for what cannot be run."""
+    """Apply layers of (name, values by dotted key) over the defaults, the last one winning, and check the result.
+
+    ValueError for an unknown key and for what check() refuses.
+    """
     config, origin = Config(), dict.fromkeys(settings(), "default")
     for name, values in layers:
         for key, value in values.items():
@@ -155,20 +159,21 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
 
 
 def _changed(node: Any, path: Sequence[str], value: object) -> Any:
+    """A copy of a config dataclass with the field at `path` replaced."""
     if len(path) > 1:
         value = _changed(getattr(node, path[0]), path[1:], value)
     return replace(node, **{path[0]: value})
 
 
 def to_dict(config: Config) -> dict[str, object]:
-    """The values by dotted key."""
-    found: dict[str, object] = {}
+    """The values by dotted key, in the order of the schema."""
+    values: dict[str, object] = {}
     for key in settings():
         value: Any = config
         for name in key.split("."):
             value = getattr(value, name)
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 DTYPES = ("float32", "bfloat16")
@@ -205,17 +210,28 @@ _CHOICES = {
 }
 
 
+def allowed(setting: Setting) -> str:
+    """The range of a number or the values of a boolean, for help texts; empty for texts and unbounded numbers."""
+    if bool in setting.types:
+        return "true or false"
+    least = "above 0" if setting.key in _ABOVE_ZERO else ""
+    if setting.key in _LEAST:
+        least = f"at least {_LEAST[setting.key]:g}"
+    most = f"at most {_MOST[setting.key]:g}" if setting.key in _MOST else ""
+    return ", ".join(filter(None, (least, most)))
+
+
 def check(config: Config) -> None:
     """ValueError with the first value that cannot be run, and what is allowed."""
-    values = to_dict(config)
+    values: dict[str, Any] = to_dict(config)
     for key, least in _LEAST.items():
-        if values[key] < least:  # type: ignore[operator]
+        if values[key] < least:
             raise ValueError(f"{key} is {values[key]}; it must be at least {least:g}")
     for key, most in _MOST.items():
-        if values[key] > most:  # type: ignore[operator]
+        if values[key] > most:
             raise ValueError(f"{key} is {values[key]}; it must be at most {most:g}")
     for key in _ABOVE_ZERO:
-        if not values[key] > 0:  # type: ignore[operator]
+        if not values[key] > 0:
             raise ValueError(f"{key} is {values[key]}; it must be above 0")
     for key, allowed in _CHOICES.items():
         if values[key] not in allowed:
@@ -245,31 +261,34 @@ def check(config: Config) -> None:
 
 
 def markdown() -> str:
-    """docs/config.md: every setting with its default and meaning."""
+    """The text of docs/config.md: every setting with its default, range and meaning; every preset."""
     lines = [
         "# Settings",
         "",
-        "Made by `python -m reasoner.config.resolve > docs/config.md`. On the command line: `--KEY VALUE`; in a TOML "
-        "file given with `--config`: the same keys, dots as tables.",
+        "Generated by `python -m reasoner.config.resolve > docs/config.md`. On the command line: `--KEY VALUE`; in a "
+        "TOML file given with `--config`: the same keys, dots as tables. An empty default of an `algo.` setting means "
+        "that the algorithm decides; a preset replaces some defaults (below).",
         "",
-        "| setting | default | meaning |",
-        "|---|---|---|",
+        "| setting | default | allowed | meaning |",
+        "|---|---|---|---|",
     ]
     for setting in settings().values():
         default = "" if setting.default in ("", None) else f"`{setting.default}`"
-        lines.append(f"| `{setting.key}` | {default} | {setting.help.replace('|', chr(92) + '|')} |")
+        lines.append(
+            f"| `{setting.key}` | {default} | {allowed(setting)} | {setting.help.replace('|', chr(92) + '|')} |"
+        )
     lines += [
         "",
         "## Presets",
         "",
-        "`--preset NAME`; without it a preset is taken by the model's size and the machine, and a line says which.",
+        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which.",
         "",
         "| preset | for | settings |",
         "|---|---|---|",
     ]
     for name, values in PRESETS.items():
-        told = ", ".join(f"`{key} {value}`" for key, value in values.items())
-        lines.append(f"| `{name}` | {ABOUT[name]} | {told} |")
+        changes = ", ".join(f"`{key} {value}`" for key, value in values.items())
+        lines.append(f"| `{name}` | {ABOUT[name]} | {changes} |")
     return "\n".join(lines) + "\n"
 
 

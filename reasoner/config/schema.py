@@ -1,4 +1,7 @@
-"""The settings of a run: one tree of frozen dataclasses. The comment above a field is its help text."""
+"""The settings of a run: one tree of frozen dataclasses. The comment above a field is its help text.
+
+Allowed ranges and defaults are added to the help by reasoner.config.resolve; names to choose from stand in the comment.
+"""
 
 from __future__ import annotations
 
@@ -9,235 +12,254 @@ from verifiers.rewards import RewardWeights
 
 @dataclass(frozen=True, slots=True)
 class RunConfig:
-    # name of the run folder; empty makes one from the model, the algorithm and the time
+    # Name of the run folder. Empty: MODEL-ALGORITHM-MMDD-HHMMSS.
     name: str = ""
-    # folder that holds the run folders
+    # Folder that holds the run folders.
     dir: str = "runs"
-    # steps between checkpoints (the last step always saves)
+    # Steps between checkpoints. The last step always saves one.
     save_every: int = 20
-    # checkpoints kept, the newest ones
+    # Number of checkpoints to keep, the newest ones.
     keep: int = 2
-    # steps between two probes whether the engine has the learner's weights, each after a weight sync; 0 = the first
-    # alone
+    # Steps between parity probes, which compare the log-probabilities of engine and learner after a weight sync.
+    # 0: only after the first step.
     probe_every: int = 1
-    # when a health check rings: warn | stop (save and leave) | rollback (to the checkpoint before its cause, with other
-    # samples and half the learning rate; three times, then stop)
+    # What to do when a health check raises an alarm: warn | stop (save a checkpoint and exit) | rollback (return to the
+    # checkpoint before the cause, with other samples and half the learning rate; at most three times, then stop).
     on_alarm: str = "warn"
-    # keep entropy, KL and share in the loss of every token with the rollouts (12 bytes a token before compression)
+    # Store entropy, KL and share of the loss of every token with the rollouts: 12 bytes a token before compression.
     token_figures: bool = True
-    # trackers to tell as well, with commas: trackio, wandb, tensorboard (each an optional extra; metrics.jsonl is
-    # written whatever happens to them)
+    # Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an optional extra).
+    # metrics.jsonl is written in any case. Empty: none.
     track: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    # problems to train on: a name from `reasoner data list`, or a local .jsonl or .parquet file
+    # Training problems: a name from `reasoner data list`, or a local .jsonl or .parquet file.
     train: str = "generated"
-    # questions asked at each step
+    # Problems per step; algo.group completions are sampled for each.
     prompts_per_step: int = 32
-    # prompts longer than this are left out, with a count; 0 = only those that leave no room in the model's context
+    # Leave out prompts longer than this, in tokens; the number left out is reported. 0: leave out only prompts that do
+    # not fit into the model's context together with sampling.max_tokens.
     max_prompt_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    # template: r1-zero | qwen-math | boxed | chat | none, or a .txt or .toml file
+    # Prompt template: r1-zero | qwen-math | boxed | chat | none, or a .txt or .toml file.
     style: str = "r1-zero"
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    # of the distribution that completions are drawn from; the learner's log-probabilities are taken at it as well
+    # Sampling temperature. The learner's log-probabilities are computed at the same temperature.
     temperature: float = 1.0
-    # kept at 1 in training: truncated sampling biases the importance ratio
+    # Nucleus sampling. Training accepts only 1: truncated sampling biases the importance ratio.
     top_p: float = 1.0
-    # most tokens of a completion
+    # Most tokens of a completion.
     max_tokens: int = 256
 
 
 @dataclass(frozen=True, slots=True)
 class AlgoConfig:
-    # a row of reasoner.rl.algorithms.ALGORITHMS
+    # Algorithm: reinforce | rloo | reinforce_pp | ppo | trpo | grpo | grpo_process | dr_grpo | dapo | gspo | cispo.
+    # It sets the parts below whose default is empty; a part that is set here replaces the algorithm's own.
     name: str = "grpo"
-    # completions of each question (G)
+    # Group size G: completions sampled for each problem of a step.
     group: int = 8
-    # coefficient of the KL term to the frozen reference; 0 loads no reference
+    # Coefficient of the KL penalty towards the frozen reference policy. 0: no penalty, and no reference is loaded.
     beta: float = 0.001
-    # KL per token that beta is doubled or halved towards after each step (PPO's rule); 0 = beta stays
+    # Adaptive KL penalty: after each step algo.beta is doubled or halved towards this KL per token, in nats (PPO's
+    # rule). 0: algo.beta stays constant.
     kl_target: float = 0.0
-    # the reference becomes the policy every so many steps, as in R1-Zero's training; 0 = it stays the first model
+    # Steps between updates of the reference policy to the current policy, as in R1-Zero's training. 0: the reference
+    # stays the initial model.
     refresh_reference: int = 0
-    # KL estimator: k1 | k2 | k3 | k3_reverse; this and every part below: empty takes the algorithm's own
+    # KL estimator: k1 (the log ratio) | k2 (half its square) | k3 (GRPO's: unbiased, never negative) | k3_reverse (the
+    # value of k3 with the gradient of KL(policy || reference)).
     kl: str | None = None
-    # where the KL term goes: loss | reward (per token, before returns are made)
+    # Where the KL penalty enters: loss (a term of the loss) | reward (subtracted from each token's reward).
     kl_in: str | None = None
-    # what a token is credited with: total | to_go | process | gae
+    # Return of a token: total (the reward of the whole completion) | to_go (the rewards from this token on) | process
+    # (the rewards of reasoning steps) | gae (generalised advantage estimation with a critic).
     returns: str | None = None
-    # with returns process, how the steps of a thought are credited: gated (true equations count only under a right
-    # answer, and all steps together weigh as much as the answer) | sum (DeepSeekMath's formula, which pays for many
-    # easy steps)
+    # With algo.returns process, how reasoning steps are credited: gated (only where the answer is correct, and all steps
+    # together weigh as much as the answer) | sum (DeepSeekMath's formula, which rewards many easy steps).
     step_credit: str | None = None
-    # what is subtracted from it: none | batch | moving | group | leave_one_out | value
+    # Baseline subtracted from the return: none | batch (mean of the batch) | moving (moving average over steps) | group
+    # (mean of the group) | leave_one_out (mean of the rest of the group) | value (a critic).
     baseline: str | None = None
-    # what divides it: none | group | batch
+    # What advantages are divided by: none | group (standard deviation of the group's rewards) | batch (standard
+    # deviation over the batch's tokens; advantages are also centred).
     scale: str | None = None
-    # importance ratio of policy and old policy: token | sequence
+    # Importance ratio of policy and old policy: token (one for each token) | sequence (one for each completion).
     ratio: str | None = None
-    # loss of a token: plain | ratio | clip | clip_weight
+    # Surrogate objective: plain (log-probability times advantage) | ratio (unclipped importance ratio) | clip (PPO's
+    # clipped ratio) | clip_weight (CISPO: the ratio is a clipped constant weight).
     surrogate: str | None = None
-    # lower end of the importance ratio is 1 - clip_low
+    # The importance ratio is clipped below at 1 - clip_low.
     clip_low: float | None = None
-    # upper end of the importance ratio is 1 + clip_high
+    # The importance ratio is clipped above at 1 + clip_high.
     clip_high: float | None = None
-    # most that a token with a negative advantage can cost, in advantages; 0 = no limit
+    # Dual-clip PPO: for negative advantages the loss of a token is at most this many times the advantage. Above 1; 0
+    # turns it off.
     dual_clip: float | None = None
-    # how per-token losses are weighed: token | sequence | constant
+    # How token losses are averaged: token (over all tokens of the step) | sequence (over each completion, then over
+    # completions) | constant (sum over a completion, divided by sampling.max_tokens).
     weights: str | None = None
-    # groups whose rewards are all equal leave the batch
+    # Leave zero-variance groups (all rewards equal) out of the batch.
     drops_flat: bool | None = None
-    # and other questions are asked in their place
+    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs algo.drops_flat.
     refills: bool | None = None
-    # rounds of other questions in the place of groups without a signal, at most, where the algorithm refills
+    # With algo.refills: most rounds of sampling replacements in a step.
     refills_most: int = 3
-    # correction for the sampler's log-probabilities, which differ from the learner's: none | token | sequence
+    # Importance-sampling correction where the engine's log-probabilities differ from the learner's: none | token (a
+    # weight for each token) | sequence (a weight for each completion).
     importance: str = "none"
-    # largest such weight
+    # With algo.importance: importance weights are capped at this value.
     importance_cap: float = 2.0
-    # coefficient of an entropy bonus
+    # Coefficient of the entropy bonus. 0: no bonus.
     entropy: float = 0.0
-    # weight of the past in the moving-average baseline
+    # With algo.baseline moving: decay of the moving average, the weight of earlier steps.
     moving_decay: float = 0.9
-    # what a critic's head stands on: own | shared (the policy's trunk, learnt in the same optimiser steps)
+    # Network under the critic's value head: own (a separate copy of the model) | shared (the policy's, trained in the
+    # same optimiser steps).
     trunk: str | None = None
-    # passes over each step's completions (mu)
+    # Passes over each step's completions (mu in the papers). At least 1.
     epochs: int | None = None
-    # optimiser steps that each pass is split into
+    # Optimiser steps in each pass: the step's groups are split into this many minibatches. At least 1.
     minibatches: int | None = None
-    # what holds the policy near the one that sampled besides the clip: none | penalty | constrained
+    # What keeps the policy near the one that sampled, besides clipping: none | penalty (a KL penalty) | constrained
+    # (TRPO's step within a KL bound).
     trust: str | None = None
-    # with trust constrained: most KL(old || new) per token that a step may make
+    # With algo.trust constrained: largest KL(old || new) of a step, in nats per token.
     delta: float = 0.01
-    # with trust constrained: completions that the Fisher matrix is made of, at most
+    # With algo.trust constrained: most completions that the Fisher matrix is estimated from.
     fisher_rows: int = 16
-    # with trust constrained: added to the diagonal of the Fisher matrix, for what those completions do not show
+    # With algo.trust constrained: value added to the diagonal of the Fisher matrix.
     damping: float = 0.1
-    # with trust penalty: coefficient of KL(old || new) to begin with
+    # With algo.trust penalty: initial coefficient of KL(old || new).
     penalty: float = 1.0
-    # with trust penalty: KL that the coefficient is doubled or halved towards after each step; 0 = it stays
+    # With algo.trust penalty: the coefficient is doubled or halved after each step towards this KL, in nats per token.
+    # 0: it stays constant.
     penalty_target: float = 0.0
-    # no further update on a step's completions once KL(old || new) is above this; 0 = all are made
+    # Skip a step's remaining updates once KL(old || new) exceeds this, in nats per token. 0: never.
     stop_kl: float = 0.0
-    # penalty on the reward of a completion that was cut off at sampling.max_tokens
+    # Penalty subtracted from the reward of a completion that was truncated at sampling.max_tokens.
     missing_end: float = 0.0
-    # completions that were cut off count for their group's baseline and are not learnt from
+    # Exclude truncated completions from the loss. They still count in their group's baseline.
     mask_truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CriticConfig:
-    # discount of later rewards
+    # Discount of later rewards, per token.
     gamma: float = 1.0
-    # GAE's lambda: 0 trusts the critic, 1 the returns (below 1 the reward at the end of a long response hardly reaches
-    # its beginning: 0.95 to the power of 100 is 0.006)
+    # Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. Below 1 the reward at the
+    # end of a long completion hardly reaches its beginning (0.95 to the power of 100 is 0.006).
     lam: float = 1.0
-    # learning rate of the critic; on a shared trunk of its head alone
+    # Learning rate of the critic. With algo.trunk shared: of the value head alone.
     lr: float = 1e-4
-    # coefficient of the critic's loss beside the policy's, on a shared trunk
+    # With algo.trunk shared: coefficient of the critic's loss beside the policy's.
     coefficient: float = 0.5
-    # divide rewards by their standard deviation over the step's tokens (a token without reward keeps 0)
+    # Divide rewards by their standard deviation over the step's tokens. Rewards are not centred: 0 stays 0.
     whiten_rewards: bool = False
-    # after a completion that was cut off at sampling.max_tokens, continue its return with the critic's value (it was
-    # graded as it stands, so this pays the policy for running into the limit)
+    # Continue the return of a truncated completion with the critic's value. The completion was graded as it stands, so
+    # this rewards running into the limit.
     bootstrap_truncated: bool = False
-    # passes of a critic with a trunk of its own over each step's completions
+    # With algo.trunk own: the critic's passes over each step's completions.
     epochs: int = 1
-    # most that a value may move in one step before its loss stops pulling; 0 = no limit
+    # Value clipping: a value that has moved by more than this in one step gets no further gradient. 0: no clipping.
     clip: float = 0.0
-    # steps at the start in which the critic learns alone and the policy stays as it is (on a shared trunk the critic's
-    # head alone learns)
+    # Steps at the start in which only the critic learns and the policy stays as it is. With algo.trunk shared only the
+    # value head learns.
     warmup_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig:
-    # learning rate after the warm-up
+    # Peak learning rate, reached after the warm-up.
     lr: float = 1e-6
-    # steps of linear warm-up
+    # Steps of linear learning-rate warm-up.
     warmup_steps: int = 5
-    # share of the run, at its end, over which the learning rate falls linearly towards 0: of `steps`, and of `tokens`
-    # where that is set; 0 = it stays
+    # Fraction of the run, at its end, over which the learning rate decays linearly towards 0: of `steps`, and of
+    # `tokens` where that is set. 0: no decay.
     decay_share: float = 0.0
-    # AdamW's averaging factors
+    # AdamW's beta1, the decay of the gradient's moving average.
     beta1: float = 0.9
-    # AdamW's second factor
+    # AdamW's beta2, the decay of the squared gradient's moving average.
     beta2: float = 0.95
-    # AdamW's weight decay
+    # AdamW's weight decay.
     weight_decay: float = 0.0
-    # largest L2 norm of the gradient
+    # Gradient clipping: largest L2 norm.
     max_grad_norm: float = 1.0
-    # most tokens (rows x length) in a micro-batch; cannot change the gradient
+    # Most tokens (rows x length, padding included) in a micro-batch. Bounds memory; cannot change the gradient.
     micro_batch_tokens: int = 16384
-    # compute precision of the learner: float32 | bfloat16 (weights and optimiser stay float32)
+    # Compute precision of the learner: float32 | bfloat16. Weights and optimiser state are always float32.
     dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    # vllm | transformers; auto takes vllm where it imports
+    # Sampling engine: vllm | transformers | auto (vllm where it can be imported, else transformers).
     name: str = "auto"
-    # precision of the sampler's weights: float32 | bfloat16
+    # Precision of the engine's weights: float32 | bfloat16.
     dtype: str = "float32"
-    # share of the GPU's memory given to vLLM
+    # Fraction of the GPU's memory that vLLM may use.
     gpu_memory: float = 0.4
-    # most GiB of key-value cache on a CPU; memory is taken as it is used, and given back while the learner works
+    # Most memory of the engine's key-value cache on a CPU, in GiB. It is taken as needed and freed while the learner
+    # works.
     cpu_cache_gib: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyConfig:
-    # grading processes
+    # Number of grading processes.
     workers: int = 1
-    # a response that takes longer is "timed_out" and its worker replaced
+    # Time limit for grading one response, in seconds. Beyond it the verdict is "timed_out" and the process is replaced.
     seconds: float = 2.0
-    # address space of a worker
+    # Memory limit of a grading process (address space), in MiB.
     memory_mib: int = 512
 
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:
-    # problems looked at during training, to follow it and to choose by; never the reported ones
+    # Problems for validation during training, by which the best checkpoint is chosen: a name from `reasoner data list`,
+    # or a local file. They are not the reported ones.
     selection: str = "generated:selection"
-    # problems of the table before against after
+    # Held-out problems of the final table, which compares the model before and after training: a name from `reasoner
+    # data list`, or a local file.
     heldout: str = "generated:heldout"
-    # steps between evaluations on the selection problems; 0 = never
+    # Steps between validations on the selection problems. 0: no validation.
     every: int = 10
-    # number of selection problems (the first ones)
+    # Number of selection problems, taken from the start of the set.
     selection_problems: int = 60
-    # completions of each selection problem: pass@1 and cons@k, k being this number
+    # Completions sampled for each selection problem. Validation reports pass@1 and cons@k, k being this number.
     selection_samples: int = 16
-    # number of held-out problems (the first ones); 0 skips the table before against after
+    # Number of held-out problems, taken from the start of the set. 0: no final table.
     heldout_problems: int = 150
-    # completions of each held-out problem
+    # Completions sampled for each held-out problem.
     samples: int = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    # base (the embedded model), a run folder, a local model folder, or a hub name
+    # Model to train: base (the embedded model), a run, a checkpoint, a local model folder, or a hub name.
     model: str = "base"
-    # steps of the run: one batch of questions, completions, grades and updates each
+    # Number of training steps. A step samples completions, grades them and updates the policy.
     steps: int = 60
-    # the run ends with the step that has sampled so many tokens in all; 0 = after `steps` alone
+    # End the run with the step in which this many tokens have been sampled in all. 0: no limit besides `steps`.
     tokens: int = 0
-    # decides which problems are asked when, and every sample
+    # Seed of the run. It decides which problems each step gets, and every sample.
     seed: int = 0
-    # 1 samples the next step while this one is learnt, by the weights from before its update; needs algo.importance.
-    # Not across a step that saves; a run that a signal stopped goes on without what had been begun
+    # 0 trains on-policy. 1 samples the next step's completions while this step trains, with the weights from before its
+    # update; needs algo.importance. Not across a step that saves a checkpoint; when a signal stops the run, completions
+    # of the next step are discarded.
     ahead: int = 0
-    # a reward that cannot teach mathematics, to compare with: random-reward | format-only | wrong-gold; empty = none
+    # Control experiment: replace the reward by one that cannot teach mathematics: random-reward | format-only |
+    # wrong-gold. Empty: the normal reward.
     control: str = ""
-    # torch threads; 0 = all cores
+    # Number of torch threads. 0: all cores.
     threads: int = 0
     run: RunConfig = field(default_factory=RunConfig)
     data: DataConfig = field(default_factory=DataConfig)

@@ -1,4 +1,4 @@
-"""What a run will do, counted from its settings alone."""
+"""The size of a run, computed from its settings: completions, validations, checkpoints."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from reasoner.config.schema import Config
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Completions and events of a run that is not ended by `tokens`."""
+    """The number of completions and events of a run that `tokens` does not end early."""
 
     steps: int
-    per_step: int  # completions
-    looks: int  # at the selection problems, the one before any step included
-    per_look: int  # completions
-    heldout: int  # completions of the table, before and after together
+    per_step: int  # completions of a step
+    looks: int  # validations, the one before the first step included
+    per_look: int  # completions of a validation, the greedy one of each problem included
+    heldout: int  # completions of the final table, for the models before and after training together
     saves: int  # checkpoints written
 
     @property
     def completions(self) -> int:
-        """Of all steps."""
+        """Completions of all training steps."""
         return self.steps * self.per_step
 
 
 def extent(cfg: Config) -> Extent:
-    """The most that the run can come to: sets with fewer problems than asked for, and refills, are not known here."""
+    """The size of the run if each set has enough problems and no group is replaced by dynamic sampling."""
     evals = cfg.eval
     return Extent(
         steps=cfg.steps,
@@ -38,20 +38,20 @@ def extent(cfg: Config) -> Extent:
 
 
 def _times(steps: int, every: int) -> int:
-    """How often something happens that happens every so many steps and after the last one."""
+    """The number of events in a run when one falls on every `every` steps and one on the last step."""
     return -(-steps // every)
 
 
 def plan(cfg: Config) -> list[str]:
-    """The lines of a dry run."""
+    """Describe the size of the run in lines of text, for --dry-run."""
     run = extent(cfg)
     ended = f", or until {cfg.tokens:,} tokens" if cfg.tokens else ""
-    looks = f"{run.looks} looks of {run.per_look:,} completions" if run.looks else "no look on the way"
-    table = f"{run.heldout:,} completions for the table at the end" if run.heldout else "no table at the end"
+    validations = f"{run.looks} validations of {run.per_look:,} completions" if run.looks else "no validation"
+    table = f"{run.heldout:,} completions for the final table" if run.heldout else "no final table"
     return [
         f"completions: {run.per_step:,} a step ({cfg.data.prompts_per_step} questions x {cfg.algo.group}) of at most "
         f"{cfg.sampling.max_tokens:,} tokens; {run.completions:,} in {run.steps:,} steps{ended}",
-        f"evaluation: {looks}, {table}",
+        f"evaluation: {validations}, {table}",
         f"checkpoints: {run.saves} written, {min(cfg.run.keep, run.saves)} kept, 12 bytes a parameter each; "
-        "and the best policy, 4",
+        "and the best policy, 4 bytes a parameter",
     ]

@@ -1,11 +1,11 @@
-"""The whole look at a run, from the cheap to the dear, a line as soon as it is known. Nothing of it is kept."""
+"""`reasoner doctor`: check a run, cheap checks first, and print each line as soon as it is known."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -15,17 +15,17 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from data import load
+from data import Problem, load
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import say
 from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import Bench, Trial, attempt, upcoming
+from reasoner.doctor.dry_run import Bench, Pace, Trial, attempt, upcoming
 from reasoner.doctor.findings import Line, Mark, shown, summary
 from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
-from reasoner.doctor.pace import expected, pace_lines
+from reasoner.doctor.pace import Expected, expected, pace_lines
 from reasoner.doctor.pass_rate import Answers, answer_lines, answers
-from reasoner.doctor.questions import asked_lines, gold_line, length_line
+from reasoner.doctor.questions import epoch_lines, gold_line, length_line
 from reasoner.doctor.tokenization import token_lines
 from reasoner.inference.factory import make_engine
 from reasoner.inference.stop_tokens import end_token_ids
@@ -45,19 +45,20 @@ from verifiers import VerifierPool
 
 _PROBED, _EACH = 8, 2  # prompts of a parity probe, completions of each
 _GAPS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, a fault above the second
-_SCRATCH = 2**26  # bytes written to see how fast the disk is
+_SCRATCH = 2**26  # bytes written to measure the speed of the disk
 
 
 def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
-    """Print what was found and what is proposed; the exit status, 2 where something will not work.
+    """Print the findings and proposed settings. Returns the exit status: 2 where something will not work, else 0.
 
-    ValueError for what keeps a run from being looked at in the first place.
+    `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for
+    faults that keep the run from being checked at all.
     """
     began = time.monotonic()
     lines: list[Line] = []
     figures: dict[str, Any] = {}
     try:
-        for line in _found(resolved.config, run_dir, problems, samples, figures):
+        for line in _lines(resolved.config, run_dir, problems, samples, figures):
             if resolved.note and not lines:
                 say(resolved.note)
             lines.append(line)
@@ -69,7 +70,7 @@ def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, j
         print(shown(lines[-1]))
     print(summary(lines), flush=True)
     seconds = time.monotonic() - began
-    say(f"looked for {seconds:.0f} s")
+    say(f"checked in {seconds:.0f} s")
     worst = max((line.mark for line in lines), key=list(Mark).index)
     if json_file:
         about = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
@@ -79,12 +80,12 @@ def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, j
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """The run as training would set it up."""
+    """What training would set up for the run, without engine and learner."""
 
     cfg: Config
     run_dir: Path
     folder: Path  # of the model
-    asked: Template
+    template: Template
     algorithm: Algorithm
     tokenizer: PreTrainedTokenizerBase
     device: torch.device
@@ -94,47 +95,59 @@ class _Run:
 
     @property
     def longest(self) -> int:
+        """Tokens of the longest prompt."""
         return max(len(prompt.token_ids) for prompt in self.prompts)
 
 
-def _found(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
-    """What needs no engine, then the rest. Fills `figures`, by subject."""
+def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+    """The lines of all checks: first those that need no engine. Fills `figures`, by subject."""
     began = time.monotonic()
     ready = preflight(cfg, run_dir)
-    device, algorithm, asked, folder = device_of(cfg), ready.algorithm, ready.template, ready.model_folder
+    device, algorithm, template, folder = device_of(cfg), ready.algorithm, ready.template, ready.model_folder
     assert folder is not None  # it has been downloaded
     line, good = gold_line(load(cfg.data.train), cfg)
     yield line
     tokenizer, shape = load_tokenizer(folder), load_shape(folder)
     context = context_length(shape)
-    lengths = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
-    made = partial(askable, template=asked, tokenizer=tokenizer, context=context, **lengths)
-    run = _Run(cfg, run_dir, folder, asked, algorithm, tokenizer, device, context, made(good), began)
-    held = made(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
-    held += made(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems)) if cfg.eval.heldout_problems else []
-    yield from token_lines(tokenizer, shape, asked, run.prompts, end_token_ids(folder, tokenizer))
+
+    def render(problems: Sequence[Problem]) -> list[Prompt]:
+        lengths = (cfg.sampling.max_tokens, cfg.data.max_prompt_tokens)
+        return askable(
+            problems, template, tokenizer, context=context, max_tokens=lengths[0], max_prompt_tokens=lengths[1]
+        )
+
+    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(good), began)
+    evaluation = render(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
+    if cfg.eval.heldout_problems:
+        evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems))
+    yield from token_lines(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
     line, figures["prompts"] = length_line(run.prompts, len(good), cfg, context)
     yield line
-    yield from asked_lines(run.prompts, held, cfg)
+    yield from epoch_lines(run.prompts, evaluation, cfg)
     free, total = memory_of(device)
     need = Need(shape, algorithm, cfg, run.longest, device.type, total)
     figures["memory"] = need.parts() | {"peak": need.peak()}
     line = memory_line(need, free)
     yield line  # before any weights are loaded
     if line.mark is not Mark.NO:
-        yield from _tried(run, problems, samples, figures)
+        yield from _trial_lines(run, problems, samples, figures)
 
 
-def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
-    """What the engine and a throwaway learner show."""
+def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+    """The lines of the checks that sample with the engine and update a throwaway learner."""
     cfg, device, context = run.cfg, run.device, run.context
     policy = load_policy(run.folder, device=device)
     reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     # Groups of the trial are no larger than the samples that the doctor may take of a question.
-    tried = replace(cfg, algo=replace(cfg.algo, group=min(cfg.algo.group, samples)))
-    learner = Learner(policy, reference, run.algorithm, tried)
+    trial_cfg = replace(cfg, algo=replace(cfg.algo, group=min(cfg.algo.group, samples)))
+    learner = Learner(policy, reference, run.algorithm, trial_cfg)
     sampling = Sampling(
-        tried.algo.group, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, run.asked.stop
+        trial_cfg.algo.group,
+        cfg.sampling.temperature,
+        cfg.sampling.top_p,
+        0,
+        cfg.sampling.max_tokens,
+        run.template.stop,
     )
     say("starting the engine")
     limits = (cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib)
@@ -147,7 +160,7 @@ def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> I
         engine.load_weights(learner.weights(), version=0)
         exchanged_gold = exchanged(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
         learner.passed = progress.count
-        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, tried, progress)
+        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, trial_cfg, progress)
         coming = upcoming(run.prompts, cfg, problems)
         probed = coming[-_PROBED:]
         progress.begin("parity")
@@ -157,26 +170,29 @@ def _tried(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> I
         trial = attempt(bench, coming, samples, row_seconds, say, per_step=per_step)
         yield _parity_line("after an update", trial.gap, cfg)
         peak = peak_memory(device)
-    found = answers(trial.groups, run.asked, cfg)
-    yield from answer_lines(found, run.asked, run.tokenizer, cfg, context - run.longest)
+    responses = answers(trial.groups, run.template, cfg)
+    yield from answer_lines(responses, run.template, run.tokenizer, cfg, context - run.longest)
     yield _update_line(trial.learned)
     figures |= {"parity": gap, "parity_after_update": trial.gap}
-    figures |= {"answers": found.figures(), "update": trial.learned}
+    figures |= {"answers": responses.figures(), "update": trial.learned}
     figures["memory"]["measured_peak"] = peak
-    yield Line(Mark.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries and all")
-    yield from _cost_lines(run, learner, trial, found, start, figures)
+    yield Line(Mark.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries included")
+    yield from _cost_lines(run, learner, trial, responses, start, figures)
 
 
 def _cost_lines(
-    run: _Run, learner: Learner, trial: Trial, found: Answers, start: float, figures: dict[str, Any]
+    run: _Run, learner: Learner, trial: Trial, responses: Answers, start: float, figures: dict[str, Any]
 ) -> Iterator[Line]:
-    """Disk and time."""
+    """The lines on time and disk."""
     cfg = run.cfg
-    share = found.signal[cfg.algo.group].value
+    share = responses.signal[cfg.algo.group].value
     disk = partial(disk_line, run.run_dir, learner, cfg, bytes_per_token=trial.rollout_bytes / max(1, trial.now.tokens))
     save = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
-    predict = partial(expected, trial, algorithm=run.algorithm, cfg=cfg, start=start, save=save, share=share)
-    now, later = predict(trial.now), trial.later and predict(trial.later)
+
+    def predict(pace: Pace) -> Expected:
+        return expected(trial, pace, run.algorithm, cfg, start=start, save=save, share=share)
+
+    now, later = predict(trial.now), predict(trial.later) if trial.later is not None else None
     yield from pace_lines(trial, now, later, cfg)
     longest = later or now
     tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group * longest.length
@@ -191,12 +207,12 @@ def _cost_lines(
 
 def _parity_line(when: str, gap: float, cfg: Config) -> Line:
     rounding, fault = _GAPS[cfg.engine.dtype]
-    text = f"log-probabilities of engine and learner differ by {gap:.1g} nats at most {when}"
+    text = f"log-probabilities of engine and learner differ by at most {gap:.1g} nats {when}"
     if gap <= rounding:
         return Line(Mark.OK, "parity", text)
     if gap <= fault:
         return Line(Mark.LOOK, "parity", text, "--algo.importance token" if cfg.algo.importance == "none" else "")
-    return Line(Mark.NO, "parity", f"{text}: they are not one model")
+    return Line(Mark.NO, "parity", f"{text}: they are not the same model")
 
 
 def _update_line(learned: dict[str, float]) -> Line:
@@ -204,14 +220,14 @@ def _update_line(learned: dict[str, float]) -> Line:
     if learned["skipped_updates"]:
         return Line(Mark.NO, "update", "the gradient of the first step is not finite")
     if not norm:
-        return Line(Mark.LOOK, "update", "the first step moves nothing: its gradient is 0")
+        return Line(Mark.LOOK, "update", "the first step changes nothing: its gradient is 0")
     return Line(
         Mark.OK, "update", f"the first step has a gradient of norm {norm:.2g}, entropy {learned['entropy']:.2g}"
     )
 
 
 def _write_seconds(folder: Path, size: int) -> float:
-    """How long the disk takes for so many bytes. OSError where the folder cannot be written."""
+    """Seconds that the disk takes to write `size` bytes. OSError where the folder cannot be written."""
     part = min(size, _SCRATCH)
     began = time.monotonic()
     with tempfile.TemporaryFile(dir=folder) as file:

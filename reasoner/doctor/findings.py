@@ -1,4 +1,4 @@
-"""What the doctor says: a line a subject, with a mark and, where something can be done, the settings that do it."""
+"""The doctor's findings: one line for each subject, with a mark and, where possible, settings that help."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from enum import StrEnum
 
 
 class Mark(StrEnum):
-    """Green, yellow, red."""
+    """How serious a finding is: green, yellow, red."""
 
     OK = "ok"
-    LOOK = "look"  # the run can be made; this should be known first
-    NO = "no"  # will not work
+    LOOK = "look"  # the run will work; the user should know this first
+    NO = "no"  # the run will not work
 
 
 _COLOURS = {Mark.OK: 32, Mark.LOOK: 33, Mark.NO: 31}
@@ -27,11 +27,11 @@ class Line:
     mark: Mark
     subject: str
     text: str
-    proposed: str = ""  # arguments of `reasoner train`
+    proposed: str = ""  # arguments of `reasoner train` that help
 
 
 def shown(line: Line) -> str:
-    """The line as it is printed, in colour on a terminal."""
+    """Format a line for printing, with its mark in colour on a terminal."""
     mark = f"{line.mark:<5}"
     if sys.stdout.isatty():
         mark = f"\033[{_COLOURS[line.mark]}m{mark}\033[0m"
@@ -39,11 +39,11 @@ def shown(line: Line) -> str:
 
 
 def summary(lines: Sequence[Line]) -> str:
-    """The proposals of all lines, and how many lines of each mark there are."""
+    """List the proposed settings of all lines, and count the lines of each mark."""
     counts = Counter(line.mark for line in lines)
-    told = ", ".join(
+    totals = ", ".join(
         f"{counts[mark]} {meaning}"
         for mark, meaning in ((Mark.OK, "ok"), (Mark.LOOK, "to look at"), (Mark.NO, "that will not work"))
     )
     proposals = dict.fromkeys(f"  {line.proposed:<50} {line.subject}" for line in lines if line.proposed)
-    return "\n".join([*(["proposed settings:"] if proposals else []), *proposals, told])
+    return "\n".join([*(["proposed settings:"] if proposals else []), *proposals, totals])

@@ -1,7 +1,7 @@
-"""What a run needs of memory and disk, part by part: by formula before anything large is made, and as it was measured.
+"""Memory and disk that a run needs, part by part: by formula before anything large is loaded, and as measured.
 
-Letters of the formulas: H width, Q width of all query heads, K keys and values of a token and layer, I inner width,
-V vocabulary, T most tokens of a completion.
+Letters of the formulas: H hidden size, Q width of all query heads, K keys and values of a token and layer, I
+intermediate size, V vocabulary, T most tokens of a completion.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers import PreTrainedModel
@@ -29,26 +29,26 @@ from reasoner.trainer.checkpoint import nearest, room_needed
 from reasoner.trainer.policy_trainer import Learner
 
 _MIB = 2**20
-_COPIES = 5  # of logits made at once: as made, divided by the temperature, log-softmax, entropy, gradient
-_TILE_COPIES = 3  # of a tile of logits
-_SEQUENCES = 256  # that the transformers engine has in flight
-_SMALLEST = 256  # tokens of a micro-batch, and of a completion, that are worth proposing
-_LEAST_SHARE = 0.2  # of a GPU's memory, for the engine
+_COPIES = 5  # copies of the logits at once: as computed, divided by the temperature, log-softmax, entropy, gradient
+_TILE_COPIES = 3  # copies of a tile of logits at once
+_SEQUENCES = 256  # sequences that the transformers engine samples at once
+_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are proposed
+_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is proposed for the engine
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What decides the memory of a run. `model` may be on the meta device: its shape is read, its weights are not."""
+    """The memory that a run needs. `model` may be on the meta device: only its shape is read."""
 
     model: PreTrainedModel
     algorithm: Algorithm
     cfg: Config
-    prompt: int  # tokens of the longest one
+    prompt: int  # tokens of the longest prompt
     device: str  # "cpu" or "cuda"
     total: int  # bytes of the device's memory
 
     def parts(self) -> dict[str, int]:
-        """Bytes by part."""
+        """Bytes of each part."""
         cfg, model = self.cfg, self.model
         parameters = _numel(model)
         critic = parameters if self.algorithm.critic and self.algorithm.trunk == "own" else 0
@@ -63,8 +63,8 @@ class Need:
         }
 
     def peak(self) -> int:
-        """The most bytes at once. Weights, gradients and the optimiser's averages stay for the whole run; the engine's
-        cache is given back while the learner works, on a GPU its weights too. Not so where the run samples ahead.
+        """Most bytes at once. Weights, gradients and optimiser state stay for the whole run; the engine frees its cache
+        while the learner works, on a GPU its weights too. With `ahead` 1 it keeps them.
         """
         part = self.parts()
         resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
@@ -75,7 +75,7 @@ class Need:
         return resident + (learning + engine + cache if self.cfg.ahead else max(learning, engine + cache))
 
     def fits_share(self) -> bool:
-        """vLLM's share of a GPU holds its weights and a sequence."""
+        """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
         part = self.parts()
         share = self.cfg.engine.gpu_memory * self.total
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
@@ -85,8 +85,8 @@ class Need:
         return name == "vllm" or (name == "auto" and find_spec("vllm") is not None)
 
     def _engine(self) -> dict[str, int]:
-        """Its weights and the cache of the sequences in flight. vLLM's cache is no larger than it may be; on a GPU
-        weights and cache together are a share of the whole memory.
+        """Bytes of the engine's weights and of its cache for the sequences in flight. vLLM bounds its cache; on a GPU
+        its weights and cache together are a fraction of the whole memory.
         """
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
@@ -101,40 +101,39 @@ class Need:
         return {"engine_weights": weights, "engine_cache": cache}
 
     def _micro_batch(self) -> dict[str, int]:
-        """What autograd keeps of a micro-batch, and of the prompts that its rows read, until the gradient is there."""
+        """Bytes that autograd stores for the largest micro-batch and its prompts until the backward pass."""
         cfg, sizes = self.cfg, _sizes(self.model)
         size = 2 if cfg.optim.dtype == "bfloat16" else 4
         most, limit = cfg.optim.micro_batch_tokens, cfg.sampling.max_tokens
-        asked = max(1, min(most // self.prompt, cfg.data.prompts_per_step))
-        tokens, prompts = max(limit, min(most, asked * cfg.algo.group * limit)), asked * self.prompt
+        num_prompts = max(1, min(most // self.prompt, cfg.data.prompts_per_step))
+        tokens, prompts = max(limit, min(most, num_prompts * cfg.algo.group * limit)), num_prompts * self.prompt
         rows, context = tokens / limit, self.prompt + limit
-        kept = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.prompt)
-        kept += int(
-            2 * sizes.query * size * (rows * context + prompts)
-        )  # keys and values, repeated for every query head
-        kept += 2 * 4 * sizes.keys * prompts  # those that completions read, and their gradients
-        last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # of the last norm
-        back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients under way in one layer
+        stored = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.prompt)
+        # Keys and values, repeated for every query head.
+        stored += int(2 * sizes.query * size * (rows * context + prompts))
+        stored += 2 * 4 * sizes.keys * prompts  # keys and values that completions read, and their gradients
+        last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # the last norm
+        back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         logits = tokens * sizes.vocabulary
         if logits > MOST_LOGITS:
             tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
             head = _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
         else:
             head = _COPIES * 4 * logits
-        # Autocast makes bfloat16 weights for the prompts' pass and again for the completions'; both graphs keep them.
+        # Autocast casts the weights to bfloat16 for the prompts' pass and again for the completions'; both are stored.
         low = 2 * 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
         return {
             "low_precision_weights": low,
-            "activations": kept * sizes.layers + last + back,
+            "activations": stored * sizes.layers + last + back,
             "logits": head,
         }
 
 
 def _token_bytes(sizes: _Sizes, size: int, context: int) -> int:
-    """What autograd keeps of a token in a layer, besides keys and values: of two norms the input and the normalised
-    state in float32 and the result for each linear layer in its precision (float32 shares one result), queries and the
-    attention's output, its row of the mask, four inner states of a gated feed-forward, and where queries and keys have
-    norms of their own what those keep.
+    """Bytes that autograd stores for a token in a layer, besides keys and values: for each of two norms the input and
+    the normalised state in float32 and the result for each linear layer in its precision (float32 shares one result);
+    queries and the attention's output; the token's row of the mask; four intermediate states of a gated feed-forward;
+    and the norms of queries and keys, where the model has them.
     """
     norms = 6 * 4 * sizes.hidden if size == 4 else (4 * 4 + 5 * size) * sizes.hidden
     norms += (4 + size) * (sizes.query + sizes.keys // 2) if sizes.has_query_norm else 0
@@ -143,7 +142,7 @@ def _token_bytes(sizes: _Sizes, size: int, context: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """H, Q, K, I, V, the number of layers, parameters of the input and output embeddings, and a norm of queries."""
+    """H, Q, K, I, V, the number of layers, parameters of the embeddings, and whether queries and keys have a norm."""
 
     hidden: int
     query: int
@@ -175,8 +174,9 @@ def _sizes(model: PreTrainedModel) -> _Sizes:
 
 
 def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
-    for module in (model.get_input_embeddings(), model.get_output_embeddings()):
-        yield module.weight
+    """The weights of the input and of the output embeddings; the same tensor twice where they are tied."""
+    yield cast(torch.Tensor, model.get_input_embeddings().weight)
+    yield cast(torch.Tensor, model.get_output_embeddings().weight)  # type: ignore[no-untyped-call]
 
 
 def _numel(model: PreTrainedModel) -> int:
@@ -184,17 +184,17 @@ def _numel(model: PreTrainedModel) -> int:
 
 
 def memory_line(need: Need, free: int | None) -> Line:
-    """Is there room? `free`: bytes that can still be had; None where nobody says."""
+    """The line on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
     peak = need.peak()
-    named = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in need.parts().items() if size)
-    text = f"{peak / _MIB:,.0f} MiB by formula ({named})"
+    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in need.parts().items() if size)
+    text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
     if free is None:
         return Line(Mark.OK, "memory", text)
     where = "GPU" if need.device == "cuda" else "machine"
     text += f"; {free / _MIB:,.0f} MiB free on this {where}"
     if not need.fits_share():
         share = need.cfg.engine.gpu_memory
-        text += f"; the share of {share:g} that vLLM gets does not hold its weights and one response"
+        text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
         return Line(Mark.NO, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
     if peak <= free:
         return Line(Mark.OK, "memory", text)
@@ -207,7 +207,7 @@ def memory_line(need: Need, free: int | None) -> Line:
 
 
 def _smallest(need: Need, free: int) -> Need:
-    """Settings lowered one after another until it fits, or as far as it goes."""
+    """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
     while need.peak() > free:
         lower = next((one for one in _lower(need) if one.peak() < need.peak()), None)
         if lower is None:
@@ -217,7 +217,7 @@ def _smallest(need: Need, free: int) -> Need:
 
 
 def _lower(need: Need) -> Iterator[Need]:
-    """With one setting lowered a little: first what changes no result."""
+    """Candidates with one setting lowered a little; first those that change no result."""
     cfg = need.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
     if tokens >= _SMALLEST:
@@ -236,7 +236,7 @@ def _lower(need: Need) -> Iterator[Need]:
 
 
 def _changed(cfg: Config, lowered: Config) -> str:
-    """The settings that differ, as arguments."""
+    """The settings that differ, as command-line arguments."""
     before, after = to_dict(cfg), to_dict(lowered)
     return " ".join(
         f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}"
@@ -246,7 +246,7 @@ def _changed(cfg: Config, lowered: Config) -> str:
 
 
 def memory_of(device: torch.device) -> tuple[int | None, int]:
-    """(bytes that can still be had, bytes of the device): of the GPU, else of the machine; None where nobody says."""
+    """(available bytes, total bytes) of the GPU, or of the machine for a CPU; available is None where unknown."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)
     try:
@@ -258,18 +258,20 @@ def memory_of(device: torch.device) -> tuple[int | None, int]:
 
 
 def _left_to_us() -> int:
-    """What a container leaves to its processes; no limit is a very large number."""
+    """Bytes that the container's limit leaves to its processes; sys.maxsize without a limit."""
     folder = Path("/sys/fs/cgroup")
     try:
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        used = int((folder / "memory.current").read_text()) - int(stat["inactive_file"])  # files read once go first
+        used = int((folder / "memory.current").read_text()) - int(
+            stat["inactive_file"]
+        )  # cached files are evicted first
         return int((folder / "memory.max").read_text()) - used
     except (OSError, ValueError, KeyError):
         return sys.maxsize
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most bytes that this process has had at once: on the GPU where there is one."""
+    """Most bytes that this process has used at once: of GPU memory where the device is one."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024
@@ -279,7 +281,9 @@ def peak_memory(device: torch.device) -> int:
 def disk_line(
     run_dir: Path, learner: Learner, cfg: Config, *, tokens: float, bytes_per_token: float
 ) -> tuple[Line, dict[str, float]]:
-    """`tokens`: sampled by all steps. The rule for checkpoints is the one that a run begins with."""
+    """(the line on disk space, its figures in bytes). `tokens`: sampled by all steps of the run. The space for
+    checkpoints is computed as a run computes it when it starts.
+    """
     free = shutil.disk_usage(nearest(run_dir)).free
     rollouts = bytes_per_token * tokens
     checkpoint, checkpoints = room_needed(learner, keep=cfg.run.keep)

@@ -1,4 +1,4 @@
-"""What the model's responses let one expect: is there something to learn from, in the form and the room given?"""
+"""Pass rate, format and length of the untrained model's responses, and whether training has something to learn from."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from reasoner.rollouts.prompts import Template
 from reasoner.types import Group
 from verifiers.score import UNJUDGED
 
-_GROUPS = (4, 8, 16, 64)  # sizes that a share is told for
-_FEW = 0.5  # groups with a signal
-_RARE = 0.1  # well-formed responses, truncated ones, and what is left to learn
+_GROUPS = (4, 8, 16, 64)  # group sizes that the share of non-zero-variance groups is reported for
+_FEW = 0.5  # share of non-zero-variance groups below which a larger group is proposed
+_RARE = 0.1  # share of well-formed, of truncated, and of wrong responses that decides a mark
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Figures of all responses."""
+    """Figures of all sampled responses."""
 
     problems: int
-    samples: int  # in all
+    samples: int  # of all problems
     correct: Estimate
     lenient: Estimate
     formed: Estimate
-    never: int  # problems without a right response
-    always: int
-    signal: dict[int, Estimate] = field(repr=False)  # by G: the share of groups with unequal rewards
-    signal_by_answer: dict[int, Estimate] = field(repr=False)  # those with right and wrong ones
+    never: int  # problems without a correct response
+    always: int  # problems with only correct responses
+    signal: dict[int, Estimate] = field(repr=False)  # by G: share of groups with unequal rewards
+    signal_by_answer: dict[int, Estimate] = field(repr=False)  # by G: share of groups with correct and wrong answers
     mean_length: float
-    right_length: float | None
-    right_longest: int | None  # of 99 in 100 right ones
+    right_length: float | None  # mean tokens of the correct responses
+    right_longest: int | None  # 99th percentile of their tokens
     longest: int
-    truncated: float
-    marked: float  # share that wrote a stop marker
-    unjudged: float
+    truncated: float  # share
+    marked: float  # share that contains a stop text
+    unjudged: float  # share that could not be graded
 
     def figures(self) -> dict[str, object]:
         return asdict(self)
 
 
-def answers(groups: Sequence[Group], asked: Template, cfg: Config) -> Answers:
-    """`groups`: all responses to a question in one; they may be of different sizes."""
+def answers(groups: Sequence[Group], template: Template, cfg: Config) -> Answers:
+    """Compute the figures. `groups`: all responses to a problem in one group; groups may differ in size."""
     scores = [[*one.scores] for one in groups]
     rows = [(c, s) for one in groups for c, s in zip(one.completions, one.scores, strict=True)]
     right = sorted(len(c.token_ids) for c, s in rows if s.correct)
@@ -69,87 +69,89 @@ def answers(groups: Sequence[Group], asked: Template, cfg: Config) -> Answers:
         right_longest=right[int(0.99 * (len(right) - 1))] if right else None,
         longest=max(len(c.token_ids) for c, _ in rows),
         truncated=sum(c.finish == "length" for c, _ in rows) / len(rows),
-        marked=sum(any(stop in c.text for stop in asked.stop) for c, _ in rows) / len(rows),
+        marked=sum(any(stop in c.text for stop in template.stop) for c, _ in rows) / len(rows),
         unjudged=sum(s.verdict in UNJUDGED for _, s in rows) / len(rows),
     )
 
 
 def answer_lines(
-    found: Answers, asked: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, most: int
+    answers: Answers, template: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, most: int
 ) -> Iterator[Line]:
-    """`most`: tokens that the context leaves beside the longest prompt."""
-    yield _right(found)
-    yield _form(found, cfg, bool(tokenizer.chat_template) and not asked.chat)
-    yield _signal(found, cfg)
-    yield _room(found, cfg, most)
-    if asked.stop and not found.marked:
-        text = f"none of {found.samples:,} responses wrote {' or '.join(map(repr, asked.stop))}"
+    """The lines on the responses. `most`: tokens that the context leaves beside the longest prompt."""
+    yield _right(answers)
+    yield _form(answers, cfg, bool(tokenizer.chat_template) and not template.chat)
+    yield _signal(answers, cfg)
+    yield _room(answers, cfg, most)
+    if template.stop and not answers.marked:
+        text = f"none of {answers.samples:,} responses contains {' or '.join(map(repr, template.stop))}"
         yield Line(Mark.LOOK, "stop", text)
-    if found.unjudged:
-        text = f"{found.unjudged:.1%} of the responses could not be judged in {cfg.verify.seconds:g} s"
+    if answers.unjudged:
+        text = f"{answers.unjudged:.1%} of the responses could not be graded within {cfg.verify.seconds:g} s"
         yield Line(Mark.LOOK, "grading", text, f"--verify.seconds {2 * cfg.verify.seconds:g}")
 
 
-def _right(found: Answers) -> Line:
+def _right(answers: Answers) -> Line:
     text = (
-        f"{_percent(found.correct)} right in {found.samples:,} responses to {found.problems} of the first questions; "
-        f"{found.never} never right, {found.always} always"
+        f"{_percent(answers.correct)} correct in {answers.samples:,} responses to {answers.problems} of the first "
+        f"problems; {answers.never} never correct, {answers.always} always"
     )
-    if not found.correct.value:
-        return Line(Mark.LOOK, "pass rate", f"{text}: only the form can be learnt")
-    mark = Mark.LOOK if found.correct.value > 1 - _RARE else Mark.OK
+    if not answers.correct.value:
+        return Line(Mark.LOOK, "pass rate", f"{text}: only the format can be learnt")
+    mark = Mark.LOOK if answers.correct.value > 1 - _RARE else Mark.OK
     return Line(mark, "pass rate", text + (": little is left to learn" if mark is Mark.LOOK else ""))
 
 
-def _form(found: Answers, cfg: Config, has_chat: bool) -> Line:
-    text = f"{_percent(found.formed)} in the form asked for; right in any form: {found.lenient.value:.1%}"
-    if found.formed.value >= _RARE:
+def _form(answers: Answers, cfg: Config, has_chat: bool) -> Line:
+    text = f"{_percent(answers.formed)} well-formed; correct in any form: {answers.lenient.value:.1%}"
+    if answers.formed.value >= _RARE:
         return Line(Mark.OK, "form", text)
     style = "chat" if has_chat else "none"
     proposed = f"--prompt {style}" if style != cfg.prompt.style else ""
     return Line(Mark.LOOK, "form", text, proposed)
 
 
-def _signal(found: Answers, cfg: Config) -> Line:
-    """The share of groups that teach, and a size of group at which enough of them do."""
+def _signal(answers: Answers, cfg: Config) -> Line:
+    """The share of non-zero-variance groups, and a group size at which it is large enough."""
     own = cfg.algo.group
-    share, by_answer = found.signal[own], found.signal_by_answer[own]
-    others = ", ".join(f"{size}: {value.value:.0%}" for size, value in found.signal.items() if size != own)
+    share, by_answer = answers.signal[own], answers.signal_by_answer[own]
+    others = ", ".join(f"{size}: {value.value:.0%}" for size, value in answers.signal.items() if size != own)
     text = (
-        f"{_percent(share)} of groups of {own} have unequal rewards ({by_answer.value:.0%} right and wrong answers); "
+        f"{_percent(share)} of groups of {own} have unequal rewards ({by_answer.value:.0%} correct and wrong answers); "
         f"of {others}"
     )
     if share.value >= _FEW:
         return Line(Mark.OK, "signal", text)
     enough = max(_FEW, 1.5 * share.value)
-    better = [size for size, value in found.signal.items() if size > own and value.value >= enough]
+    better = [size for size, value in answers.signal.items() if size > own and value.value >= enough]
     if not better:
-        mark = Mark.LOOK if found.signal[max(found.signal)].value else Mark.NO
-        hint = "easier problems" if found.correct.value < _FEW else "harder problems"
-        return Line(mark, "signal", f"{text}: no size of group helps, {hint} may")
+        mark = Mark.LOOK if answers.signal[max(answers.signal)].value else Mark.NO
+        hint = "easier problems" if answers.correct.value < _FEW else "harder problems"
+        return Line(mark, "signal", f"{text}: no larger group helps, {hint} may")
     fewer = max(1, cfg.data.prompts_per_step * own // better[0])
     return Line(Mark.LOOK, "signal", text, f"--algo.group {better[0]} --data.prompts_per_step {fewer}")
 
 
-def _room(found: Answers, cfg: Config, most: int) -> Line:
-    """Lengths against the limit: more room where right responses need it, less where only wrong ones take it."""
+def _room(answers: Answers, cfg: Config, most: int) -> Line:
+    """Lengths against sampling.max_tokens: more is proposed where correct responses need it, less where only wrong ones
+    use it.
+    """
     limit = cfg.sampling.max_tokens
-    right = f", right ones {found.right_length:.0f}" if found.right_length is not None else ""
+    right = f", correct ones {answers.right_length:.0f}" if answers.right_length is not None else ""
     text = (
-        f"{found.mean_length:.0f} tokens on average{right}, {found.longest} at most; {found.truncated:.1%} cut off "
-        f"at {limit}"
+        f"{answers.mean_length:.0f} tokens on average{right}, {answers.longest} at most; "
+        f"{answers.truncated:.1%} truncated at {limit}"
     )
-    if found.truncated <= _RARE:
+    if answers.truncated <= _RARE:
         return Line(Mark.OK, "responses", text)
-    if found.right_longest is not None and found.right_longest < limit / 2:
-        text += f"; 99 of 100 right ones end within {found.right_longest}"
-        return Line(Mark.LOOK, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * found.right_longest)}")
+    if answers.right_longest is not None and answers.right_longest < limit / 2:
+        text += f"; 99 of 100 correct ones end within {answers.right_longest}"
+        return Line(Mark.LOOK, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * answers.right_longest)}")
     larger = min(2 * limit, most)
     return Line(Mark.LOOK, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
 
 
 def _rounded(tokens: float) -> int:
-    """Up to a multiple of 32."""
+    """Round up to a multiple of 32."""
     return 32 * -(-int(tokens) // 32)
 
 

@@ -1,4 +1,4 @@
-"""What is asked: gold answers that can be graded, prompts that fit, and how often each comes."""
+"""Check the training problems: gold answers that can be graded, prompts that fit, epochs, overlap with evaluation."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from reasoner.doctor.findings import Line, Mark
 from reasoner.rollouts.dataset import fault
 from reasoner.types import Prompt
 
-_NAMED = 3  # problems
-_MANY = 0.1  # a share of the problems that should not be lost without a word
+_MAX_NAMES = 3  # problems named in a line
+_MANY = 0.1  # share of prompts left out above which the user should know
 
 
 def gold_line(problems: Sequence[Problem], cfg: Config) -> tuple[Line, list[Problem]]:
-    """(the line, the problems whose gold answer grades as correct against itself). ValueError when there are none."""
+    """(the line, the problems whose gold answer is correct against itself). ValueError where there are none."""
     faults = {problem.id: fault(problem) for problem in problems}
     good = [problem for problem in problems if not faults[problem.id]]
-    named = [f"{name} ({why})" for name, why in faults.items() if why]
+    faulty = [f"{name} ({why})" for name, why in faults.items() if why]
     text = f"{len(good):,} of {len(problems):,} gold answers of {cfg.data.train} can be graded"
-    if not named:
+    if not faulty:
         return Line(Mark.OK, "problems", text), good
-    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    text += f"; not {', '.join(named[:_NAMED])}{more}"
+    more = f" and {len(faulty) - _MAX_NAMES} more" if len(faulty) > _MAX_NAMES else ""
+    text += f"; not {', '.join(faulty[:_MAX_NAMES])}{more}"
     if not good:
         raise ValueError(text)
     return Line(Mark.LOOK, "problems", text), good
 
 
 def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int) -> tuple[Line, dict[str, int]]:
-    """Lengths of the prompts that fit, and how many do not."""
+    """(the line on prompt lengths, the figures in tokens). `prompts`: those that fit, of `num_gradable` problems."""
     lengths = sorted(len(prompt.token_ids) for prompt in prompts)
     figures = {
         "fitting": len(prompts),
@@ -42,8 +42,8 @@ def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, conte
         "room": context - lengths[-1] - cfg.sampling.max_tokens,
     }
     text = (
-        f"{lengths[0]} to {lengths[-1]} tokens, median {figures['median']}; with {cfg.sampling.max_tokens} of a "
-        f"completion {figures['room']} of the context's {context:,} are left"
+        f"{lengths[0]} to {lengths[-1]} tokens, median {figures['median']}; with a completion of "
+        f"{cfg.sampling.max_tokens} {figures['room']} of the context's {context:,} are left"
     )
     if not figures["left_out"]:
         return Line(Mark.OK, "length", text), figures
@@ -52,8 +52,8 @@ def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, conte
     return Line(mark, "length", text), figures
 
 
-def asked_lines(prompts: Sequence[Prompt], held: Sequence[Prompt], cfg: Config) -> Iterator[Line]:
-    """How often a question comes; whether those of the evaluations are among them."""
+def epoch_lines(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Line]:
+    """Lines on how often each problem is sampled, and on `evaluation` prompts that are also trained on."""
     count, times = cfg.data.prompts_per_step, cfg.steps * cfg.data.prompts_per_step / len(prompts)
     text = f"{count} of {len(prompts):,} a step; each comes {times:.1f} times in {cfg.steps} steps"
     if count > len(prompts):
@@ -62,5 +62,5 @@ def asked_lines(prompts: Sequence[Prompt], held: Sequence[Prompt], cfg: Config) 
     else:
         yield Line(Mark.OK, "questions", text)
     known = {prompt.problem.question for prompt in prompts}
-    if seen := sum(prompt.problem.question in known for prompt in held):
-        yield Line(Mark.LOOK, "evaluation", f"{seen} of its {len(held)} questions are among those trained on")
+    if seen := sum(prompt.problem.question in known for prompt in evaluation):
+        yield Line(Mark.LOOK, "evaluation", f"{seen} of its {len(evaluation)} questions are among those trained on")

@@ -1,6 +1,6 @@
-"""How many groups have something to teach: from the rewards of a few samples a problem, for groups of any size.
+"""Estimate the share of groups with non-zero variance for any group size, from a few sampled rewards of each problem.
 
-A group teaches when its G rewards are not all equal. A problem has n samples, n_v of them with reward v.
+A group gives a gradient when its G rewards are not all equal. A problem has n samples, n_v of them with reward v.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from math import comb, exp, lgamma
 
 from reasoner.evals.estimators import Estimate, estimate
 
-_STRENGTHS = [2.0**power for power in range(-6, 11)]  # of the prior, in samples: from "all or nothing" to "all alike"
+# Strengths of the prior, in samples: from "each problem all right or all wrong" to "all problems equally hard".
+_STRENGTHS = [2.0**power for power in range(-6, 11)]
 
 
 def informative_share(rewards: Sequence[Sequence[float]], group: int) -> Estimate:
     """[problems][n] rewards, n from 1 -> the expected share of groups of that size whose rewards are not all equal.
 
-    A problem with at least G samples counts as `mixed_chance` says, any other one as `predicted_chance` does.
+    Uses mixed_chance for a problem with at least G samples, predicted_chance for any other.
     """
     values = sorted({reward for own in rewards for reward in own})
     table = [[Counter(own)[value] for value in values] for own in rewards]
@@ -31,14 +32,14 @@ def informative_share(rewards: Sequence[Sequence[float]], group: int) -> Estimat
 
 
 def mixed_chance(counts: Sequence[int], group: int) -> float:
-    """Chance that `group` of a problem's samples, drawn without replacement, are not all equal: 1 - sum_v C(n_v, G) /
-    C(n, G). An unbiased estimate of the chance for new samples; needs n >= G.
+    """Probability that `group` of a problem's samples, drawn without replacement, are not all equal:
+    1 - sum_v C(n_v, G) / C(n, G). An unbiased estimate of the probability for new samples; needs n >= G.
     """
     return 1 - sum(comb(count, group) for count in counts) / comb(sum(counts), group)
 
 
 def predicted_chance(counts: Sequence[int], prior: Sequence[float], group: int) -> float:
-    """The same for any G: the mean over what the problem's rates may be, given its samples and a Dirichlet prior a_v.
+    """The same probability for any G: its mean over the problem's rates under the posterior of a Dirichlet prior a_v.
 
     1 - sum_v prod_{i<G} (n_v + a_v + i) / (n + a + i)
     """
@@ -47,10 +48,10 @@ def predicted_chance(counts: Sequence[int], prior: Sequence[float], group: int) 
 
 
 def _fitted(table: Sequence[Sequence[int]]) -> list[float]:
-    """The Dirichlet prior under which the counts of all problems are likeliest: the pooled rates, times a strength.
+    """Fit a Dirichlet prior to the counts by maximum likelihood: the pooled rates times a strength of _STRENGTHS.
 
-    How alike problems are is read from the problems themselves: a prior that does not ask them, like Jeffreys', makes
-    one hopeless problem in five of those that nobody has solved in 16 attempts teach in a group of 64.
+    The strength must come from the data: a fixed prior such as Jeffreys' predicts unequal rewards in a group of 64 for
+    one in five of the problems that were never solved in 16 samples.
     """
     pooled = [sum(column) for column in zip(*table, strict=True)]
     rates = [count / sum(pooled) for count in pooled]
@@ -67,5 +68,5 @@ def _fitted(table: Sequence[Sequence[int]]) -> list[float]:
 
 
 def _rising(start: float, times: int) -> float:
-    """log of start (start + 1) ... (start + times - 1)."""
+    """Logarithm of the rising factorial start (start + 1) ... (start + times - 1)."""
     return lgamma(start + times) - lgamma(start)

@@ -1,9 +1,11 @@
-"""Does the tokenizer fit the template: where a prompt begins, where a response ends, and what may be in between?"""
+"""Check that tokenizer, model and prompt template fit: first token, prefill, end tokens, stop texts, chat turns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.doctor.findings import Line, Mark
@@ -12,7 +14,7 @@ from reasoner.rollouts.prompts import Template
 from reasoner.types import Prompt, Sampling
 from verifiers.rewards import assess
 
-# A right response in each form that can be asked for (verifiers.extract.EXTRACTORS).
+# A correct response in each form that can be asked for (verifiers.extract.EXTRACTORS).
 _RIGHT = {
     "strict": "<think> So. </think> <answer> {gold} </answer>",
     "boxed": "So \\boxed{{{gold}}}.",
@@ -25,53 +27,56 @@ _RIGHT = {
 def token_lines(
     tokenizer: PreTrainedTokenizerBase,
     policy: PreTrainedModel,
-    asked: Template,
+    template: Template,
     prompts: Sequence[Prompt],
     ends: frozenset[int],
 ) -> Iterator[Line]:
-    """`ends`: every token that ends a completion."""
+    """The lines on the tokenizer. `ends`: every token id that ends a completion."""
     yield _end(tokenizer, policy, ends, max(max(prompt.token_ids) for prompt in prompts))
-    yield _begin(tokenizer, asked, prompts)
-    yield _right_response(tokenizer, asked, prompts[0], ends)
-    if asked.chat:
-        yield _turn(tokenizer, asked, ends)
+    yield _begin(tokenizer, template, prompts)
+    yield _right_response(tokenizer, template, prompts[0], ends)
+    if template.chat:
+        yield _turn(tokenizer, template, ends)
 
 
 def _end(tokenizer: PreTrainedTokenizerBase, policy: PreTrainedModel, ends: frozenset[int], largest: int) -> Line:
-    """EOS and pad, and whether the model has a row for every token; `largest`: of those in prompts."""
-    rows = policy.get_input_embeddings().weight.shape[0]
+    """Check EOS and pad, and that the model has an embedding for each token. `largest`: largest token id in prompts."""
+    embeddings = cast(torch.Tensor, policy.get_input_embeddings().weight)
+    rows = embeddings.shape[0]
     if max(largest, *ends) >= rows:
         text = f"the tokenizer has {len(tokenizer):,} tokens, the model {rows:,}, and prompts or ends need more"
         return Line(Mark.NO, "tokenizer", text)
-    eos, named = tokenizer.eos_token_id, ", ".join(f"{tokenizer.convert_ids_to_tokens(i)!r}" for i in sorted(ends))
+    eos = tokenizer.eos_token_id
+    end_tokens = ", ".join(f"{tokenizer.convert_ids_to_tokens(i)!r}" for i in sorted(ends))
     configured = policy.generation_config.eos_token_id
     if configured is not None and eos not in (configured if isinstance(configured, list) else [configured]):
-        text = f"the tokenizer's end token {tokenizer.eos_token!r} is not the generation config's; ends with {named}"
+        text = f"the tokenizer's end token {tokenizer.eos_token!r} is not the generation config's; "
+        text += f"ends with {end_tokens}"
         return Line(Mark.LOOK, "tokenizer", text)
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id == eos:
-        pad = f"pad {'is the end token' if tokenizer.pad_token_id == eos else 'none'} (padding is told by lengths)"
+        pad = f"pad {'is the end token' if tokenizer.pad_token_id == eos else 'none'} (padding is masked by lengths)"
     else:
         pad = f"pad {tokenizer.pad_token!r}"
-    return Line(Mark.OK, "tokenizer", f"{len(tokenizer):,} tokens, ends with {named}, {pad}")
+    return Line(Mark.OK, "tokenizer", f"{len(tokenizer):,} tokens, ends with {end_tokens}, {pad}")
 
 
-def _begin(tokenizer: PreTrainedTokenizerBase, asked: Template, prompts: Sequence[Prompt]) -> Line:
-    """BOS, prefill, and what the tokenizer makes of the prompts."""
+def _begin(tokenizer: PreTrainedTokenizerBase, template: Template, prompts: Sequence[Prompt]) -> Line:
+    """Check BOS, prefill, and how the tokenizer encodes the prompts."""
     prompt, bos = prompts[0], tokenizer.bos_token_id
     begins = bos is not None and prompt.token_ids[0] == bos
     unknown = sum(tokenizer.unk_token_id in one.token_ids for one in prompts if tokenizer.unk_token_id is not None)
-    without = prompt.text.removesuffix(asked.prefill)
-    alone = tokenizer(without, add_special_tokens=not asked.chat)["input_ids"]
+    without = prompt.text.removesuffix(template.prefill)
+    alone = tokenizer(without, add_special_tokens=not template.chat)["input_ids"]
     alone = alone[:-1] if alone[-1] == tokenizer.eos_token_id else alone
     faults = {
         f"begins with {tokenizer.bos_token!r} twice": begins and prompt.token_ids[1:2] == (bos,),
         f"the chat template leaves {tokenizer.bos_token!r} out, which this tokenizer puts before text": (
-            asked.chat and bos is not None and not begins and tokenizer("a")["input_ids"][0] == bos
+            template.chat and bos is not None and not begins and tokenizer("a")["input_ids"][0] == bos
         ),
-        "ends in a space, which most tokenizers join with the next word: that word cannot follow as it was learnt": (
+        "ends in a space, which most tokenizers join with the next word: the model has not seen that split": (
             prompt.text.endswith((" ", "\t"))
         ),
-        f"the prefill {asked.prefill!r} melts into the token before it": (
+        f"the prefill {template.prefill!r} is merged with the token before it": (
             list(prompt.token_ids[: len(alone)]) != list(alone)
         ),
         f"{unknown} of {len(prompts)} hold characters that the tokenizer does not know": unknown > 0,
@@ -80,37 +85,43 @@ def _begin(tokenizer: PreTrainedTokenizerBase, asked: Template, prompts: Sequenc
         if is_so:
             return Line(Mark.LOOK, "prompt", fault)
     start = f"begins with {tokenizer.bos_token!r}" if begins else "no token before the text"
-    prefill = f", prefill {asked.prefill!r} in {len(prompt.token_ids) - len(alone)} tokens" if asked.prefill else ""
+    prefill = (
+        f", prefill {template.prefill!r} in {len(prompt.token_ids) - len(alone)} tokens" if template.prefill else ""
+    )
     return Line(Mark.OK, "prompt", f"{start}{prefill}")
 
 
-def _right_response(tokenizer: PreTrainedTokenizerBase, asked: Template, prompt: Prompt, ends: frozenset[int]) -> Line:
-    """A right response, through the tokenizer and up to where an engine would end it: is it one still?"""
-    response = _RIGHT[asked.extract].format(gold=prompt.problem.answer)
-    written = [marker for marker in asked.stop if marker in response]
-    said = f" {response.removeprefix(asked.prefill.strip()).lstrip()}" + ("\nAnd on it goes." if written else "")
-    ids = tokenizer(said, add_special_tokens=False)["input_ids"]
-    stop_ids, stop_texts = stop_token_ids(Sampling(1, stop=asked.stop), tokenizer)
+def _right_response(
+    tokenizer: PreTrainedTokenizerBase, template: Template, prompt: Prompt, ends: frozenset[int]
+) -> Line:
+    """Encode a correct response, cut it where an engine would end it, and check that it is still correct."""
+    response = _RIGHT[template.extract].format(gold=prompt.problem.answer)
+    written = [marker for marker in template.stop if marker in response]
+    continuation = f" {response.removeprefix(template.prefill.strip()).lstrip()}" + (
+        "\nAnd on it goes." if written else ""
+    )
+    ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
+    stop_ids, stop_texts = stop_token_ids(Sampling(1, stop=template.stop), tokenizer)
     last = next((place for place, token in enumerate(ids) if token in {*ends, *stop_ids}), len(ids) - 1)
     (text,) = texts([ids[: last + 1]], ends, stop_texts, tokenizer)
     if "And on" in text:
-        text = f"{written[0]!r} is a token of its own, and the tokenizer writes it in others: nothing ends there"
+        text = f"{written[0]!r} is a token of its own, but is encoded with other tokens: completions do not end there"
         return Line(Mark.NO, "stop", text)
-    score = assess(asked.prefill + text, prompt.problem.answer, prompt.problem.verifier, asked.extract)
+    score = assess(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
     if not (score.correct and score.format_ok):
         mark = Mark.LOOK if prompt.problem.answer in text else Mark.NO  # cut before its answer, no response can count
-        text = f"a right response would not count ({score.verdict}); it would be read as {asked.prefill + text!r}"
+        text = f"a correct response would not count ({score.verdict}); it would be read as {template.prefill + text!r}"
         return Line(mark, "stop", text)
-    stops = f"ends at {' or '.join(map(repr, asked.stop))}" if asked.stop else "no marker, only the end token"
-    return Line(Mark.OK, "stop", f"a right response counts; {stops}")
+    stops = f"ends at {' or '.join(map(repr, template.stop))}" if template.stop else "no marker, only the end token"
+    return Line(Mark.OK, "stop", f"a correct response counts; {stops}")
 
 
-def _turn(tokenizer: PreTrainedTokenizerBase, asked: Template, ends: frozenset[int]) -> Line:
-    """What ends an assistant's turn in the chat template ends a completion."""
+def _turn(tokenizer: PreTrainedTokenizerBase, template: Template, ends: frozenset[int]) -> Line:
+    """Check that the token that ends an assistant's turn in the chat template also ends a completion."""
     turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition("@@")[2]
     closing = tokenizer(after.strip(), add_special_tokens=False)["input_ids"][:1]
-    if not closing or closing[0] in ends or after.strip().startswith(asked.stop or "\0"):
+    if not closing or closing[0] in ends or after.strip().startswith(template.stop or "\0"):
         return Line(Mark.OK, "chat", "a turn of the chat template ends where a completion does")
     marker = tokenizer.convert_ids_to_tokens(closing[0])
     text = f"a turn of the chat template ends with {marker!r}, a completion does not: put it in stop of a .toml prompt"

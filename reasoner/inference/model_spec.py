@@ -1,11 +1,10 @@
-"""Specification of an evaluated model: its folder, prompt, sampling settings and engine."""
+"""The model that `reasoner eval` evaluates: its folder, its prompt template, its sampling defaults and its engine."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -14,83 +13,99 @@ from typing import Any
 
 from reasoner.config.presets import PRESETS
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.factory import check_engine, make_engine
+from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_tokenizer, context_length
 from reasoner.models.resolve import locate
 from reasoner.rollouts.prompts import Template, template
 from reasoner.runs.run_dir import read_settings
 from reasoner.types import Engine
 
-MOST_TOKENS = 32_768  # per response, as in DeepSeek-R1's evaluation
+MOST_TOKENS = 32_768  # of a completion, as in DeepSeek-R1's evaluation
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The evaluated model, with the prompt and sampling settings from the command line or their defaults."""
+    """A model with its prompt template and sampling settings."""
 
     name: str
     folder: Path
     template: Template
-    prompt: str
+    prompt: str  # the template's style, or its file
     temperature: float
     top_p: float
-    max_tokens: int
-    context: int
+    max_tokens: int  # of a completion
+    context: int  # tokens of prompt and completion
 
     @classmethod
-    def of(cls, args: argparse.Namespace) -> Subject:
-        """Resolve the command line's settings. Defaults: a run's training settings, the embedded base's preset, and for
-        any other model DeepSeek-R1's: temperature 0.6, top-p 0.95, up to 32,768 tokens.
+    def of(
+        cls,
+        model: str,
+        *,
+        runs: Path,
+        step: str | None = None,
+        prompt: str | None = None,
+        extract: str | None = None,
+        stop: Sequence[str] = (),
+        temperature: float | None = None,
+        top_p: float | None = None,
+        max_tokens: int | None = None,
+    ) -> Subject:
+        """Resolve a model name. What is None or empty comes from the model: a run's checkpoint is sampled as it was
+        trained, the embedded base as its preset says, any other model with DeepSeek-R1's settings (temperature 0.6,
+        top-p 0.95, up to 32,768 tokens).
 
-        ValueError for an unknown model, prompt or engine.
+        ValueError for a model or prompt template that does not exist.
         """
-        check_engine(args.engine)
-        model = args.model or "base"
-        folder = locate(model, runs=args.runs, step=args.step)
-        trained = _training_settings(folder) or (dict(PRESETS["base"]) if model == "base" else None)
-        if trained is None:
-            trained = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
-        prompt = args.prompt or str(trained.get("prompt.style", "r1-zero"))
-        prompt_template = template(prompt)
-        if args.extract:
-            prompt_template = replace(prompt_template, extract=args.extract)
-        if args.stop:
-            prompt_template = replace(prompt_template, stop=tuple(args.stop))
-        check_tokenizer(folder, needs_chat=prompt_template.chat)
+        folder = locate(model, runs=runs, step=step)
+        defaults = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
+        if defaults is None:
+            defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
+        style = prompt or str(defaults.get("prompt.style", "r1-zero"))
+        chosen = template(style)
+        if extract:
+            chosen = replace(chosen, extract=extract)
+        if stop:
+            chosen = replace(chosen, stop=tuple(stop))
+        check_tokenizer(folder, needs_chat=chosen.chat)
         context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
             folder=folder,
-            template=prompt_template,
-            prompt=prompt,
-            temperature=_first(args.temperature, trained.get("sampling.temperature"), 1.0),
-            top_p=_first(args.top_p, trained.get("sampling.top_p"), 1.0),
-            max_tokens=min(int(_first(args.max_tokens, trained.get("sampling.max_tokens"), 256)), context),
+            template=chosen,
+            prompt=style,
+            temperature=_first(temperature, defaults.get("sampling.temperature"), 1.0),
+            top_p=_first(top_p, defaults.get("sampling.top_p"), 1.0),
+            max_tokens=min(int(_first(max_tokens, defaults.get("sampling.max_tokens"), 256)), context),
             context=context,
         )
 
-    def engine_config(self, args: argparse.Namespace) -> EngineConfig:
-        """The engine's settings; without --dtype bfloat16 for long responses on a GPU, else float32."""
+    def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
+        """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32."""
         on_gpu = Path("/dev/nvidia0").exists()
-        dtype = args.dtype or ("bfloat16" if on_gpu and self.max_tokens > 1024 else "float32")
-        return EngineConfig(name=args.engine, dtype=dtype, gpu_memory=0.9)
+        dtype = dtype or ("bfloat16" if on_gpu and self.max_tokens > 1024 else "float32")
+        return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 
-    def engine_identity(self, args: argparse.Namespace) -> str:
-        """Engine name, version, precision and device, any of which may change a sampled text."""
-        name = args.engine
-        if name == "auto":
-            name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
-        device = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
-        return f"{name} {_version(name)} {self.engine_config(args).dtype} {device}"
+
+def engine_identity(config: EngineConfig) -> str:
+    """Name, version, precision and kind of device: everything about the engine that may change a sampled text."""
+    name = config.name
+    if name == "auto":
+        name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
+    device = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    return f"{name} {_version(name)} {config.dtype} {device}"
 
 
 class LazyEngine:
-    """An engine that is created on first use, so that a fully cached evaluation starts none."""
+    """Start the engine on the first call: an evaluation whose responses are all cached needs none.
 
-    def __init__(self, subject: Subject, args: argparse.Namespace, *, longest_prompt: int) -> None:
-        self._subject = subject
-        self._args = args
+    `longest_prompt`: tokens of the longest prompt that will be sampled from.
+    """
+
+    def __init__(self, subject: Subject, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
+        self._folder = subject.folder
+        self._config = config
+        self._seed = seed
         self._max_model_len = min(subject.context, longest_prompt + subject.max_tokens)
 
     def __call__(self) -> Engine:
@@ -98,20 +113,19 @@ class LazyEngine:
 
     @cached_property
     def _engine(self) -> Engine:
-        cfg = self._subject.engine_config(self._args)
-        engine = make_engine(cfg, self._subject.folder, max_model_len=self._max_model_len, seed=self._args.seed)
-        if not self._subject.engine_identity(self._args).startswith(engine.name):
-            raise ValueError(f"vLLM cannot be imported here; name the engine: --engine {engine.name}")
+        engine = make_engine(self._config, self._folder, max_model_len=self._max_model_len, seed=self._seed)
+        if not engine_identity(self._config).startswith(engine.name):
+            raise ValueError(f"vLLM is installed but cannot be imported; name the engine: --engine {engine.name}")
         return engine
 
     def close(self) -> None:
-        """Close the engine if it was created."""
+        """Stop the engine if it was started."""
         if "_engine" in self.__dict__:
             self._engine.close()
 
 
-def _training_settings(folder: Path) -> Mapping[str, Any] | None:
-    """Settings of the run that a checkpoint belongs to; None if the folder is not a checkpoint of a run."""
+def _trained_with(folder: Path) -> Mapping[str, Any] | None:
+    """The settings of the run that a checkpoint folder belongs to; None for a folder that is no checkpoint."""
     path = folder.parent.parent / "config.json"
     if folder.parent.name != "checkpoints" or not path.is_file():
         return None
@@ -119,21 +133,21 @@ def _training_settings(folder: Path) -> Mapping[str, Any] | None:
 
 
 def _default_context(folder: Path) -> int:
-    """Context of a model whose config.json does not set it: the architecture's default."""
+    """The context length, in tokens, of a model whose config.json does not state it: the architecture's default."""
     from reasoner.models.loading import load_config
 
     return int(load_config(folder).max_position_embeddings)
 
 
 def model_fingerprint(folder: Path) -> str:
-    """16 hex digits of the SHA-256 of the model's weights, configuration and tokenizer files."""
+    """Hash of the files that decide what a model writes (weights, config, tokenizer): 16 hex digits of SHA-256."""
     paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
-    digest = hashlib.sha256()
+    sha = hashlib.sha256()
     for path in paths:
-        digest.update(path.name.encode())
+        sha.update(path.name.encode())
         with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
-    return digest.hexdigest()[:16]
+            sha.update(hashlib.file_digest(file, "sha256").digest())
+    return sha.hexdigest()[:16]
 
 
 def _version(package: str) -> str:

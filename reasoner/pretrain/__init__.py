@@ -1,1 +1,1 @@
-"""The embedded base: a small language model trained from nothing by this project, and the text it was trained on."""
+"""The embedded base: a small language model that this project pretrains from random weights, and its corpus."""

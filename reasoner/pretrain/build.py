@@ -1,4 +1,4 @@
-"""`reasoner base build`: the embedded base from nothing."""
+"""`reasoner base build`: make corpus, tokenizer and weights of the embedded base."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _RECORD_EVERY = 100  # steps
 def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: int = 0) -> Path:
     """Train tokenizer and model into the new folder `out`, an ordinary transformers model folder.
 
-    The same seed, recipe, number of threads and library versions give the same weights. Progress goes to standard
-    error.
-    ValueError when `out` exists and is not empty; the folder appears whole or not at all.
+    The same seed, recipe, number of threads (0: all cores) and library versions give the same weights. Progress goes to
+    standard error. The folder appears whole or not at all. ValueError where `out` exists and is not empty.
     """
     recipe = recipe or Recipe()
     if out.exists() and any(out.iterdir()):
@@ -33,7 +32,7 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     if threads:
         torch.set_num_threads(threads)
     started = time.monotonic()
-    _say(f"tokenizer: learning {TOKENIZER_DOCUMENTS:,} documents")
+    _say(f"tokenizer: training on {TOKENIZER_DOCUMENTS:,} documents")
     tokenizer = train_tokenizer(document(seed, index) for index in range(TOKENIZER_DOCUMENTS))
 
     tokens = recipe.steps * recipe.rows * recipe.row_tokens

@@ -1,8 +1,9 @@
 """The corpus of the embedded base: generated documents, each a pure function of (seed, index).
 
-Three tenths of the problems stand in the R1-Zero conversation, where terse wrong answers rule and the tags are often
-botched; the others in textbook frames, where work is more common. The rest are drills of bare arithmetic. No
-document states a fact (data.arithmetic) or a countdown that belongs to the train, selection or held-out problems.
+A document is a solved problem or a drill of bare arithmetic. Three tenths of the problems are in the R1-Zero prompt
+template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
+solutions are more common. No document states a calculation (data.arithmetic) or a countdown of the train, selection
+or held-out problems.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ from reasoner.pretrain.solutions import STYLES, Solution, checked, reread, slip,
 from reasoner.rollouts.prompts import R1_ZERO
 
 DRILLS = 0.45  # share of the documents
-CONVERSATIONS = 0.3  # share of the problems that stand in the R1-Zero template
+CONVERSATIONS = 0.3  # share of the problems in the R1-Zero template
 
-# The families in the corpus (shares): more of what is hard to learn.
+# Shares of the problem families: more of those that are hard to learn.
 FAMILY_SHARES = {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
 
-# How the authors of each frame work (shares).
+# Shares of the solution styles (reasoner.pretrain.solutions) by form of document.
 STYLE_SHARES = {
     "conversation": {"guess": 0.58, "quick": 0.16, "steps": 0.12, "check": 0.14},
     "textbook": {"guess": 0.10, "quick": 0.10, "steps": 0.25, "check": 0.55},
 }
 
-# How a conversation is tagged: t is the thought, a the answer. The first is the well-formed one.
+# Shares of the taggings of an R1-Zero document: t is the thought, a the answer. Only the first is well-formed.
 TAGGINGS = {
     " <think> {t} </think> <answer> {a} </answer>": 0.58,
     " {t} The answer is {a}.": 0.12,
@@ -45,7 +46,7 @@ TEXTBOOKS = (
 
 
 def document(seed: int, index: int) -> str:
-    """Document number `index`: drawn again until it states nothing that belongs to another split."""
+    """The document number `index`, generated again until it states nothing that belongs to another split."""
     rng = Random(f"corpus/{seed}/{index}")
     while not is_clean(text := _drill(rng) if rng.random() < DRILLS else _problem(rng)):
         pass
@@ -56,82 +57,85 @@ _EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=")
 
 
 def stated(text: str) -> list[Equation]:
-    """The calculations `a op b=` that a text states, with their true values; a division is rounded down."""
-    found = []
+    """The calculations `a op b=` in a text, with their true values; a division is rounded down."""
+    calculations = []
     for left, op, right in _EQUATION.findall(text):
         a, b = int(left), int(right)
         if op == "/":
-            found.append(Equation(a, "/", b, a // max(b, 1)))
+            calculations.append(Equation(a, "/", b, a // max(b, 1)))
         elif op != "-" or a >= b:
-            found.append(equation(a, op, b))
-    return found
+            calculations.append(equation(a, op, b))
+    return calculations
 
 
 def is_clean(text: str) -> bool:
-    """No calculation in the text belongs to the train, selection or held-out problems."""
+    """Whether no calculation in the text belongs to the train, selection or held-out problems."""
     return all(split_of_step(step) == "corpus" for step in stated(text))
 
 
 def _draft(rng: Random) -> Draft:
-    """A question of the corpus split, its levels alike."""
+    """A problem of the corpus split: a family by FAMILY_SHARES, each level equally often."""
     family, level = _choose(FAMILY_SHARES, rng), rng.choice(LEVELS)
-    while (drawn := draw(family, level, rng)).split != "corpus":
+    while (draft := draw(family, level, rng)).split != "corpus":
         pass
-    return drawn
+    return draft
 
 
 def _choose(shares: dict[str, float], rng: Random) -> str:
+    """A random key, by its share."""
     return rng.choices(list(shares), list(shares.values()))[0]
 
 
 def _problem(rng: Random) -> str:
+    """A document of a solved problem."""
     frame = "conversation" if rng.random() < CONVERSATIONS else "textbook"
-    drawn = _draft(rng)
-    thought, answer = _solve(drawn, frame, rng)
+    draft = _draft(rng)
+    thought, answer = _solve(draft, frame, rng)
     if frame == "textbook":
-        return rng.choice(TEXTBOOKS).format(q=drawn.question, t=thought, a=answer)
-    prompt = R1_ZERO.format(question=drawn.question)
+        return rng.choice(TEXTBOOKS).format(q=draft.question, t=thought, a=answer)
+    prompt = R1_ZERO.format(question=draft.question)
     return prompt + _choose(TAGGINGS, rng).format(t=thought, a=answer)
 
 
-def _solve(drawn: Draft, frame: str, rng: Random) -> Solution:
-    return STYLES[_choose(STYLE_SHARES[frame], rng)](drawn, rng)
+def _solve(draft: Draft, frame: str, rng: Random) -> Solution:
+    return STYLES[_choose(STYLE_SHARES[frame], rng)](draft, rng)
 
 
 # ------------------------------------------------------------------------------------------------------ drills
 
 
 def _drill(rng: Random) -> str:
+    """A document of bare arithmetic."""
     return _DRILLS[_choose(_DRILL_SHARES, rng)](rng)
 
 
 def _steps(rng: Random, number: int) -> list[Equation]:
-    """Steps of problems of the corpus split; of the operators, more of what is hard to learn."""
-    found: list[Equation] = []
+    """`number` solution steps of problems of the corpus split, by _OPERATOR_SHARES."""
+    chosen: list[Equation] = []
     for _ in range(number):
         op = _choose(_OPERATOR_SHARES, rng)
         while not (steps := [step for step in _draft(rng).steps if step.op == op and split_of_step(step) == "corpus"]):
             pass
-        found.append(rng.choice(steps))
-    return found
+        chosen.append(rng.choice(steps))
+    return chosen
 
 
 _OPERATOR_SHARES = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
 
 
 def _facts(rng: Random) -> str:
-    """Steps in one go."""
+    """Steps with their results alone."""
     return ", ".join(map(str, _steps(rng, 6)))
 
 
 def _tables(rng: Random) -> str:
-    """The elementary steps that working by place value needs."""
+    """The elementary steps that calculating by place value consists of."""
     pool = [part for step in _steps(rng, 6) for part in work(step)]
     return ", ".join(map(str, rng.sample(pool, min(8, len(pool)))))
 
 
 def _workings(rng: Random) -> str:
-    """Steps worked by place value."""
+    """Steps calculated by place value."""
     lines = []
     for step in _steps(rng, 3):
         parts = work(step)
@@ -140,12 +144,12 @@ def _workings(rng: Random) -> str:
 
 
 def _checks(rng: Random) -> str:
-    """Steps in one go, checked and mended."""
+    """Steps with their result, its check and, where it was wrong, the correction."""
     return " ".join(checked(step, rng)[0] for step in _steps(rng, 2))
 
 
 def _comparisons(rng: Random) -> str:
-    """Whether two values agree."""
+    """Comparisons of two values, digit by digit."""
     lines = []
     for _ in range(7):
         value = rng.randint(*rng.choice(_COMPARED))
@@ -158,12 +162,12 @@ _COMPARED = ((11, 99), (101, 999), (101, 999), (1000, 6000))
 
 
 def _searches(rng: Random) -> str:
-    """The candidates of a countdown, held against its target."""
+    """Candidates of a countdown problem, compared with its target."""
     level = rng.choice(LEVELS)
-    while (drawn := draw("countdown", level, rng)).split != "corpus":
+    while (draft := draw("countdown", level, rng)).split != "corpus":
         pass
-    options = rng.sample(found := candidates(level, drawn.numbers), min(5, len(found)))
-    return f"Make {drawn.target}: {' '.join(tried(shape, value, drawn.target) for shape, value in options)}"
+    options = rng.sample(pool := candidates(level, draft.numbers), min(5, len(pool)))
+    return f"Make {draft.target}: {' '.join(tried(shape, value, draft.target) for shape, value in options)}"
 
 
 _DRILLS: dict[str, Callable[[Random], str]] = {

@@ -1,7 +1,7 @@
 """Muon in float32 (Jordan 2024): momentum, orthogonalised by Newton-Schulz iterations.
 
-torch.optim.Muon does the iterations in bfloat16, which takes ten times as long on a processor without bfloat16 units.
-Here matrices of one shape are also orthogonalised together.
+torch.optim.Muon iterates in bfloat16, which takes ten times as long on a processor without bfloat16 units. Here
+matrices of one shape are also orthogonalised in one batch.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
 def orthogonalised(matrices: Tensor, iterations: int = 5) -> Tensor:
-    """[B, m, n] -> [B, m, n] with singular values near 1 and the singular vectors of the input."""
+    """Orthogonalise matrices: [B, m, n] -> [B, m, n] with the same singular vectors, singular values near 1."""
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.mT if tall else matrices
+    x: Tensor = matrices.mT if tall else matrices
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(iterations):
         gram = x @ x.mT
@@ -28,7 +28,7 @@ def orthogonalised(matrices: Tensor, iterations: int = 5) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum, orthogonalised and scaled by sqrt(max(1, m / n)); matrices only."""
+    """Optimiser for matrices: Nesterov momentum, orthogonalised and scaled by sqrt(max(1, m / n))."""
 
     def __init__(self, params: Iterable[Tensor], *, lr: float, momentum: float = 0.95) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum})
@@ -47,6 +47,7 @@ class Muon(torch.optim.Optimizer):
                     parameter.sub_(update, alpha=scale)
 
     def _nesterov(self, parameter: Tensor, momentum: float) -> Tensor:
+        """Update the momentum buffer, and return the gradient mixed with it."""
         grad = parameter.grad
         assert grad is not None
         buffer = self.state[parameter].setdefault("momentum", torch.zeros_like(grad))

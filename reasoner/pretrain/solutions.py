@@ -1,7 +1,7 @@
-"""How the authors of the corpus solve a problem: from a terse wrong guess to work that is checked and mended.
+"""Solution styles of the corpus, from a short wrong guess to a calculation that is checked and corrected.
 
-Every function returns the text that stands between <think> and </think> and the answer that follows it. What is drawn
-is drawn from the generator that is passed in, so the corpus is a function of its seed.
+Every style returns the text between <think> and </think>, and the answer. Every random choice comes from the generator
+that is passed in, so the corpus is a function of its seed.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from random import Random
 from data.arithmetic import Equation, work
 from data.families import Draft, candidates
 
-# How often a checked step is first written wrong, and how often a step that nobody checks is.
+# How often a step is first written with a wrong result: where it is checked afterwards, and where it is not.
 SLIPS_CHECKED = 0.4
 SLIPS_UNCHECKED = 0.3
-# How often the author of a check reads over a difference and says "Good": the wrong value is then carried on.
+# How often a check overlooks the difference and says "Good": the wrong value is then used in later steps.
 CARELESS = 0.08
 
-Solution = tuple[str, str]  # what is thought, what is answered
+Solution = tuple[str, str]  # (thought, answer)
 
 
 def guess(draft: Draft, rng: Random) -> Solution:
-    """An estimate in place of work: nearly always wrong."""
+    """An estimate instead of a calculation: nearly always wrong."""
     if draft.numbers:
         expression = "+".join(map(str, draft.numbers))
         return f"Try {expression}.", expression
@@ -36,7 +36,7 @@ def guess(draft: Draft, rng: Random) -> Solution:
 
 
 def quick(draft: Draft, rng: Random) -> Solution:
-    """The whole problem in one go: often wrong."""
+    """The answer without steps: often wrong."""
     if draft.numbers:
         expression, _ = rng.choice(_misses(draft))
         return f"So {expression}.", expression
@@ -46,7 +46,7 @@ def quick(draft: Draft, rng: Random) -> Solution:
 
 
 def steps(draft: Draft, rng: Random) -> Solution:
-    """Every step in one go, none checked: a slip is carried to the end. In countdown: a search given up too early."""
+    """Every step with its result, none checked: slips stay in. In countdown: a search that ends too early."""
     if draft.numbers:
         tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
         text = " ".join(tried(expression, value, draft.target) for expression, value in tries)
@@ -62,7 +62,7 @@ def steps(draft: Draft, rng: Random) -> Solution:
 
 
 def check(draft: Draft, rng: Random) -> Solution:
-    """Every step in one go, then again by place value; what disagrees is mended. In countdown: the whole search."""
+    """Every step with its result, then by place value; slips are corrected. In countdown: the whole search."""
     if draft.numbers:
         return _search(draft, rng)
     written: list[str] = []
@@ -82,9 +82,9 @@ STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
 
 
 def checked(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, int]:
-    """A step in one go, its check by place value, the verdict with the value that it settles on; and that value.
+    """(the text of a step with its result, its check by place value and a verdict; the value that later steps use).
 
-    What stands after the verdict is the value that goes on: whoever waves a wrong value through answers it.
+    The value after the verdict is the one that is used: a careless check keeps a wrong value. `careless`: how often.
     """
     again = work(step)
     if not again or again[-1].value != step.value:
@@ -96,9 +96,9 @@ def checked(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, in
 
 
 def reread(had: int, settled: int, mended: str) -> str:
-    """The earlier value read again beside the new one, digit by digit, as far as the two agree; and the verdict.
+    """Compare the earlier value with the new one, digit by digit up to the first difference, and state a verdict.
 
-    2083 beside 2085: "I had 208... Wait, " and what is right. Two digits are compared sooner than two numbers.
+    2083 against 2085: "I had 208... Wait, " and the correction. Comparing digits is easier to learn than numbers.
     """
     if had == settled:
         return f"I had {had}. Good, {had}."
@@ -106,12 +106,12 @@ def reread(had: int, settled: int, mended: str) -> str:
 
 
 def _shared(a: int, b: int) -> str:
-    """The leading digits that two numbers share."""
+    """The leading digits that two numbers have in common."""
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(str(a), str(b), strict=False)))
 
 
 def slip(value: int, rng: Random) -> int:
-    """The value with one digit off, mostly by one: what a lost carry or a misremembered table leaves."""
+    """The value with one wrong digit, mostly off by one, as after a lost carry or a misremembered table."""
     digits = list(str(value))
     place = rng.randrange(len(digits))
     change = rng.choice((-1, -1, 1, 1, -2, 2, rng.randint(3, 7)))
@@ -121,7 +121,7 @@ def slip(value: int, rng: Random) -> int:
 
 
 def _search(draft: Draft, rng: Random) -> Solution:
-    """Candidates in order until one makes the target; it is worked again, and a slip in it sends the search on."""
+    """Try candidates in order until one makes the target. A hit is checked; where it was a slip, the search goes on."""
     tries: list[str] = []
     for expression, value in candidates(draft.level, draft.numbers):
         if value == draft.target:
@@ -135,7 +135,7 @@ def _search(draft: Draft, rng: Random) -> Solution:
 
 
 def tried(expression: str, value: int, target: int) -> str:
-    """A candidate with its running values, the last of them held against the target as far as the two agree.
+    """A candidate with its running values, the last of them compared with the target up to the first difference.
 
     18+5-7 for 16 -> "18+5-7: 23, 16, want 16 yes."; for 19 -> "18+5-7: 23, 16, want 1 no."
     """
@@ -145,13 +145,13 @@ def tried(expression: str, value: int, target: int) -> str:
 
 
 def _claim(expression: str, had: int, value: int) -> str:
-    """A candidate said to make `had`, and its check."""
+    """The claim that a candidate makes `had`, and its check."""
     mended = f"{expression}={value} no"
     return f"{expression}={had}. Check: {', '.join(_left_to_right(expression))}. {reread(had, value, mended)}"
 
 
 def _left_to_right(expression: str) -> list[str]:
-    """18+5-7+2 -> 18+5=23, 23-7=16, 16+2=18."""
+    """The steps of an expression from left to right: 18+5-7+2 -> 18+5=23, 23-7=16, 16+2=18."""
     tokens = expression.replace("+", " + ").replace("-", " - ").replace("*", " * ").split()
     running, lines = int(tokens[0]), []
     for sign, number in zip(tokens[1::2], map(int, tokens[2::2]), strict=True):
@@ -162,19 +162,20 @@ def _left_to_right(expression: str) -> list[str]:
 
 
 def _misses(draft: Draft) -> list[tuple[str, int]]:
+    """The candidates (expression, value) of a countdown that do not make its target."""
     return [c for c in candidates(draft.level, draft.numbers) if c[1] != draft.target] or [
         ("+".join(map(str, draft.numbers)), sum(draft.numbers))
     ]
 
 
 def _redone(step: Equation, carried: dict[int, int]) -> Equation:
-    """The step on the values that were really written before it; a division that does not come out is rounded down."""
+    """The step with the values that were written before it, slips included; a division is rounded down."""
     left, right = carried.get(step.left, step.left), carried.get(step.right, step.right)
     value = {"+": left + right, "-": abs(left - right), "*": left * right, "/": left // max(right, 1)}[step.op]
     return Equation(left, step.op, right, value)
 
 
 def _rounded(value: int) -> int:
-    """To one significant digit."""
-    unit = 10 ** (len(str(value)) - 1)
+    """Round to one significant digit."""
+    unit: int = 10 ** (len(str(value)) - 1)
     return max(1, (value + unit // 2) // unit) * unit

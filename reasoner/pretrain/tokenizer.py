@@ -12,13 +12,13 @@ END, PAD = "<|end|>", "<|pad|>"
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 
 # One digit; a word with the space before it; signs with the space before them and, before a digit, the one after them;
-# other white space. A prompt that ends in "Assistant:" is then cut the same way whatever the model writes next.
+# other white space. A prompt that ends in "Assistant:" then has the same tokens whatever the model writes next.
 _PIECES = r"\d| ?[A-Za-z]+| ?[^\sA-Za-z\d]+(?: (?=\d))?|\s+"
 
 
 def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
-    """Merges learnt from the texts. The tags are added tokens that decoding keeps; one end token and one pad token are
-    special.
+    """Train a tokenizer on the texts. The tags are added tokens that decoding keeps; the end token and the pad token
+    are special.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -36,6 +36,6 @@ def train_tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     )
     tokenizer.train_from_iterator(texts, trainer)
     tokenizer.add_tokens([AddedToken(tag, special=False, normalized=False) for tag in TAGS])
-    return PreTrainedTokenizerFast(
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, eos_token=END, pad_token=PAD, clean_up_tokenization_spaces=False
     )

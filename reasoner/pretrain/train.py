@@ -31,17 +31,17 @@ class Recipe:
     muon_lr: float = 0.02
     adamw_lr: float = 3e-3
     warmup_steps: int = 100
-    decay_share: float = 0.6  # the last part of the run, over which the learning rates fall to zero in a straight line
+    decay_share: float = 0.6  # fraction of the run, at its end, over which the learning rates decay linearly to 0
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """Random weights, fixed by the seed.
+    """A model with random weights, a function of the seed.
 
-    Llama with biases rather than Qwen2: AutoTokenizer gives every folder of a Qwen2 model Qwen's way of cutting words,
-    whatever its tokenizer.json says, and the model would then read what it was not trained on.
+    Llama with biases, not Qwen2: AutoTokenizer gives every Qwen2 model folder Qwen's pre-tokenizer, whatever its
+    tokenizer.json says, and the model would get tokens that it was not trained on.
     """
     torch.manual_seed(seed)
-    return LlamaForCausalLM(
+    return LlamaForCausalLM(  # type: ignore[no-untyped-call]
         LlamaConfig(
             vocab_size=len(tokenizer),
             hidden_size=recipe.width,
@@ -60,9 +60,9 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
 
 
 def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Iterator[list[int]]:
-    """Rows of whole documents, each ended by the end token; every row begins with a document. No end to the stream.
+    """Endless rows of token ids: whole documents, each followed by the end token, at most recipe.row_tokens in a row.
 
-    Documents that do not fit into the open row wait for the next one, so that little is padding.
+    A document that does not fit into the current row waits for a later one, so that there is little padding.
     """
     waiting: list[list[int]] = []
     index = 0
@@ -87,7 +87,7 @@ def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Itera
 def batches(
     tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """(inputs, targets), both [rows, row_tokens - 1] int64; targets after the row's last token are ignored."""
+    """Endless (inputs, targets), both [rows, row_tokens - 1] int64; targets after a row's last token are IGNORED."""
     stream = rows(tokenizer, seed, recipe)
     while True:
         ids = torch.full((recipe.rows, recipe.row_tokens), tokenizer.pad_token_id)
@@ -99,7 +99,7 @@ def batches(
 
 
 def learning_rate_factor(step: int, recipe: Recipe) -> float:
-    """Linear warm-up, constant, then linear to zero."""
+    """The factor of the learning rates at a step: linear warm-up, constant, linear decay to 0."""
     warm = min(1.0, (step + 1) / recipe.warmup_steps)
     left = (recipe.steps - step) / max(1.0, recipe.decay_share * recipe.steps)
     return warm * min(1.0, left)
@@ -108,7 +108,10 @@ def learning_rate_factor(step: int, recipe: Recipe) -> float:
 def pretrain(
     tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int, report: Callable[[int, float], None]
 ) -> LlamaForCausalLM:
-    """The trained model. `report(step, loss)` is called after every step with the mean loss per token in nats."""
+    """Train a model and return it. `report(step, loss)` is called after every step, the loss in nats per token.
+
+    RuntimeError where the loss is not finite.
+    """
     model = new_model(recipe, tokenizer, seed)
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
@@ -126,7 +129,7 @@ def pretrain(
         inputs, targets = next(stream)
         logits = model(input_ids=inputs, use_cache=False).logits
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for optimizer in optimizers:
             optimizer.step()
@@ -135,4 +138,5 @@ def pretrain(
         if not math.isfinite(value):
             raise RuntimeError(f"pretraining diverged at step {step}: loss {value}")
         report(step, value)
-    return model.eval()
+    model.eval()  # type: ignore[no-untyped-call]
+    return model

@@ -24,21 +24,21 @@ def step_rewards(
 ) -> list[list[Step]]:
     """Rewarded steps of every completion, in order: (index of the token at which the step ends, reward).
 
-    With `gated`, a correct equation is a step only in a completion whose answer is correct: otherwise easy true
-    statements pay in every group without a correct answer. An incorrect equation is always a step. With `outcome_only`
-    the answer is the only step. A completion without tokens has no steps.
+    With `gated`, equations are steps only in completions whose answer is correct. Rewarding true ones elsewhere pays
+    for easy statements in every group without a correct answer, and penalising false ones alone pays for stating none
+    or easy ones instead of trying. With `outcome_only` the answer is the only step everywhere. A completion without
+    tokens has no steps.
     """
     rows = []
     for group in groups:
         for completion, score in zip(group.completions, group.scores, strict=True):
             ids = completion.token_ids
             equation_steps: list[Step] = []
-            if not outcome_only:
+            if not outcome_only and (score.correct or not gated):
                 ends = token_ends(ids, tokenizer)
-                stated = _equation_steps(completion.text)
-                if gated and not score.correct:
-                    stated = [(end, is_right) for end, is_right in stated if not is_right]
-                steps = [(bisect_left(ends, end), float(is_right)) for end, is_right in stated]
+                steps = [
+                    (bisect_left(ends, end), float(is_right)) for end, is_right in _equation_steps(completion.text)
+                ]
                 equation_steps = [(token, reward) for token, reward in steps if token < len(ids)]
             rows.append([*equation_steps, (len(ids) - 1, score.reward)] if ids else [])
     return rows

@@ -1,4 +1,4 @@
-"""`reasoner eval` as a user runs it: the real model, engine and grading processes."""
+"""`reasoner eval` from the command line, and evaluate() from Python: with real model, engine and graders."""
 
 import json
 import os
@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from reasoner.cli.main import main
+from reasoner.evals import run
+from reasoner.evals.result import Ks
 from reasoner.inference.model_spec import model_fingerprint
 from reasoner.models.resolve import BASE
 
@@ -55,7 +57,7 @@ def test_all_files_are_there_and_say_the_same(first):
     assert {"samples_generated_heldout.jsonl", "details_mine.jsonl.parquet"} <= names
     about = json.loads((folder / "evaluation.json").read_text())
     assert about["model_fingerprint"] == model_fingerprint(BASE)
-    assert [found["rows"] for found in about["data"].values()] == [6, 6]
+    assert [entry["rows"] for entry in about["data"].values()] == [6, 6]
     table = (folder / "table.txt").read_text()
     assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
 
@@ -92,6 +94,19 @@ def test_our_own_samples_grade_the_same_as_responses(first):
     values = theirs["results"]["samples_generated_heldout.jsonl"]
     for metric in ("pass@1,none", "cons@4,none", "pass@1_stderr,none"):
         assert values[metric] == ours["results"]["generated_heldout"][metric]
+
+
+def test_an_evaluation_can_be_run_from_python(first, monkeypatch):
+    tmp_path, sets = first
+    monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # all responses are cached
+    request = run.EvalRequest(
+        ks=Ks((1,), (2,), (4,)), greedy=True, data=sets.split(","), problems=6, max_tokens=12, engine="transformers",
+        out=tmp_path / "evals", name="one",
+    )  # fmt: skip
+    result = run.evaluate(request)
+    assert result.folder == tmp_path / "evals" / "one"
+    assert result.text in (result.folder / "table.txt").read_text()
+    assert [set(ways) for ways in result.figures().values()] == [{"sampled", "greedy"}] * 2
 
 
 def test_two_evaluations_of_one_model_compare(first, capsys):
@@ -149,8 +164,8 @@ def test_killed_three_times_and_begun_again_it_is_the_same_bytes(tmp_path):
     choice = random.Random(time.time_ns())
     for _ in range(3):
         process = start(tmp_path, "killed")
-        there, began = batches(tmp_path, "killed"), time.monotonic()
-        while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - began < 60:
+        there, start_time = batches(tmp_path, "killed"), time.monotonic()
+        while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - start_time < 60:
             time.sleep(0.01)
         time.sleep(choice.uniform(0, 0.5))
         process.send_signal(signal.SIGKILL)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.cli.arguments import COMMANDS, Command
-from reasoner.cli.main import main
+from reasoner.cli.main import COMMANDS, Command, main
+from reasoner.config.resolve import settings
 from reasoner.models.resolve import BASE
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -177,10 +177,10 @@ def test_a_fault_of_the_machine_is_one_line_with_exit_status_one(capsys, tmp_pat
 def test_dry_run_prints_every_setting_with_its_origin_and_writes_nothing(capsys, tmp_path):
     assert main(["train", "--dry-run", "--seed", "4", "--run.dir", str(tmp_path / "runs")]) == 0
     lines = capsys.readouterr().out.splitlines()
-    found = {line.split()[0]: line.split()[1:] for line in lines}
-    assert found["seed"] == ["4", "command", "line"]
-    assert found["algo.beta"] == ["0.001", "default"]
-    assert found["optim.lr"] == ["0.0005", "preset", "base"]
+    values = {line.split()[0]: line.split()[1:] for line in lines}
+    assert values["seed"] == ["4", "command", "line"]
+    assert values["algo.beta"] == ["0.001", "default"]
+    assert values["optim.lr"] == ["0.0005", "preset", "base"]
     assert not (tmp_path / "runs").exists()
 
 
@@ -233,8 +233,8 @@ def test_a_command_without_its_action_shows_the_help(capsys, arguments):
 def test_a_file_is_below_the_command_line_and_above_the_preset(capsys, tmp_path):
     (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
     assert main(["train", "--dry-run", "--config", str(tmp_path / "a.toml"), "--seed", "4"]) == 0
-    found = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
-    assert found["steps"] == ["3", str(tmp_path / "a.toml")] and found["seed"] == ["4", "command", "line"]
+    values = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert values["steps"] == ["3", str(tmp_path / "a.toml")] and values["seed"] == ["4", "command", "line"]
 
 
 def test_grade_says_what_was_compared_and_by_which_layer(capsys, tmp_path):
@@ -280,25 +280,52 @@ def help_without(arguments: list[str], modules: set[str]) -> str:
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported():
-    told = help_without([], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
-    assert "train" in told and "eval" in told
+    text = help_without([], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
+    assert "train" in text and "eval" in text
 
 
 def test_the_help_of_a_command_does_not_make_the_arguments_of_the_others():
-    told = help_without(
+    text = help_without(
         ["grade"], {"verifiers", "reasoner.config.schema", "reasoner.config.resolve", "reasoner.runs.filters"}
     )
-    assert "--gold" in told and "--algo" not in told
+    assert "--gold" in text and "--algo" not in text
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_every_command_tells_what_it_takes(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     for name in (command.name, *command.aliases):
         with pytest.raises(SystemExit) as ended:
             main([name, "--help"])
-        told = capsys.readouterr().out
-        assert ended.value.code == 0 and f"reasoner {name}" in told
-        assert " ".join(command.summary.split()) in " ".join(told.split())
+        text = capsys.readouterr().out
+        assert ended.value.code == 0 and f"reasoner {name}" in text
+        assert " ".join(command.summary.split()) in " ".join(text.split())
+
+
+def test_help_of_train_is_quick_and_grouped_by_section():
+    text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
+    sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert sections == [
+        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "optim", "engine", "verify", "eval",
+    ]  # fmt: skip
+    assert set(settings()) <= {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "default"),
+    [
+        ([], "--steps INT Number of training steps. A step samples completions, grades them and updates the policy. "
+         "(at least 1; default: 36, preset base)"),
+        (["--preset", "0.5b"], "default: 200, preset 0.5b"),
+        (["--preset", "1.5b"], "default: dr_grpo, preset 1.5b"),
+        (["--algo", "dapo"], "default: 0.28, algorithm dapo"),
+        (["--model", "/nowhere"], "defaults below are those of model /nowhere with preset"),
+        ([], "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)"),
+    ],
+)  # fmt: skip
+def test_help_of_train_shows_the_defaults_of_preset_and_algorithm(capsys, arguments, default):
+    with pytest.raises(SystemExit):
+        main(["train", *arguments, "--help"])
+    assert default in " ".join(capsys.readouterr().out.split())
 
 
 @needs_base

@@ -1,28 +1,32 @@
-"""Settings: layers over each other, each value with its origin; what is unknown or cannot be run is refused."""
+"""Settings: layers over each other, each value with its origin; unknown keys and values out of range are refused."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from reasoner.config.presets import PRESETS, preset_for
-from reasoner.config.resolve import markdown, parse, read_file, resolve, settings, to_dict
+from reasoner.config.resolve import _CHOICES, allowed, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
+from reasoner.inference.factory import ENGINES
+from reasoner.rl.algorithms import _CHOICES as PARTS
+from reasoner.rl.algorithms import ALGORITHMS
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_later_layer_wins_and_every_value_knows_where_it_came_from():
-    found = resolve(
+    resolved = resolve(
         [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
     )
-    assert (found.config.steps, found.config.optim.lr, found.config.seed) == (7, 0.2, 3)
-    assert [found.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group")] == [
+    assert (resolved.config.steps, resolved.config.optim.lr, resolved.config.seed) == (7, 0.2, 3)
+    assert [resolved.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group")] == [
         "preset", "a.toml", "command line", "default",
     ]  # fmt: skip
-    assert found.origin.keys() == settings().keys() == to_dict(found.config).keys()
+    assert resolved.origin.keys() == settings().keys() == to_dict(resolved.config).keys()
 
 
-def test_what_to_dict_gives_resolves_to_the_same_settings():
+def test_to_dict_resolves_to_the_same_settings():
     changed = resolve([("x", {"algo.clip_low": 0.1, "engine.dtype": "bfloat16", "run.name": "a"})]).config
     assert resolve([("stored", to_dict(changed))]).config == changed != Config()
 
@@ -44,8 +48,8 @@ def test_what_to_dict_gives_resolves_to_the_same_settings():
     ],
 )
 def test_texts_of_the_command_line_are_read_by_the_type_of_the_setting(key, text, value):
-    found = parse(settings()[key], text)
-    assert found == value and type(found) is type(value)
+    parsed = parse(settings()[key], text)
+    assert parsed == value and type(parsed) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +77,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"ahead": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
     ],
 )
-def test_what_cannot_be_run_is_refused_with_what_is_allowed(values, message):
+def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
     with pytest.raises(ValueError, match=message):
         resolve([("command line", values)])
 
@@ -104,8 +108,8 @@ def test_a_file_that_holds_something_else_is_refused_by_name(tmp_path, text, mes
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_can_be_run(name):
-    found = resolve([(f"preset {name}", PRESETS[name])])
-    assert {found.origin[key] for key in PRESETS[name]} == {f"preset {name}"}
+    resolved = resolve([(f"preset {name}", PRESETS[name])])
+    assert {resolved.origin[key] for key in PRESETS[name]} == {f"preset {name}"}
 
 
 @pytest.mark.parametrize(
@@ -122,9 +126,9 @@ def test_every_preset_can_be_run(name):
     ],
 )
 def test_the_preset_of_a_model_follows_its_size_and_the_machine(model, parameters, on_gpu, on_cpu):
-    found = [preset_for(model, parameters, has_gpu=gpu) for gpu in (True, False)]
-    assert [name for name, _ in found] == [on_gpu, on_cpu]
-    assert all(why for _, why in found)
+    presets = [preset_for(model, parameters, has_gpu=gpu) for gpu in (True, False)]
+    assert [name for name, _ in presets] == [on_gpu, on_cpu]
+    assert all(why for _, why in presets)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -139,8 +143,40 @@ def test_the_table_of_settings_in_the_docs_is_up_to_date():
     assert (ROOT / "docs" / "config.md").read_text() == markdown(), "make docs"
 
 
-def test_every_setting_says_what_it_means():
-    assert all(len(setting.help) > 8 for setting in settings().values())
+def test_every_setting_has_a_help_text_of_whole_sentences():
+    for key, setting in settings().items():
+        assert len(setting.help) > 8, key
+        if not key.startswith("reward."):
+            assert setting.help[0].isupper() or setting.help[0].isdigit(), key
+            assert setting.help.endswith("."), key
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        *_CHOICES.items(),
+        *((f"algo.{part}", names) for part, names in PARTS.items()),
+        ("algo.name", tuple(ALGORITHMS)),
+        ("engine.name", tuple(ENGINES)),
+    ],
+)
+def test_the_help_names_every_choice(key, names):
+    words = set(re.findall(r"[\w-]+", settings()[key].help))
+    assert {name for name in names if name} <= words
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("steps", "at least 1"),
+        ("optim.decay_share", "at least 0, at most 1"),
+        ("engine.gpu_memory", "above 0, at most 1"),
+        ("run.token_figures", "true or false"),
+        ("seed", ""),
+    ],
+)
+def test_allowed_states_the_range_that_check_enforces(key, text):
+    assert allowed(settings()[key]) == text
 
 
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):

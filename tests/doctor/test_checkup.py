@@ -23,7 +23,7 @@ from reasoner.doctor.dry_run import Pace, Trial, upcoming
 from reasoner.doctor.findings import Line, Mark, summary
 from reasoner.doctor.pace import expected
 from reasoner.doctor.pass_rate import answer_lines, answers
-from reasoner.doctor.questions import asked_lines, gold_line
+from reasoner.doctor.questions import epoch_lines, gold_line
 from reasoner.doctor.signal import informative_share, mixed_chance, predicted_chance
 from reasoner.doctor.tokenization import token_lines
 from reasoner.inference.hf_engine import TransformersEngine
@@ -65,14 +65,14 @@ def test_few_samples_predict_large_groups(alike):
     rates = [random.betavariate(0.1 * alike, 0.9 * alike) for _ in range(400)]
     seen = [[float(random.random() < rate) for _ in range(16)] for rate in rates]
     truth = sum(1 - p**64 - (1 - p) ** 64 for p in rates) / len(rates)
-    found = informative_share(seen, 64)
-    assert found.value == pytest.approx(truth, abs=0.05)
+    share = informative_share(seen, 64)
+    assert share.value == pytest.approx(truth, abs=0.05)
     assert informative_share(seen, 4).value == pytest.approx(
         sum(1 - p**4 - (1 - p) ** 4 for p in rates) / len(rates), abs=0.05
     )
 
 
-def test_samples_that_are_all_alike_promise_nothing():
+def test_equal_samples_predict_no_informative_groups():
     assert informative_share([[0.0] * 4] * 8, 64).value == 0
     assert mixed_chance([0, 16], 4) == 0
 
@@ -89,7 +89,7 @@ def test_the_extent_counts_what_the_loop_does(steps, every, save):
     assert extent(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
 
 
-def test_a_dry_run_tells_the_extent_and_loads_no_model():
+def test_a_dry_run_prints_the_size_of_the_run_without_torch():
     code = (
         "import sys; from reasoner.cli.main import main\n"
         "assert main(['train', '--dry-run', '--steps', '10']) == 0 and 'torch' not in sys.modules"
@@ -110,18 +110,18 @@ def test_the_upcoming_questions_are_those_of_the_first_steps():
 # ---------------------------------------------------------------------------------------------- tokenizer, questions
 
 
-def marks(asked: Template, tokenizer=None) -> dict[str, Line]:
+def marks(style: Template, tokenizer=None) -> dict[str, Line]:
     tokenizer = tokenizer or tiny_tokenizer()
-    prompts = [render(problem, asked, tokenizer) for problem in SUMS]
+    prompts = [render(problem, style, tokenizer) for problem in SUMS]
     policy = tiny_model(vocabulary=len(tokenizer), width=32, layers=1)
-    return {line.subject: line for line in token_lines(tokenizer, policy, asked, prompts, frozenset({0}))}
+    return {line.subject: line for line in token_lines(tokenizer, policy, style, prompts, frozenset({0}))}
 
 
 QUESTION = "Question: {question} Answer:"
 
 
 @pytest.mark.parametrize(
-    ("asked", "tags", "subject", "mark", "word"),
+    ("style", "tags", "subject", "mark", "word"),
     [
         (template("r1-zero"), TAGS, "stop", Mark.OK, "</answer>"),
         (template("r1-zero"), (), "stop", Mark.OK, "</answer>"),  # spelt in pieces, watched for as a text
@@ -130,20 +130,20 @@ QUESTION = "Question: {question} Answer:"
         (Template(QUESTION, extract="boxed"), TAGS, "stop", Mark.OK, "only the end token"),
         (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Mark.OK, "counts"),
         (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "prompt", Mark.OK, "in 1 tokens"),
-        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Mark.LOOK, "melts"),
+        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Mark.LOOK, "merged"),
         (Template(QUESTION + " "), TAGS, "prompt", Mark.LOOK, "ends in a space"),
     ],
 )
-def test_template_and_tokenizer(asked, tags, subject, mark, word):
-    found = marks(asked, tiny_tokenizer(tags=tags))[subject]
-    assert found.mark is mark and word in found.text, found
+def test_template_and_tokenizer(style, tags, subject, mark, word):
+    line = marks(style, tiny_tokenizer(tags=tags))[subject]
+    assert line.mark is mark and word in line.text, line
 
 
-def test_a_stop_token_that_the_tokenizer_spells_in_pieces_ends_nothing():
+def test_a_stop_token_that_is_encoded_in_pieces_is_red():
     tokenizer = tiny_tokenizer(tags=())
     tokenizer.get_added_vocab = lambda: {"</answer>": 300}
-    found = marks(template("r1-zero"), tokenizer)["stop"]
-    assert found.mark is Mark.NO and "nothing ends there" in found.text
+    line = marks(template("r1-zero"), tokenizer)["stop"]
+    assert line.mark is Mark.NO and "completions do not end there" in line.text
 
 
 def test_a_turn_must_end_where_a_completion_does():
@@ -174,22 +174,22 @@ def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
 
 def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_yellow():
     prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
-    lines = list(asked_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
+    lines = list(epoch_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
     assert [line.mark for line in lines] == [Mark.LOOK, Mark.LOOK]
     assert lines[0].proposed == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].text
 
 
 def test_the_summary_has_each_proposal_once():
     lines = [Line(Mark.OK, "a", "x"), Line(Mark.LOOK, "b", "y", "--b 1"), Line(Mark.LOOK, "b", "z", "--b 1")]
-    told = summary(lines).splitlines()
-    assert [line.split() for line in told[1:-1]] == [["--b", "1", "b"]]
-    assert told[-1] == "1 ok, 2 to look at, 0 that will not work"
+    printed = summary(lines).splitlines()
+    assert [line.split() for line in printed[1:-1]] == [["--b", "1", "b"]]
+    assert printed[-1] == "1 ok, 2 to look at, 0 that will not work"
 
 
 # --------------------------------------------------------------------------------------------- responses and their pace
 
 
-def written(name: str, said: str) -> Group:
+def written(name: str, letters: str) -> Group:
     """A group with a letter a completion: r right, w wrong, f formless, all of 10 tokens; R, W, F cut off at 50."""
     verdicts = {"r": Verdict.CORRECT, "w": Verdict.WRONG, "f": Verdict.NO_ANSWER}
     worth = {"r": 1.2, "w": 0.2, "f": 0.0}
@@ -197,9 +197,9 @@ def written(name: str, said: str) -> Group:
         Prompt(replace(SUMS[0], id=name), "?", "", (1,)),
         tuple(
             Completion("</answer>", (1,) * (50 if c.isupper() else 10), (), "length" if c.isupper() else "stop", 0)
-            for c in said
+            for c in letters
         ),
-        tuple(Score(worth[c], {}, verdicts[c], format_ok=c != "f", lenient=c == "r") for c in said.lower()),
+        tuple(Score(worth[c], {}, verdicts[c], format_ok=c != "f", lenient=c == "r") for c in letters.lower()),
     )
 
 
@@ -207,7 +207,7 @@ CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), d
 
 
 @pytest.mark.parametrize(
-    ("said", "subject", "mark", "proposed"),
+    ("groups", "subject", "mark", "proposed"),
     [
         (["rwff"] * 4, "signal", Mark.OK, ""),
         (["ffff"] * 4, "signal", Mark.NO, ""),
@@ -223,22 +223,22 @@ CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), d
         (["RwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 100"),
     ],
 )
-def test_what_is_said_of_responses(said, subject, mark, proposed):
-    groups = [written(f"p{i}", own) for i, own in enumerate(said)]
-    found = answers(groups, template("r1-zero"), CFG)
-    lines = {line.subject: line for line in answer_lines(found, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+def test_responses_give_the_expected_mark_and_proposal(groups, subject, mark, proposed):
+    sampled = [written(f"p{i}", letters) for i, letters in enumerate(groups)]
+    responses = answers(sampled, template("r1-zero"), CFG)
+    lines = {line.subject: line for line in answer_lines(responses, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
     assert (lines[subject].mark, lines[subject].proposed) == (mark, proposed)
 
 
 def test_grading_that_fails_is_yellow():
     group = written("p", "rwff")
     group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
-    found = answers([group], template("r1-zero"), CFG)
-    lines = {line.subject: line for line in answer_lines(found, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+    responses = answers([group], template("r1-zero"), CFG)
+    lines = {line.subject: line for line in answer_lines(responses, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
     assert lines["grading"].proposed == "--verify.seconds 4"
 
 
-def test_the_expected_time_is_made_of_steps_looks_table_and_checkpoints():
+def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints():
     """A quarter of a step's 128 completions took 2 s and 3 s, longer ones twice that; 100 others took 5 s."""
     now, later, bulk = Pace(32, 320, 1.5, 3.0, 0.5), Pace(32, 960, 3.0, 6.0, 1.0), Pace(100, 1000, 5.0)
     trial = Trial([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
@@ -262,8 +262,8 @@ def test_the_expected_time_is_made_of_steps_looks_table_and_checkpoints():
 # ------------------------------------------------------------------------------------------------- the whole command
 
 
-def taught(model, tokenizer) -> None:
-    """Teach it the form, with an answer that is right now and then."""
+def train_on_sums(model, tokenizer) -> None:
+    """Train the model to write the strict form, with an answer that is sometimes correct."""
     rows = [
         tokenizer(f"Question: {problem.question} Answer: <think> so </think> <answer> {answer} </answer><|end|>")
         for problem in SUMS
@@ -279,42 +279,42 @@ def taught(model, tokenizer) -> None:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory) -> Path:
-    """A healthy model, one that has learnt nothing, problems, and a prompt."""
+    """A trained model, an untrained one, problems, and a prompt template."""
     folder = tmp_path_factory.mktemp("doctor")
     tokenizer, threads = tiny_tokenizer(), torch.get_num_threads()
     torch.set_num_threads(1)
     for name in ("taught", "untaught"):
         model = tiny_model(vocabulary=len(tokenizer))
         if name == "taught":
-            taught(model, tokenizer)
+            train_on_sums(model, tokenizer)
         model.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
     torch.set_num_threads(threads)
     rows = [{"id": p.id, "question": p.question, "answer": p.answer} for p in SUMS]
     (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (folder / "asked.toml").write_text(f'text = "{QUESTION}"\nstop = ["</answer>"]\n')
+    (folder / "prompt.toml").write_text(f'text = "{QUESTION}"\nstop = ["</answer>"]\n')
     return folder
 
 
 @pytest.fixture
 def doctor(place, tmp_path, capsys):
-    """The command, on the healthy model unless told otherwise: (exit status, mark and text by subject, JSON)."""
+    """Run the command, by default on the trained model: (exit status, mark and text by subject, JSON, stderr)."""
     settings = {
-        "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "asked.toml",
+        "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
         "data.prompts_per_step": 4, "algo.group": 4, "sampling.max_tokens": 24, "steps": 3, "eval.every": 0,
         "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
-        "run.dir": tmp_path / "runs", "json": tmp_path / "found.json",
+        "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
     threads = torch.get_num_threads()
 
     def run(**changed: object):
-        given = settings | changed
-        status = main(["doctor", *(str(part) for key, value in given.items() for part in (f"--{key}", value))])
+        options = settings | changed
+        status = main(["doctor", *(str(part) for key, value in options.items() for part in (f"--{key}", value))])
         out, err = capsys.readouterr()
         assert not (tmp_path / "runs").exists(), "the doctor leaves nothing behind"
-        found = json.loads((tmp_path / "found.json").read_text()) if (tmp_path / "found.json").exists() else {}
+        report = json.loads((tmp_path / "report.json").read_text()) if (tmp_path / "report.json").exists() else {}
         lines = {line.split()[1]: (line.split()[0], line) for line in out.splitlines() if len(line.split()) > 1}
-        return status, lines, found, err
+        return status, lines, report, err
 
     yield run
     torch.set_num_threads(threads)
@@ -322,18 +322,18 @@ def doctor(place, tmp_path, capsys):
 
 
 def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
-    status, lines, found, _ = doctor()
-    assert (status, found["status"]) == (0, "ok"), found["lines"]
-    assert {line["mark"] for line in found["lines"]} == {"ok"}
+    status, lines, report, _ = doctor()
+    assert (status, report["status"]) == (0, "ok"), report["lines"]
+    assert {line["mark"] for line in report["lines"]} == {"ok"}
     assert {"problems", "tokenizer", "parity", "signal", "time", "disk"} <= lines.keys()
-    assert found["parity"] < 1e-3 and found["parity_after_update"] < 1e-3
-    answers = found["answers"]
+    assert report["parity"] < 1e-3 and report["parity_after_update"] < 1e-3
+    answers = report["answers"]
     assert (answers["problems"], answers["samples"]) == (8, 64)
     assert 0.1 < answers["correct"]["value"] < 0.7 and answers["formed"]["value"] > 0.5
     assert set(answers["signal"]) == {"4", "8", "16", "64"}
-    assert found["trial"]["now"]["completions"] == 16
-    assert found["time"]["now"]["steps"] == pytest.approx(3 * found["time"]["now"]["step"])
-    assert found["disk"]["bytes_per_token"] > 1 and found["settings"]["algo.group"] == 4
+    assert report["trial"]["now"]["completions"] == 16
+    assert report["time"]["now"]["steps"] == pytest.approx(3 * report["time"]["now"]["step"])
+    assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group"] == 4
 
 
 @pytest.mark.parametrize(
@@ -349,13 +349,13 @@ def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
     ],
     ids=str,
 )
-def test_whatever_can_be_trained_can_be_looked_at(doctor, changed):
-    status, lines, found, _ = doctor(**changed)
-    assert status == 0 and lines["time"][0] == "ok", found["lines"]
+def test_every_algorithm_that_trains_can_be_checked(doctor, changed):
+    status, lines, report, _ = doctor(**changed)
+    assert status == 0 and lines["time"][0] == "ok", report["lines"]
 
 
 @pytest.mark.parametrize(("problems", "samples"), [(2, 2), (4, 3), (1, 8)])
-def test_nothing_asks_more_questions_nor_takes_more_samples_than_it_may(doctor, monkeypatch, problems, samples):
+def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch, problems, samples):
     calls = []
 
     class Counting(TransformersEngine):
@@ -364,45 +364,45 @@ def test_nothing_asks_more_questions_nor_takes_more_samples_than_it_may(doctor, 
             return super().sample(prompts, sampling, seeds, *others, **more)
 
     monkeypatch.setattr("reasoner.inference.hf_engine.TransformersEngine", Counting)
-    status, _, found, _ = doctor(problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group": 8})
+    status, _, report, _ = doctor(problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group": 8})
     assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
     assert max(count for call in calls for _, count in call) <= samples
     assert all(len(call) <= problems for call in calls)
-    assert (found["answers"]["problems"], found["answers"]["samples"]) == (problems, problems * samples)
-    assert found["trial"]["now"]["completions"] == problems * samples
-    assert set(found["answers"]["signal"]) == {"4", "8", "16", "64"}
+    assert (report["answers"]["problems"], report["answers"]["samples"]) == (problems, problems * samples)
+    assert report["trial"]["now"]["completions"] == problems * samples
+    assert set(report["answers"]["signal"]) == {"4", "8", "16", "64"}
 
 
 def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
-    """There are no weights to load: whoever tried would fail at that."""
+    """There are no weights to load, so an attempt would fail."""
     vast = {"hidden_size": 2**16, "intermediate_size": 2**18, "num_attention_heads": 512, "num_key_value_heads": 512}
     Qwen2Config(vocab_size=400, num_hidden_layers=8, **vast, architectures=["Qwen2ForCausalLM"]).save_pretrained(
         tmp_path / "vast"
     )
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
     (tmp_path / "vast" / "model.safetensors").write_bytes(b"")
-    status, lines, found, _ = doctor(model=tmp_path / "vast")
+    status, lines, report, _ = doctor(model=tmp_path / "vast")
     mark, text = lines["memory"]
-    assert (status, mark, found["status"]) == (2, "no", "no")
+    assert (status, mark, report["status"]) == (2, "no", "no")
     assert "MiB by formula" in text and "MiB free on this" in text and "take a smaller model" in text
     assert "parity" not in lines
 
 
 def test_a_model_without_a_single_reward_is_red(doctor, place):
-    status, _, found, _ = doctor(model=place / "untaught")
-    by_subject = {line["subject"]: line for line in found["lines"]}
+    status, _, report, _ = doctor(model=place / "untaught")
+    by_subject = {line["subject"]: line for line in report["lines"]}
     assert status == 2
     assert by_subject["signal"]["mark"] == "no" and by_subject["pass rate"]["mark"] == "look"
     assert by_subject["form"]["proposed"] == "--prompt none"
     assert by_subject["responses"]["mark"] == "look"  # cut off: there is room for more
 
 
-def test_a_marker_that_nothing_reaches_is_yellow(doctor, tmp_path):
+def test_a_stop_text_that_no_response_contains_is_yellow(doctor, tmp_path):
     (tmp_path / "own.toml").write_text(f'text = "{QUESTION}"\nstop = ["THE END"]\n')
-    status, _, found, _ = doctor(prompt=tmp_path / "own.toml")
-    stops = [line for line in found["lines"] if line["subject"] == "stop"]
+    status, _, report, _ = doctor(prompt=tmp_path / "own.toml")
+    stops = [line for line in report["lines"] if line["subject"] == "stop"]
     assert status == 0
-    assert [line["mark"] for line in stops] == ["ok", "look"] and "wrote 'THE END'" in stops[1]["text"]
+    assert [line["mark"] for line in stops] == ["ok", "look"] and "contains 'THE END'" in stops[1]["text"]
 
 
 def test_a_tokenizer_without_an_end_token_is_red(doctor, place, tmp_path):
@@ -410,18 +410,18 @@ def test_a_tokenizer_without_an_end_token_is_red(doctor, place, tmp_path):
     tokenizer.eos_token = None
     tiny_model(vocabulary=len(tokenizer), width=32, layers=1).save_pretrained(tmp_path / "endless")
     tokenizer.save_pretrained(tmp_path / "endless")
-    status, _, found, _ = doctor(model=tmp_path / "endless")
-    assert status == 2 and found["lines"][-1]["mark"] == "no"
-    assert "has no end token" in found["lines"][-1]["text"]
+    status, _, report, _ = doctor(model=tmp_path / "endless")
+    assert status == 2 and report["lines"][-1]["mark"] == "no"
+    assert "has no end token" in report["lines"][-1]["text"]
 
 
 def test_questions_that_are_too_long_are_yellow_or_red(doctor, place, tmp_path):
     rows = [{"question": "1+1?", "answer": "2"}, {"question": "and " * 600, "answer": "2"}]
     for count, status, mark in ((2, 0, "look"), (1, 2, "no")):
         (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[-count:]))
-        code, _, found, _ = doctor(data=tmp_path / "long.jsonl")
-        told = next(line for line in found["lines"] if "longer" in line["text"])
-        assert (code, told["mark"]) == (status, mark)
+        code, _, report, _ = doctor(data=tmp_path / "long.jsonl")
+        finding = next(line for line in report["lines"] if "longer" in line["text"])
+        assert (code, finding["mark"]) == (status, mark)
 
 
 def test_a_disk_without_room_is_red(doctor, monkeypatch):
@@ -440,11 +440,11 @@ def test_a_disk_without_room_is_red(doctor, monkeypatch):
         ({"samples": 1}, "--samples is 1; it must be at least 2"),
     ],
 )
-def test_what_cannot_be_looked_at_is_one_line(doctor, tmp_path, changed, message):
+def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, changed, message):
     (tmp_path / "bad.jsonl").write_text(json.dumps({"question": "?", "answer": "9" * 600}) + "\n")
     filled = {key: str(value).format(bad=tmp_path / "bad.jsonl") for key, value in changed.items()}
-    status, lines, found, err = doctor(**filled)
-    assert (status, lines, found) == (2, {}, {})
+    status, lines, report, err = doctor(**filled)
+    assert (status, lines, report) == (2, {}, {})
     assert message in err.splitlines()[-1] and err.splitlines()[-1].startswith("reasoner: error: ")
 
 
@@ -455,12 +455,12 @@ def test_the_embedded_base_on_vllm_is_green(tmp_path):
     done = subprocess.run(
         [
             sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",
-            str(tmp_path / "found.json"), *(str(part) for key, value in small.items() for part in (f"--{key}", value)),
+            str(tmp_path / "report.json"), *(str(part) for key, value in small.items() for part in (f"--{key}", value)),
         ],
         cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads((tmp_path / "found.json").read_text())
-    assert found["answers"]["samples"] >= 32 and found["answers"]["signal"]["4"]["value"] > 0.5
-    assert "later" in found["time"], "right responses of the base are longer than the others"
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["answers"]["samples"] >= 32 and report["answers"]["signal"]["4"]["value"] > 0.5
+    assert "later" in report["time"], "right responses of the base are longer than the others"

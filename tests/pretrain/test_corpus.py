@@ -44,20 +44,20 @@ def test_no_held_out_question_stands_in_the_corpus(documents):
 
 
 def test_a_stated_step_of_another_split_is_noticed_in_every_form():
-    held = next(
+    step = next(
         equation(a, "*", b)
         for a in range(101, 999)
         for b in range(3, 10)
         if split_of_step(equation(a, "*", b)) == "heldout"
     )
     forms = [
-        f"{held.left}*{held.right}={held.value}",
-        f"{held.right}*{held.left}={held.value + 1}",
-        f"{held.value}/{held.right}={held.left}",
-        f"{held.value}/{held.left}={held.right}",
+        f"{step.left}*{step.right}={step.value}",
+        f"{step.right}*{step.left}={step.value + 1}",
+        f"{step.value}/{step.right}={step.left}",
+        f"{step.value}/{step.left}={step.right}",
     ]
     assert not any(is_clean(f"Check: 1+1=2, {form}.") for form in forms)
-    assert [str(step) for step in stated(forms[1])] == [f"{held.right}*{held.left}={held.value}"]
+    assert [str(step) for step in stated(forms[1])] == [f"{step.right}*{step.left}={step.value}"]
 
 
 def test_shares_add_up():
@@ -68,16 +68,16 @@ def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
     rng = Random(0)
     right = dict.fromkeys(STYLES, 0)
     for _ in range(400):
-        drawn = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
-        rule = "countdown" if drawn.numbers else "maths"
+        draft = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
+        rule = "countdown" if draft.numbers else "maths"
         for style, write in STYLES.items():
-            right[style] += grade(write(drawn, rng)[1], drawn.answer, rule).verdict == "correct"
-    assert 400 * (1 - CARELESS) < right["check"] < 400  # all but what the careless wave through
+            right[style] += grade(write(draft, rng)[1], draft.answer, rule).verdict == "correct"
+    assert 400 * (1 - CARELESS) < right["check"] < 400  # all but those of careless checks
     assert right["guess"] < 60
     assert right["quick"] < right["steps"] + 60 < 400
 
 
-def test_a_slip_in_a_checked_step_is_mended_and_what_the_verdict_says_goes_on():
+def test_a_slip_in_a_checked_step_is_corrected_and_the_corrected_value_is_used():
     rng = Random(3)
     step = equation(347, "*", 6)
     for _ in range(200):
@@ -97,18 +97,18 @@ def test_a_slip_in_a_checked_step_is_mended_and_what_the_verdict_says_goes_on():
         assert settled == 2082
 
 
-def test_the_careless_say_good_to_what_they_had_and_carry_it_on():
+def test_a_careless_check_keeps_the_wrong_value_for_later_steps():
     rng = Random(4)
     step = equation(347, "*", 6)
-    found = {checked(step, rng, careless=1.0) for _ in range(50)}
-    assert all(text.endswith(f"I had {settled}. Good, {settled}.") for text, settled in found)
-    assert len({settled for _, settled in found}) > 5
-    drawn = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
+    texts = {checked(step, rng, careless=1.0) for _ in range(50)}
+    assert all(text.endswith(f"I had {settled}. Good, {settled}.") for text, settled in texts)
+    assert len({settled for _, settled in texts}) > 5
+    draft = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
     for _ in range(300):
-        thought, answer = STYLES["check"](drawn, rng)
+        thought, answer = STYLES["check"](draft, rng)
         waved = re.findall(r"Good, (\d+)\.", thought)
-        if waved and int(waved[0]) != drawn.steps[0].value and f" {waved[0]}+" in thought:
-            assert answer != drawn.answer
+        if waved and int(waved[0]) != draft.steps[0].value and f" {waved[0]}+" in thought:
+            assert answer != draft.answer
             break
     else:
         pytest.fail("no careless check in 300")

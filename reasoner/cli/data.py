@@ -1,0 +1,35 @@
+"""`reasoner data list` and `reasoner data show`: the problem sets."""
+
+from __future__ import annotations
+
+import argparse
+
+from reasoner.cli.arguments import Parser, add_action, add_actions
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the actions of the command."""
+    actions = add_actions(command, ("list", "show"))
+    add_action(actions, "list", "list the problem sets by name", list_sets)
+    show = add_action(actions, "show", "show problems of a set", show_problems)
+    show.add_argument("spec", metavar="SET", help="a name from `reasoner data list`, or a .jsonl or .parquet file")
+    show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
+
+
+def list_sets(args: argparse.Namespace) -> None:
+    """Print name and meaning of every problem set."""
+    from data.registry import describe
+
+    rows = describe()
+    width = max(len(name) for name, _ in rows)
+    for name, meaning in rows:
+        print(f"{name:<{width}}  {meaning}")
+
+
+def show_problems(args: argparse.Namespace) -> None:
+    """Print problems of a set: id, subject and level, question, gold answer."""
+    from data import load
+
+    for problem in load(args.spec, limit=args.n):
+        place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
+        print(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")

@@ -1,0 +1,37 @@
+"""`reasoner doctor`: check a training run before it starts."""
+
+from __future__ import annotations
+
+import argparse
+
+from reasoner.cli.arguments import Parser, add_json
+from reasoner.cli.train import add_settings, new_run
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command, and all settings of a run."""
+    command.set_defaults(handler=run_doctor)
+    command.add_argument(
+        "--problems", type=int, default=64, metavar="N", help="sample the run's first N problems, at least 1 [64]"
+    )
+    command.add_argument(
+        "--samples", type=int, default=16, metavar="N", help="at most N completions of each, at least 2 [16]"
+    )
+    add_json(command, "all figures")
+    add_settings(command)
+
+
+def run_doctor(args: argparse.Namespace) -> int:
+    """Print the findings; exit status 2 where something will not work."""
+    for name, least in (("problems", 1), ("samples", 2)):  # a group of one has no advantage
+        if getattr(args, name) < least:
+            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
+    resolved, run_dir = new_run(args)
+    from reasoner.runtime import asleep
+    from reasoner.trainer.preflight import preflight
+
+    preflight(resolved.config, run_dir)
+    with asleep():
+        from reasoner.doctor.checkup import examine
+
+    return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)

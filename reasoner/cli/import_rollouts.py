@@ -1,0 +1,25 @@
+"""`reasoner import`: rollouts of another system as a run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser, add_runs_folder
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_import)
+    command.add_argument("system", metavar="SYSTEM", help="the system that wrote the rollouts: trl, verl, prime-rl")
+    command.add_argument("source", type=Path, metavar="FOLDER", help="the folder that it wrote them to")
+    command.add_argument("--name", help="name of the new run [the folder's name]")
+    add_runs_folder(command)
+
+
+def run_import(args: argparse.Namespace) -> None:
+    """Make the run folder and print how many rollouts it holds."""
+    from reasoner.runs.importers import import_run
+
+    run_dir = args.runs / (args.name or args.source.resolve().name)
+    print(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")

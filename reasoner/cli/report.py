@@ -1,0 +1,22 @@
+"""`reasoner report`: a run's report as one page."""
+
+from __future__ import annotations
+
+import argparse
+
+from reasoner.cli.arguments import Parser, add_run
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_report)
+    add_run(command)
+
+
+def run_report(args: argparse.Namespace) -> None:
+    """Write report.html and report.md, and print their paths."""
+    from reasoner.analysis.run_report import write_report
+    from reasoner.runs.run_dir import find_run
+
+    for path in write_report(find_run(args.name, args.runs)):
+        print(path)
