@@ -52,7 +52,7 @@ def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    from reasoner.analysis.run_report import Quote, as_markdown
+    from reasoner.analysis.report_format import Quote, as_markdown
 
     sections: list[Any] = []
     for row in rows:

@@ -124,7 +124,7 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
     path = folder / f"samples_{task_name(spec)}.jsonl"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
-    lines = read_lines(path, _LINE, grows=False)
+    lines = read_lines(path, _LINE, torn="never")
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         check(line["doc"], where, {"id": TEXT, "question": TEXT, "answer": TEXT})

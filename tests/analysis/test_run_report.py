@@ -4,7 +4,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reasoner.analysis.run_report import Picture, Quote, Table, Words, as_html, as_markdown, write_report
+from reasoner.analysis.report_format import Picture, Quote, Table, Words, as_html, as_markdown
+from reasoner.analysis.run_report import write_report
 
 HOSTILE = "<script>alert(1)</script> `</pre>` ```\n# no heading | \x1b[2J <img src=x onerror=alert(1)>"
 SECTIONS = [

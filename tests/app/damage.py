@@ -159,9 +159,9 @@ NOT_A_FILE = {
     circle: "is a circle of links",
 }
 NO_OBJECT = {
-    holding("null"): "it holds no object",
-    holding("[]"): "it holds no object",
-    holding("3"): "it holds no object",
+    holding("null"): "it is not a JSON object",
+    holding("[]"): "it is not a JSON object",
+    holding("3"): "it is not a JSON object",
     binary: "is damaged",
     holding(b'{"a": "\xed\xa0\x80"}\n{"step": 0}\n'): "is damaged",  # a surrogate in bytes: no UTF-8
     holding("[" * 100_000 + "\n{}"): "is damaged",

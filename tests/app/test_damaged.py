@@ -52,7 +52,7 @@ RUNS = {
         holding(SETTINGS.format('{"steps": "ten"}')): "steps is 'ten'",
         holding(SETTINGS.format('{"steps": -1}')): "steps is -1",
         holding(SETTINGS.format('{"steps": 1e999}')): "steps is inf",
-        holding(SETTINGS.format('{"steps": NaN}')): "NaN is no JSON",
+        holding(SETTINGS.format('{"steps": NaN}')): "steps is nan; it must be a whole number",
         holding(SETTINGS.format('{"steps": 1' + "0" * 400 + "}")): "steps is a huge number",
         holding(SETTINGS.format('{"algo.name": ["grpo"]}')): "algo.name is ['grpo']; it must be a text",
         holding('{"config": {}, "origin": null}'): "origin is None",
@@ -73,7 +73,7 @@ RUNS = {
         with_line(STEP, correct="half"): "correct is 'half'",
         with_line(STEP, correct="\ud800"): "correct is '\\ud800'",
         with_line(STEP, correct="HUGE"): "correct is a huge number",
-        with_line(STEP, correct=float("nan")): "NaN is no JSON",
+        with_line(STEP, correct=float("nan")): "NaN is not JSON",
         with_line(STEP, correct=[1]): "correct is [1]",
     },
     "times.jsonl": NO_LINES | GROWS | {with_line(STEP, **{"time/step": None}): "time/step is None"},
@@ -97,9 +97,9 @@ RUNS = {
     "report.json": NOT_A_FILE | {missing: None, binary: None},
     "index.sqlite": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None},
     "index.sqlite.lock": NOT_A_FILE | {missing: None, binary: None},
-    "rollouts": {missing: None, plain_file: "is no directory", pipe: "is no directory", circle: "is a circle of links"},
-    "checkpoints": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
-    "heldout": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
+    "rollouts": {missing: None, plain_file: "is not a directory", pipe: "is not a directory", circle: "is a circle of links"},
+    "checkpoints": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
+    "heldout": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
 }
 
 

@@ -45,8 +45,8 @@ EVALS = {
         about(data=None): "data is None",
         about(data=[]): "data is []",
         about(data={}): "it names no data set",
-        about(data={SPEC: None}): "it holds no object",
-        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is no JSON",
+        about(data={SPEC: None}): "it is not a JSON object",
+        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is not JSON",
         about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
         about(samples="two"): "samples is 'two'",
         about(prompt="none"): "prompt is 'none'",
@@ -57,9 +57,9 @@ EVALS = {
         empty: "is damaged",
         truncated: "is damaged",
         holding('{"results": null}'): "results is None",
-        holding('{"results": {"set": []}}'): "it holds no object",
+        holding('{"results": {"set": []}}'): "it is not a JSON object",
         holding('{"results": {"set": {"pass@1,none": "x"}}}'): "pass@1,none is 'x'",
-        holding('{"results": {"set": {"pass@1,none": NaN}}}'): "NaN is no JSON",
+        holding('{"results": {"set": {"pass@1,none": NaN}}}'): "NaN is not JSON",
     },
 }
 SAMPLES = {
@@ -69,7 +69,7 @@ SAMPLES = {
         truncated: "is damaged",
         binary: "is damaged",
         holding("{}"): "it has no 'doc'",
-        holding("null"): "it holds no object",
+        holding("null"): "it is not a JSON object",
         holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
     },
     "samples.parquet": NOT_A_FILE

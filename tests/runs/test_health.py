@@ -287,9 +287,9 @@ def test_alarms_are_kept_and_forgotten_with_their_steps(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"name": "cut off"}\n', '{"name"', "[]\n"])
-def test_a_damaged_file_is_said(tmp_path, text):
+def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
     (tmp_path / "alarms.jsonl").write_text(text)
-    with pytest.raises(ValueError, match=r"alarms\.jsonl is damaged"):
+    with pytest.raises(ValueError, match=r"alarms\.jsonl, line 1 is damaged"):
         read_alarms(tmp_path)
 
 

@@ -119,7 +119,7 @@ def test_figures_of_tokens_go_to_their_completion(tmp_path):
 
 def test_a_run_that_is_being_trained_is_not_opened_by_a_second_process(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from reasoner import store\n"
+        "import sys; from pathlib import Path; from reasoner.runs import rollouts as store\n"
         "with store.held(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
