@@ -79,7 +79,7 @@ def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
         ('{"gold": "4", "responses": []}\n', "its responses must be texts, one at least"),
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
         ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not JSON"),
-        ("[1]\n", "a JSON object is wanted"),
+        ("[1]\n", "not a JSON object"),
         (
             '{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n',
             "had the gold answer '4'",

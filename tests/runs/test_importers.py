@@ -422,7 +422,7 @@ def test_config_and_versions_say_where_it_comes_from(tmp_path, imported):
 
 DAMAGES = [
     ("verl", "1.jsonl", '{"input": "q", "output": "4", "score": 1}\n{"input": ', "1.jsonl, line 2: "),
-    ("verl", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: a JSON object is wanted"),
+    ("verl", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: not a JSON object"),
     ("verl", "1.jsonl", '{"input": "q", "output": "4"}\n', "1.jsonl, line 1: no 'score'"),
     ("verl", "1.jsonl", "[" * 100_000 + "\n", "1.jsonl, line 1: "),
     ("trl", "completions_00001.parquet", "PAR1 torn", "completions_00001.parquet: "),
