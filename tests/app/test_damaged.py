@@ -97,7 +97,12 @@ RUNS = {
     "report.json": NOT_A_FILE | {missing: None, binary: None},
     "index.sqlite": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None},
     "index.sqlite.lock": NOT_A_FILE | {missing: None, binary: None},
-    "rollouts": {missing: None, plain_file: "is not a directory", pipe: "is not a directory", circle: "is a circle of links"},
+    "rollouts": {
+        missing: None,
+        plain_file: "is not a directory",
+        pipe: "is not a directory",
+        circle: "is a circle of links",
+    },
     "checkpoints": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
     "heldout": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
 }

@@ -73,7 +73,7 @@ def test_a_note_on_a_rollout_that_is_gone_is_shown_as_missing(asked, run):
     [
         ({"name": "0.0.0", "note": "x" * 10_001}, "the note has 10,001 characters; at most 10,000 are kept"),
         ({"name": "9.0.0", "star": True}, "has no rollout 9.0.0"),
-        ({"name": "../a", "star": True}, "'../a' names no rollout"),
+        ({"name": "../a", "star": True}, "'../a' is not the name of a rollout"),
         ({"name": "0.0.0", "run": "nobody"}, "no run 'nobody'"),
         ({"name": "0.0.0", "star": "yes"}, "star is 'yes'; it must be true or false"),
     ],

@@ -122,7 +122,7 @@ def test_a_rollout_without_the_words_says_so_and_a_search_for_nothing_hides_no_r
     page.wait_for_selector(PANE.format("0.0.2"))
     assert "no hit" in page.locator('[data-hits="0"]').text_content() and marks(page, ".pane") == []
     page = site.open("/rollouts?run=words&text=-cafe&rollout=0.0.2")
-    page.wait_for_selector('[role="alert"]:has-text("nothing to look for")')
+    page.wait_for_selector('[role="alert"]:has-text("nothing to search for")')
     site.refused()
 
 

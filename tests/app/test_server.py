@@ -313,7 +313,7 @@ def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path)
         ({"colour": "red"}, "unknown filter 'colour'"),
         ({"step": "x"}, "step is 'x'"),
         ({"step": "9" * 30}, "int too large"),
-        ({"text": "-wait"}, "nothing to look for"),
+        ({"text": "-wait"}, "nothing to search for"),
     ],
 )
 def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, given, message):

@@ -162,7 +162,7 @@ def test_what_is_typed_is_never_syntax(index, typed, asked):
 
 @pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
 def test_nothing_to_look_for_is_refused(typed):
-    with pytest.raises(ValueError, match="nothing to look for"):
+    with pytest.raises(ValueError, match="nothing to search for"):
         match(typed)
 
 
@@ -232,10 +232,10 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "{run}", "12"], "names no rollout; write STEP.GROUP.SAMPLE"),
+        (["show", "{run}", "12"], "is not the name of a rollout; write STEP.GROUP.SAMPLE"),
         (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
         (["list", "{run}", "--step", "x"], "step is 'x'; it must be a number, or LOW:HIGH"),
-        (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound stands first"),
+        (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound comes first"),
         (["list", "{run}", "--step", "7"], "has rollouts of the steps 0 to 2 alone"),
         (["list", "{run}", "--verdict", "corect"], "verdict is 'corect'; it must be one of correct, wrong, no_answer"),
         (["grep", "{run}", "wait", "--verdict", "corect"], "did you mean 'correct'?"),
@@ -245,7 +245,7 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
         (["list", "{run}", "--level", "9"], "has no level '9'; it has 1, 2"),
         (["list", "{run}", "--limit", "0"], "--limit is 0; it must be at least 1"),
         (["list", "nothing"], "no run 'nothing'"),
-        (["grep", "{run}", "--", "-a"], "nothing to look for"),
+        (["grep", "{run}", "--", "-a"], "nothing to search for"),
         (["export", "{run}", "x.csv"], "unknown kind of file '.csv'"),
     ],
 )
