@@ -76,7 +76,7 @@ def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
     [
         ("{}\n", r"x\.jsonl, line 1: no 'gold'; it has nothing"),
         ('{"gold": "4", "text": "4"}\n', r"line 1: no 'response'; it has 'gold', 'text' \(known: lm-eval"),
-        ('{"gold": "4", "responses": []}\n', "its responses must be texts, one at least"),
+        ('{"gold": "4", "responses": []}\n', "its responses must be texts, at least one"),
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
         ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not JSON"),
         ("[1]\n", "not a JSON object"),
