@@ -126,6 +126,6 @@ def test_the_table_has_a_line_a_set_and_way_with_intervals(sets):
 
 def test_the_details_tell_form_from_reasoning_and_families_apart(sets):
     text = details(SPEC, sets[SPEC])
-    for row in ("in the form asked for", "right, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
+    for row in ("well-formed", "correct, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text

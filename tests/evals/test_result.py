@@ -103,7 +103,7 @@ def test_a_k_above_the_samples_is_refused_before_anything_is_sampled(pool, at):
 
 
 def test_nothing_to_evaluate_on_is_refused(pool):
-    with pytest.raises(ValueError, match="no problem to evaluate on"):
+    with pytest.raises(ValueError, match="no problems to evaluate on"):
         evaluate(lambda: Scripted({}), pool, [], Sampling(4), seed=0, label="x")
 
 
