@@ -8,9 +8,7 @@ from bisect import bisect_left
 from collections import Counter
 from itertools import accumulate
 
-_WORDS = re.compile(
-    r"\s*(?:\w+|[^\w\s])|\s+"
-)  # with the spaces before them, since a space matches anywhere
+_WORDS = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # with the spaces before them, since a space matches anywhere
 _MOST_STEPS = 3_000_000  # about a second
 
 Pieces = list[tuple[str, str]]

@@ -89,7 +89,7 @@ def test_a_question_that_is_no_object_is_an_error_in_json(client, content):
 def test_what_another_page_could_send_unasked_is_refused(client, folder, kind, path):
     given = json.dumps({"run": "a", "name": "0.0.0", "star": True})
     reply = client.post(path, content=given, headers={"content-type": kind})
-    assert reply.status_code == 400 and reply.json() == {"error": "a question must be application/json"}
+    assert reply.status_code == 400 and reply.json() == {"error": "a request must be application/json"}
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
@@ -338,8 +338,8 @@ def test_an_export_leaves_no_file_behind(client, tmp_path, monkeypatch):
         (["nothing-here"], "there is no folder nothing-here"),
         (["{runs}", "--port", "{taken}"], "cannot be used (Address already in use); choose another --port"),
         (["{runs}", "--port", "99999"], "cannot be used (bind(): port must be 0-65535.); choose another --port"),
-        (["{runs}", "--host", "0.0.0.0"], "--host 0.0.0.0 lets others in: add --auth"),
-        (["{runs}", "--host", "::"], "--host :: lets others in: add --auth"),
+        (["{runs}", "--host", "0.0.0.0"], "--host 0.0.0.0 gives others access: add --auth"),
+        (["{runs}", "--host", "::"], "--host :: gives others access: add --auth"),
         (["{runs}", "--auth", "name"], "--auth must be NAME:PASSWORD"),
         (["{runs}", "--auth", ":password"], "--auth must be NAME:PASSWORD"),
         (["{runs}/a", "--host", "no.such.host.invalid", "--allow-unauthenticated"], "cannot be used"),
