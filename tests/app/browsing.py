@@ -46,8 +46,8 @@ def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if found := re.search(r"http://localhost:\d+", line):
-                yield found[0]
+            if match := re.search(r"http://localhost:\d+", line):
+                yield match[0]
                 break
         else:
             raise AssertionError(f"the dashboard ended with status {process.wait()}")

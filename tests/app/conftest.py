@@ -95,10 +95,10 @@ def address(real: Path) -> Iterator[str]:
 @pytest.fixture
 def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
-    made = Site(address, real, context)
-    yield made
+    opened = Site(address, real, context)
+    yield opened
     context.close()
-    assert made.faults == []
+    assert opened.faults == []
 
 
 # ------------------------------------------------------------------------------------ without a browser
@@ -111,7 +111,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def asked(folder: Path) -> Iterator[Any]:
+def call(folder: Path) -> Iterator[Any]:
     """What asks that library."""
     yield from asking(folder)
 
@@ -132,8 +132,8 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The folder of a library without runs, and what asks it."""
     monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
     (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
+    for call in asking(tmp_path):
+        yield tmp_path / "runs", call
 
 
 # ---------------------------------------------------------------------------------------- damaged folders
@@ -155,10 +155,10 @@ def library(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 def ask(library: Path) -> Iterator[Any]:
     """What asks the library; an answer must be JSON."""
     asking_it = asking(library)
-    asked = next(asking_it)
+    call = next(asking_it)
 
-    def ask(query: str, **given: Any) -> Any:
-        answer = asked(query, **given)
+    def ask(query: str, **arguments: Any) -> Any:
+        answer = call(query, **arguments)
         json.dumps(answer, allow_nan=False)
         return answer
 

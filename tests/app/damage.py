@@ -192,9 +192,9 @@ def cases(table):
     ]
 
 
-def refused_at_most(ask, query, given):
+def refused_at_most(ask, query, arguments):
     """The question of a damaged run is answered, or refused in a line of text as the server passes it on."""
     try:
-        ask(query, **given)
+        ask(query, **arguments)
     except (ValueError, OSError) as error:
         assert str(error)

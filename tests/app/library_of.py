@@ -57,7 +57,7 @@ PHRASES = [
 def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """What asks the dashboard over the folder, as a fixture yields it."""
     library = Library(folder / "runs", folder / "evals")
-    yield lambda query, **given: answer(library, query, given)
+    yield lambda query, **arguments: answer(library, query, arguments)
     library.close()
 
 
@@ -80,10 +80,14 @@ def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, ind
 
 def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     draw = random.Random(1000 * seed + step)
-    asked = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # some of them twice
+    problems = [
+        PROBLEMS[0],
+        PROBLEMS[1 + step % 6],
+        PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6],
+    ]  # may repeat
     groups = [
         _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
-        for number, problem in enumerate(asked)
+        for number, problem in enumerate(problems)
     ]
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.append(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
@@ -110,13 +114,13 @@ def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Group
     if right is None:
         right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if is_flat else draw.randint(0, 4)
     order = draw.sample(range(4), 4)
-    drawn = [_completion(draw, problem, is_right=place < right) for place in order]
+    completions = [_completion(draw, problem, is_right=place < right) for place in order]
     scores = [
-        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in drawn
+        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in completions
     ]
     if is_flat:
         scores = [replace(score, reward=scores[0].reward) for score in scores]
-    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in drawn), tuple(scores))
+    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores))
 
 
 def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tuple[Completion, Score]:
@@ -163,9 +167,9 @@ def write_library(folder: Path) -> Path:
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
     """Wait for what another thread brings about."""
     end = time.monotonic() + seconds
-    while not (found := holds()) and time.monotonic() < end:
+    while not (is_done := holds()) and time.monotonic() < end:
         time.sleep(0.05)
-    return found
+    return is_done
 
 
 def rows_of(run: Path) -> Rows:
@@ -177,8 +181,8 @@ def rows_of(run: Path) -> Rows:
 
 def grouped(rows: Rows, *names: str) -> dict[Any, Rows]:
     """Rows that follow each other, by the values of these columns."""
-    found = groupby(rows, key=itemgetter(*names))
-    return {key: list(own) for key, own in found}
+    runs = groupby(rows, key=itemgetter(*names))
+    return {key: list(own) for key, own in runs}
 
 
 def num_right(rows: Rows) -> int:
@@ -187,14 +191,14 @@ def num_right(rows: Rows) -> int:
 
 def labels_of(rows: Rows) -> dict[str, list[str]]:
     """The labels of each rollout's second thoughts by its name, found group by group without the index."""
-    found = {}
+    labels = {}
     for own in grouped(rows, "step", "group").values():
         members = [
             Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
             for r in own
         ]
-        found |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
-    return found
+        labels |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
+    return labels
 
 
 # What is looked for, and whether a completion's words in lower case have it.

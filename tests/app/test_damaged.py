@@ -115,10 +115,10 @@ def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_wo
     fault = rows.pop("bad")
     assert rows == {"good": None, "fine": None}
     assert fault is None if reason is None else (reason in fault and file in fault)
-    for query, given in QUESTIONS:
-        ask(query, **given)
-    for query, given in QUESTIONS:
-        refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in given.items()})
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
+    for query, arguments in QUESTIONS:
+        refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in arguments.items()})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 
@@ -189,15 +189,15 @@ def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(libra
     answer = ask("rollouts", run="bad")
     assert answer["total"] == 24 and list(answer["faults"]) == ["1"] and reason in answer["faults"]["1"]
     assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("aha", run="bad")["steps"] == 2
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=lambda damage: damage.__name__)
 def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damage):
     damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
-    for query, given in QUESTIONS:
-        ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in given.items()})
+    for query, arguments in QUESTIONS:
+        ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in arguments.items()})
     assert ask("rollouts", run="bad")["faults"] == {}
     for row in ask("rollouts", run="bad", where={"step": "1"})["rows"]:
         assert ask("rollout", run="bad", name=row["name"])["completion"]

@@ -93,8 +93,8 @@ def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(libr
     faults = {entry["name"]: entry["fault"] for entry in answer["faults"]}
     assert name in faults and reason in faults[name] and file in faults[name]
     assert {"good", "good/after", "fine/after"} <= {row["name"] for row in answer["rows"]}
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
     refused_at_most(ask, "evaluation", {"name": name})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
@@ -106,8 +106,8 @@ def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, 
     with pytest.raises(ValueError) as caught:
         ask("evaluation", name=name)
     assert reason in str(caught.value) and file in str(caught.value)
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 

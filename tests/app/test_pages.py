@@ -236,7 +236,7 @@ def test_a_problem_across_the_steps(site):
     page = site.open("/problem?run=growing&id=made/up/1")
     steps = len(read_metrics(site.runs / "growing"))
     assert page.locator(".visits button").count() == steps
-    assert f"asked {steps} times" in text(page, "[data-summary]") and "first solved at step 0" in text(
+    assert f"sampled {steps} times" in text(page, "[data-summary]") and "first solved at step 0" in text(
         page, "[data-summary]"
     )
     page.keyboard.press("K")
@@ -316,7 +316,7 @@ def test_a_star_and_a_note_last(site):
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
 
 
-def test_what_is_filtered_can_be_taken_along(site):
+def test_filtered_rollouts_can_be_exported(site):
     page = site.open("/rollouts?run=real&correct=no")
     page.wait_for_selector('.list[data-state="ready"]')
     with page.expect_download() as download:
@@ -407,7 +407,7 @@ def test_dark_and_light_are_remembered(site):
     assert page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor") == after
 
 
-def test_what_is_not_there_is_said(site):
+def test_missing_pages_and_runs_show_an_error(site):
     site.page.goto(f"{site.url}/overview?run=nothing")
     site.ready("error")
     assert "no run 'nothing'" in text(site.page, '[role="alert"]')

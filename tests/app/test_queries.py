@@ -49,15 +49,15 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("query", "given", "message"), BAD, ids=lambda value: str(value)[:40])
-def test_what_cannot_be_answered_is_named(asked, query, given, message):
+@pytest.mark.parametrize(("query", "arguments", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_invalid_queries_are_refused_with_the_reason(call, query, arguments, message):
     with pytest.raises(ValueError) as caught:
-        asked(query, **given)
+        call(query, **arguments)
     assert message in str(caught.value)
 
 
-def test_every_query_is_told_its_names_and_gives_json(asked, rows):
-    found = {
+def test_every_query_takes_its_arguments_and_returns_json(call, rows):
+    arguments_of = {
         "runs": {},
         "overview": R,
         "rollouts": R,
@@ -73,11 +73,11 @@ def test_every_query_is_told_its_names_and_gives_json(asked, rows):
         "notes": R,
         "models": {},
     }
-    assert found.keys() == QUERIES.keys() - {"evaluation", "annotate"}
-    for query, given in found.items():
-        json.dumps(asked(query, **given), allow_nan=False)
+    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate"}
+    for query, arguments in arguments_of.items():
+        json.dumps(call(query, **arguments), allow_nan=False)
 
 
-def test_numbers_that_json_has_no_word_for_are_nothing():
+def test_finite_replaces_nan_and_infinity_by_none():
     value = {"a": [1.0, float("nan"), (float("inf"), "x")], 3: {"b": -float("inf")}, "c": True, "d": None, "e": 2**60}
     assert finite(value) == {"a": [1.0, None, [None, "x"]], "3": {"b": None}, "c": True, "d": None, "e": 2**60}
