@@ -29,9 +29,7 @@ PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals",
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
 _REFUSED = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown on the page; other exceptions are bugs
-_IDLE = (
-    1.0  # seconds between two polls of Gradio's queue, not used here (default: a millisecond)
-)
+_IDLE = 1.0  # seconds between two polls of Gradio's queue, not used here (default: a millisecond)
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {

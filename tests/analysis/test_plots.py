@@ -1,4 +1,4 @@
-"""The picture of a run: what it draws is what the run's files say."""
+"""The plots of a run agree with its files."""
 
 import json
 import struct

@@ -1,4 +1,4 @@
-"""Second thoughts over a run: counted once, and what is told of them agrees with counting by hand."""
+"""Reflection over a run: detected once, and in agreement with counts by hand."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""The page about a run: every kind of block in both forms, and hostile text that stays text."""
+"""The report of a run: every kind of block in both formats, and hostile text that stays text."""
 
 from html.parser import HTMLParser
 

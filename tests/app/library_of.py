@@ -1,4 +1,4 @@
-"""Small runs and evaluations for the dashboard to look at: drawn from a seed, or worked out by hand."""
+"""Small runs and evaluations for the dashboard's tests: generated from a seed, or worked out by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PHRASES = [
 
 
 def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
-    """What asks the dashboard over the folder, as a fixture yields it."""
+    """Yield a function that calls the dashboard's queries over the folder."""
     library = Library(folder / "runs", folder / "evals")
     yield lambda query, **arguments: answer(library, query, arguments)
     library.close()
@@ -66,7 +66,7 @@ def open_run(run: Path, *, steps: int) -> None:
 
 
 def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, indexed: bool = True) -> Path:
-    """A run of so many steps of which some are written: three groups of four each, metrics, looks."""
+    """A run of `steps` steps of which some are written: three groups of four each, metrics, validations."""
     open_run(run, steps=steps)
     for step in range(written):
         write_step(run, step, seed=seed)
@@ -109,7 +109,7 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
 
 
 def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Group:
-    """Four completions, so many of them right (else by chance); every third group has equal rewards."""
+    """Four completions, `right` of them correct (random if None); about every third group has equal rewards."""
     is_flat = right is None and draw.random() < 0.35
     if right is None:
         right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if is_flat else draw.randint(0, 4)
@@ -165,7 +165,7 @@ def write_library(folder: Path) -> Path:
 
 
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Wait for what another thread brings about."""
+    """Wait until `holds()` is true because of another thread; returns whether it is."""
     end = time.monotonic() + seconds
     while not (is_done := holds()) and time.monotonic() < end:
         time.sleep(0.05)
@@ -173,14 +173,14 @@ def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
 
 
 def rows_of(run: Path) -> Rows:
-    """What the shards say, in order; each with its name."""
+    """The rows of all shards in order, each with its name."""
     steps = sorted(int(path.stem.removeprefix("step-")) for path in (run / "rollouts").glob("step-*.parquet"))
     rows = [row for step in steps for row in store.read(run, step)]
     return [row | {"name": f"{row['step']}.{row['group']}.{row['sample']}"} for row in rows]
 
 
 def grouped(rows: Rows, *names: str) -> dict[Any, Rows]:
-    """Rows that follow each other, by the values of these columns."""
+    """Group consecutive rows by the values of these columns."""
     runs = groupby(rows, key=itemgetter(*names))
     return {key: list(own) for key, own in runs}
 
@@ -190,7 +190,7 @@ def num_right(rows: Rows) -> int:
 
 
 def labels_of(rows: Rows) -> dict[str, list[str]]:
-    """The labels of each rollout's second thoughts by its name, found group by group without the index."""
+    """The labels of each rollout's reflection spans by its name, detected without the index."""
     labels = {}
     for own in grouped(rows, "step", "group").values():
         members = [

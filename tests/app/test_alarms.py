@@ -1,4 +1,4 @@
-"""The alarms of a run in a real browser: told where one looks first, as text, and while the run goes on."""
+"""Alarms in a real browser: in the list of runs, as text on the overview, and updated while the run continues."""
 
 import pytest
 

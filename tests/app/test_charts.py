@@ -1,4 +1,4 @@
-"""Charts in a real browser: ticks that can be read and are true, series that can be hidden, a zoom with a way back."""
+"""Charts in a real browser: readable and correct ticks, series that can be hidden, a zoom that can be reset."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Damaged runs: each is a row with its reason, and everything beside it works as ever."""
+"""Damaged runs: each is a row with the reason, and the pages of other runs work."""
 
 import shutil
 

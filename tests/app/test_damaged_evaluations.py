@@ -1,4 +1,4 @@
-"""Damaged evaluations: each is named with its reason, and everything beside it works as ever."""
+"""Damaged evaluations: each is listed with the reason, and the others work."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The difference between two texts: whole, and within a bound on the work."""
+"""The difference between two texts: complete, and computed within a bound."""
 
 import difflib
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Evaluations and runs beside each other: the figures are those of the evaluation's own files."""
+"""Pages of evaluations and of compared runs: their numbers equal those of the evaluations' files."""
 
 import json
 import shutil

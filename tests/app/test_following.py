@@ -1,4 +1,4 @@
-"""Evals and Play show the run that is picked, in a real browser; the table of evaluations says what the cards say."""
+"""Evals and Play follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The formulas of a text: found, shown with a few elements alone, and never mistaken for money."""
+"""Formulas of a text: detected, shown with a few allowed elements, and not confused with money."""
 
 import json
 import time

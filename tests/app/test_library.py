@@ -1,4 +1,4 @@
-"""Runs that go on while they are looked at, and indexes that several use at once."""
+"""Runs that change while they are shown, and indexes that several processes use at once."""
 
 import signal
 import subprocess

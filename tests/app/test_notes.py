@@ -1,4 +1,4 @@
-"""Stars and notes: kept beside the rollouts, whatever happens to the index."""
+"""Stars and notes: stored beside the rollouts, independent of the index."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The list of runs, and the curves of one: its figures are those of the shards, counted another way."""
+"""The list of runs and the curves of one run, compared with counts over the shards."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Every page in a real browser, over a real run of the embedded base: what it shows is what the shards hold."""
+"""Every page in a real browser over a real run of the embedded base, compared with the shards."""
 
 import json
 import subprocess

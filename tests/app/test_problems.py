@@ -1,4 +1,4 @@
-"""One problem across the steps and the map of all: counted from the shards."""
+"""One problem across the steps and the map of all problems, compared with counts over the shards."""
 
 from collections import Counter
 from itertools import pairwise

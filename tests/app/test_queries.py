@@ -1,4 +1,4 @@
-"""What the pages may ask, and what cannot be answered."""
+"""Queries of the pages: their arguments, and the refusal of invalid ones."""
 
 import json
 

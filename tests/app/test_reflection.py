@@ -1,4 +1,4 @@
-"""Second thoughts and words over a run: counted from the shards."""
+"""Reflection and words over a run, compared with counts over the shards."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Lists of rollouts, one of them, groups and differences: all as the shards have them."""
+"""Lists of rollouts, single rollouts, groups and differences, compared with the shards."""
 
 import re
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A search in a real browser: rows show the place of the hit, the pane marks every one, and text stays text."""
+"""A search in a real browser: rows show an excerpt, the pane marks every hit, and text stays text."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The server: what it answers, to whom, and how it refuses."""
+"""The server: which requests it answers, to whom, and how it refuses others."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The end of a run: before against after, and traces of both on the same problems."""
+"""The report at the end of a run: the table of before and after, and example answers."""
 
 from functools import partial
 from pathlib import Path

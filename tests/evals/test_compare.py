@@ -1,4 +1,4 @@
-"""Two evaluations: compared problem by problem, or refused with the reason."""
+"""Comparison of two evaluations, problem by problem, or its refusal with the reason."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The files of an evaluation: read back, by us and by others."""
+"""The files of an evaluation, read back by this project and by other programs."""
 
 import json
 

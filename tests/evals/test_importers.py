@@ -1,4 +1,4 @@
-"""Responses of other harnesses: read as they are, and refused by line."""
+"""Responses of other harnesses: read as they are, or refused with the line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Evaluation: what a scripted model is worth, counted by hand; with the real grading processes."""
+"""Metrics of a scripted model against counts by hand, with real grading processes."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Responses are sampled once: what is stored is not asked for again, and what is torn is asked for as it was."""
+"""The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
 import json
 

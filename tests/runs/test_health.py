@@ -1,4 +1,4 @@
-"""The alarms: each is provoked by a real small cause, and none rings on a run that is well."""
+"""Health checks: each alarm is raised by a small real cause, and none in a healthy run."""
 
 import csv
 import json
@@ -239,9 +239,7 @@ def test_steps_without_a_computed_token_raise_no_entropy_alarm():
     """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
     seen = {"entropy": 0.2, "sampler/logprob_gap_mean": 2e-3, "sampler/logprob_gap_max": 0.1}
     none = dict.fromkeys(seen, 0.0)
-    assert (
-        alarms_of([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
-    )
+    assert alarms_of([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
 
 
 # ------------------------------------------------------------------------------------------------- repetition

@@ -1,4 +1,4 @@
-"""Dumps of TRL, verl and prime-rl as run folders: the files are written here as those trainers write them."""
+"""Imports of dumps of TRL, verl and prime-rl, written here in the format of those trainers."""
 
 import hashlib
 import json

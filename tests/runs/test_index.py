@@ -1,4 +1,4 @@
-"""The index of rollouts: its answers are those of the shards, whatever happens to it or to them."""
+"""The index of rollouts: its answers agree with the shards, also after damage to either."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""metrics.jsonl and evals.jsonl: whole, finite, and cut back where a run goes on."""
+"""metrics.jsonl and evals.jsonl: complete, finite, and cut back when a run is resumed."""
 
 import json
 from io import StringIO

@@ -1,4 +1,4 @@
-"""The run folder: what goes in comes out, and nothing is written over."""
+"""The run folder: rows are read as they were written, and no run is overwritten."""
 
 import importlib.util
 import json

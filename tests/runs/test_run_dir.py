@@ -1,4 +1,4 @@
-"""Which folders are runs, and which of them a new run may take."""
+"""Run folders: which folders are runs, and which may be used for a new run."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Places of a search's words: those of the index's own tokenizer, whatever stands in the text."""
+"""Hits of a search in a text agree with the tokenizer of the index."""
 
 import re
 import sqlite3
