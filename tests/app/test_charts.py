@@ -71,7 +71,7 @@ RANGES = [
 ]
 
 
-def test_ticks_are_round_differ_and_say_where_they_stand(site):
+def test_ticks_are_round_distinct_and_correct(site):
     page = site.open("/")
     for low, high, options in RANGES:
         for count in (2, 4, 8):
@@ -106,7 +106,7 @@ def test_axes_have_labels_of_their_own_in_the_figures_units(site):
             assert len(set(texts)) == len(texts), texts
 
 
-def test_a_legend_hides_a_series_and_the_axis_fits_what_is_left(site):
+def test_legend_hides_a_series_and_rescales_the_axis(site):
     page = site.open(f"/overview?run={RUN}")
     key = chart(page, "Reward").locator('[data-line="reward"]')
     assert key.get_attribute("aria-pressed") == "true"
@@ -136,7 +136,7 @@ def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
     assert chart(page, "Reward").get_attribute("data-drawn") == "4"
 
 
-def test_the_range_is_said_and_a_zoom_has_a_way_back(site):
+def test_zoom_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
     said = reward.locator("[data-range]")

@@ -213,7 +213,7 @@ def test_a_file_that_is_named_like_no_step_is_no_shard(library, ask, name):
     assert (answer["total"], answer["shards"], answer["faults"]) == (36, 3, {})
 
 
-def test_a_checkpoint_that_is_named_like_no_step_cannot_be_asked(library, ask):
+def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
     (library / "runs" / "bad" / "checkpoints" / "step-abcdef").mkdir()
     assert [(entry["model"], entry["steps"]) for entry in ask("models")["models"] if entry["model"] == "bad"] == [
         ("bad", ["2"])

@@ -29,7 +29,7 @@ def test_a_matcher_keeps_its_bound_and_still_covers_both_texts(a, b, most_steps)
     assert matcher.steps <= most_steps
 
 
-def test_an_unbounded_matcher_finds_what_difflib_finds():
+def test_an_unbounded_matcher_equals_difflib():
     a, b = LOOP * 10, OTHER_LOOP * 9
     plain = difflib.SequenceMatcher(a=list(a), b=list(b), autojunk=False)
     assert BoundedMatcher(list(a), list(b), 10**12).get_opcodes() == plain.get_opcodes()

@@ -168,7 +168,7 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
     assert ("cons@k" in page["curves"]) == (name == "voted")
 
 
-def test_greedy_answers_stand_beside_the_votes(call):
+def test_votes_page_has_greedy_answers(call):
     page = {p["problem"]: p["greedy"] for p in call("evaluation", name="voted", set=SPEC)["problems"]}
     assert page["unanimous"] == {"answer": "4", "right": True}
     assert page["silent"] == {"answer": None, "right": False}
@@ -185,7 +185,7 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("show", SHOWN)
-def test_a_choice_of_problems_shows_as_many_as_it_says(call, show):
+def test_selection_of_problems_matches_its_count(call, show):
     page = call("evaluation", name="voted", set=SPEC, show=show)
     assert [problem["problem"] for problem in page["problems"]] == SHOWN[show]
     assert page["shows"] == {key: len(names) for key, names in SHOWN.items()} and page["total"] == len(SHOWN[show])
@@ -237,7 +237,7 @@ def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folde
     assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flipped"]} == {"unanimous": True, "silent": False}
 
 
-def test_a_run_without_a_held_out_evaluation_says_so(call):
+def test_compare_names_a_run_without_held_out_evaluation(call):
     page = call("compare", runs=["whole", "stopped", "other"])["paired"]
     assert [one["fault"] is None for one in page] == [False, True]
     assert page[0]["fault"].startswith("stopped has no held-out evaluation") and page[0]["differences"] == []
@@ -245,7 +245,7 @@ def test_a_run_without_a_held_out_evaluation_says_so(call):
     assert both["fault"].startswith("stopped and theirs")
 
 
-def test_evaluations_that_differ_in_what_was_asked_are_not_compared(folder, tmp_path):
+def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
     shutil.copytree(folder / "runs", tmp_path / "runs")
     path = tmp_path / "runs" / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_about(path) | {"grader": "another"})
@@ -254,7 +254,7 @@ def test_evaluations_that_differ_in_what_was_asked_are_not_compared(folder, tmp_
     assert "the grader differs (another, abc" in page["fault"] and page["flipped"] == []
 
 
-def test_curves_stand_beside_each_other_and_settings_that_differ_are_told(call, folder):
+def test_compare_has_curves_and_differing_settings(call, folder):
     page = call("compare", runs=["whole", "stopped"])
     assert page["runs"] == ["whole", "stopped"]
     assert {row["key"]: row["values"] for row in page["settings"]} == {"steps": [8, 16]}
@@ -279,7 +279,7 @@ def test_curves_stand_beside_each_other_and_settings_that_differ_are_told(call, 
         (["whole", "damaged"], "is damaged"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(call, runs, message):
+def test_compare_refuses_invalid_runs(call, runs, message):
     with pytest.raises(ValueError) as caught:
         call("compare", runs=runs)
     assert message in str(caught.value)

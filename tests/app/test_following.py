@@ -106,7 +106,7 @@ def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
     )
 
 
-def test_ask_again_asks_the_rollout_s_run(site):
+def test_sample_again_uses_the_run_of_the_rollout(site):
     page = site.open("/rollouts?run=second&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
     page.get_by_role("link", name="ask again").click()

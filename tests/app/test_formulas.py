@@ -75,7 +75,7 @@ def test_display_formulas_are_blocks():
     assert [piece["block"] for piece in formulas("\\(x\\) \\[x\\] $$x$$ $x$")] == [False, True, True, False]
 
 
-def test_a_formula_becomes_a_tree():
+def test_tree_of_a_formula_is_mathml():
     (piece,) = formulas("$x^2$")
     math, _, row = piece["tree"]
     assert math == "math" and row == ["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]

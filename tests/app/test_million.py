@@ -37,7 +37,7 @@ def million(tmp_path_factory):
     return runs / "big"
 
 
-def test_a_million_rollouts_are_indexed_and_asked_for_in_time(million):
+def test_a_million_rollouts_are_indexed_and_queried_in_time(million):
     index = RolloutIndex(million)
     began = time.perf_counter()
     assert index.refresh() == ROLLOUTS

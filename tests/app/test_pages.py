@@ -68,7 +68,7 @@ def test_the_curves_are_the_metrics_and_the_shards(site):
     assert page.locator('[data-chart="Reward"]').get_attribute("data-drawn") == "9"  # three lines of three steps
 
 
-def test_a_click_on_a_curve_opens_the_rollouts_of_the_step_and_back_comes_back(site):
+def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page = site.open("/overview?run=real")
     box = page.locator('[data-chart="Reward"] canvas').bounding_box()
     page.mouse.click(box["x"] + box["width"] - 15, box["y"] + box["height"] / 2)
@@ -205,7 +205,7 @@ def test_tokens_carry_their_figures(site):
     assert "colour=" in page.url
 
 
-def test_a_group_says_how_each_reward_became_its_advantage(site):
+def test_group_page_shows_rewards_and_advantages(site):
     run = site.runs / "real"
     rows = rows_of(run)
     groups = {}

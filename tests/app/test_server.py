@@ -94,14 +94,14 @@ def test_requests_without_json_content_type_are_refused(client, folder, kind, pa
 
 
 @pytest.mark.parametrize("name", ["question", "begin", "gold", "prompt"])
-def test_half_of_a_surrogate_pair_is_refused_before_a_model_is_asked(client, name):
+def test_lone_surrogate_is_refused_before_sampling(client, name):
     body = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
     reply = client.post("/play", content=body, headers={"content-type": "application/json"})
     message = f"the {name} holds half of a surrogate pair ('\\ud83d') at character 6"
     assert reply.status_code == 400 and reply.json() == {"error": message}
 
 
-def test_a_question_cannot_be_asked_by_an_address(client):
+def test_queries_are_refused_by_get(client):
     assert client.get("/ask/runs").status_code == 404
 
 
@@ -129,7 +129,7 @@ def test_the_names_of_this_machine_are_answered(client, host):
 
 
 @pytest.mark.parametrize("path", ["/", "/rollouts", "/pages/main.js", "/export?run=a", "/config"])
-def test_without_name_and_password_nothing_is_shown(locked, path):
+def test_requests_without_credentials_are_refused(locked, path):
     reply = locked.get(path)
     assert reply.status_code == 401 and reply.headers["www-authenticate"].startswith("Basic")
     for wrong in [("who", "password"), ("", ""), ("pass:word", "who")]:
@@ -251,7 +251,7 @@ def test_scripts_are_served_as_scripts(client):
 
 
 @pytest.mark.parametrize("path", ["../shell.py", "..%2fshell.py", "%2e%2e/shell.py", "/etc/passwd", "....//shell.py"])
-def test_nothing_beside_the_pages_is_served(client, path):
+def test_files_outside_the_pages_are_not_served(client, path):
     reply = client.get(f"/pages/{path}")
     assert reply.status_code == 404 and "import" not in reply.text
 
@@ -294,7 +294,7 @@ def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "md"])
-def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path):
+def test_export_without_matches_is_empty_and_without_filter_complete(client, kind, tmp_path):
     path = tmp_path / f"got.{kind}"
     counts = []
     for where in ({"problem": "nothing"}, {}):
