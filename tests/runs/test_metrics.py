@@ -89,15 +89,15 @@ def test_panel_shows_progress_within_a_step(tmp_path):
     with Journal(tmp_path, steps=9, start=0) as journal:
         journal.progress.begin("step 1/9")
         journal.progress.count("learnt", 24, 256)
-        before = drawn_on_a_terminal(journal)
+        before = panel_text(journal)
         journal.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
         journal.progress.begin("step 2/9")
-        after = drawn_on_a_terminal(journal)
+        after = panel_text(journal)
     assert before.strip() == "step 1/9: learnt 24/256"
     assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
 
 
-def drawn_on_a_terminal(journal):
+def panel_text(journal):
     console = Console(width=140, record=True, file=StringIO())
     console.print(journal._shown())
     return console.export_text()
