@@ -1,1 +1,1 @@
-"""The dashboard: a run's rollouts, curves and second thoughts in a browser. `reasoner app`."""
+"""The dashboard, `reasoner app`: a run's curves, rollouts and reflection in a browser."""

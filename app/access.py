@@ -1,8 +1,8 @@
-"""Which requests the dashboard answers: host name, password, origin, and the addresses that its pages use.
+"""Access control of the dashboard: host name, password, origin, and the paths that its pages use.
 
-Browsers send requests to this machine for any page that is open in them. A request from a page of another origin (a
-notebook on another port, a web site) is refused by its Origin and Sec-Fetch-Site headers, which no script can change.
-What is not a browser sends neither header, and is answered.
+A browser sends requests to this machine on behalf of any open page. Requests of a page of another origin (a notebook
+on another port, a web site) are refused by their Origin and Sec-Fetch-Site headers, which no script can change. Clients
+other than browsers send neither header, and are served.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from fastapi.responses import JSONResponse
 
 _READING = ("GET", "HEAD")
 _GET_PATHS = {"/", "/config", "/export", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"}
-_GET_FOLDERS = ("/assets/", "/pages/", "/static/")  # Gradio's scripts, ours, Gradio's fonts
-_OWN_SITE = (None, "same-origin", "none")  # Sec-Fetch-Site; "none" is an address that the user has typed
+_GET_FOLDERS = ("/assets/", "/pages/", "/static/")  # Gradio's scripts, app/static, Gradio's fonts
+_OWN_SITE = (None, "same-origin", "none")  # Sec-Fetch-Site; "none" is an address typed by the user
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Access:
     auth: tuple[str, str] | None  # name and password
 
     def refusal(self, request: Request) -> Response | None:
-        """The reply to a request that is not answered; None for one that is."""
+        """The error response to a request that is refused; None for one that is allowed."""
         path: str = request.scope["path"]
         origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site")
         address = request.headers.get("host", "")
@@ -48,7 +48,7 @@ class Access:
         return None
 
     def _is_open(self, method: str, path: str) -> bool:
-        """Whether the pages use the address. Gradio has routes for uploads and much else, which nothing here needs."""
+        """Whether the pages use this path. Gradio's other routes (uploads and more) stay closed."""
         if method == "POST":
             return path == "/play" or path.startswith("/ask/")
         is_page = path.strip("/") in self.pages or path in _GET_PATHS
@@ -56,7 +56,7 @@ class Access:
 
 
 def _is_same_origin(origin: str | None, address: str) -> bool:
-    """Whether an Origin header is that of the Host header's address. The scheme is not compared: a server behind a
+    """Whether an Origin header names the Host header's address. Schemes are not compared, because a server behind a
     proxy does not know its own.
     """
     return origin is None or origin.partition("://")[2].lower() == address.lower() != ""
@@ -64,7 +64,7 @@ def _is_same_origin(origin: str | None, address: str) -> bool:
 
 def _is_allowed(header: str, auth: tuple[str, str]) -> bool:
     try:
-        given = base64.b64decode(header.removeprefix("Basic "), validate=True)
+        credentials = base64.b64decode(header.removeprefix("Basic "), validate=True)
     except ValueError:
         return False
-    return hmac.compare_digest(given, ":".join(auth).encode())
+    return hmac.compare_digest(credentials, ":".join(auth).encode())

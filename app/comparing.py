@@ -1,4 +1,4 @@
-"""Runs beside each other: curves, what was set differently, and the held-out problems one by one."""
+"""Compare runs: their curves, the settings that differ, and the held-out problems one by one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from app.run_files import read_settings, read_versions
 from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
 from reasoner.evals.eval_log import read_about
 
-_MOST = 6
+_MOST = 6  # runs
 
 
 def compare(library: Library, runs: list[str]) -> dict[str, Any]:
-    """ValueError for fewer than two runs, for more than six, and for one that is not there."""
+    """Compare two to six runs by name; held-out problems are compared with those of the first run.
+
+    ValueError for another number of runs, and for a run that does not exist.
+    """
     if not 2 <= len(set(runs)) <= _MOST:
         raise ValueError(f"{len(set(runs))} runs are chosen; choose two to {_MOST}")
     names = list(dict.fromkeys(runs))
@@ -31,35 +34,35 @@ def compare(library: Library, runs: list[str]) -> dict[str, Any]:
 
 
 def _curves(library: Library, name: str) -> dict[str, Any]:
-    found = overview(library, name)
-    return {key: found[key] for key in ("row", "metrics", "looks", "steps")}
+    page = overview(library, name)
+    return {key: page[key] for key in ("row", "metrics", "looks", "steps")}
 
 
 def _differing(values: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The keys whose values are not the same everywhere."""
+    """The keys whose values differ between runs, with the value of each run."""
     keys = sorted({key for own in values.values() for key in own})
     rows = [{"key": key, "values": [own.get(key) for own in values.values()]} for key in keys]
     return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
 
 
 def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
-    """The held-out problems after training: the differences of B and A, and the problems that flipped."""
+    """The held-out problems after training: the differences of B minus A, and the problems that flipped."""
     evals = library.evals()
     folders = [evals.get(f"{name}/after") for name in (a, b)]
-    found: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flipped": []}
+    empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flipped": []}
     if folders[0] is None or folders[1] is None:
         missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
-        return found | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
+        return empty | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
     try:
         a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
         about = [read_about(folder) for folder in (a_folder, b_folder)]
         if faults := differing(about[1], about[0]):
-            return found | {"fault": "; ".join(faults)}
+            return empty | {"fault": "; ".join(faults)}
         pairs = {
             spec: (lines_of(b_folder, spec), lines_of(a_folder, other))
             for spec, other in matched(about[1]["data"], about[0]["data"]).items()
         }
     except (ValueError, OSError) as error:
-        return found | {"fault": str(error)}
+        return empty | {"fault": str(error)}
     flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in flipped(spec, mine, theirs)]
-    return found | {"differences": [asdict(one) for one in compared(pairs)], "flipped": flips[:200]}
+    return empty | {"differences": [asdict(one) for one in compared(pairs)], "flipped": flips[:200]}

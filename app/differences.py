@@ -1,4 +1,4 @@
-"""The difference between two texts, word by word, within a bound on the work."""
+"""The difference between two texts, word by word, with a bound on the computation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from bisect import bisect_left
 from collections import Counter
 from itertools import accumulate
 
-_WORDS = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # with the spaces before them: a space alone would match everywhere
+_WORDS = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # with the spaces before them, since a space matches anywhere
 _MOST_STEPS = 3_000_000  # about a second
 
 Pieces = list[tuple[str, str]]
 
 
 def word_difference(a: str, b: str) -> Pieces:
-    """("same" | "a" | "b", text) in order. Where the bound is reached, what is left is of A alone and of B alone."""
+    """Pieces ("same" | "a" | "b", text) in order. After the bound is reached the rest of both texts counts as
+    different.
+    """
     words = [_WORDS.findall(text) for text in (a, b)]
     start, end = _shared(*words)
     inner = words[0][start : len(words[0]) - end], words[1][start : len(words[1]) - end]
@@ -30,7 +32,7 @@ def word_difference(a: str, b: str) -> Pieces:
 
 
 def _shared(a: list[str], b: list[str]) -> tuple[int, int]:
-    """How many words both begin with, and with how many of the others both end."""
+    """(number of words that both texts begin with, number of the remaining words that both end with)."""
     shorter = min(len(a), len(b))
     start = next((i for i in range(shorter) if a[i] != b[i]), shorter)
     end = next((i for i in range(shorter - start) if a[-1 - i] != b[-1 - i]), shorter - start)
@@ -38,8 +40,8 @@ def _shared(a: list[str], b: list[str]) -> tuple[int, int]:
 
 
 class BoundedMatcher(difflib.SequenceMatcher[str]):
-    """SequenceMatcher that finds no further match once it has taken so many steps. In two texts that loop every word
-    is found everywhere, and the steps grow with the cube of the length.
+    """SequenceMatcher that stops matching after `most_steps` steps. In two texts that repeat themselves every word
+    occurs everywhere, and the number of steps grows with the cube of the length.
     """
 
     def __init__(self, a: list[str], b: list[str], most_steps: int = _MOST_STEPS) -> None:
@@ -47,7 +49,10 @@ class BoundedMatcher(difflib.SequenceMatcher[str]):
         self.steps = 0
         self._most_steps = most_steps
         places = Counter(b)
-        self._steps_before = [0, *accumulate(1 + places[word] for word in a)]  # a step a word, and a place of it in B
+        self._steps_before = [
+            0,
+            *accumulate(1 + places[word] for word in a),
+        ]  # per word: 1 and its count in B
 
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None

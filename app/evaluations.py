@@ -1,4 +1,4 @@
-"""Evaluations: tables with intervals, curves of pass@k and cons@k, and the vote of each problem."""
+"""Pages of evaluations: tables with intervals, curves of pass@k and cons@k, and the vote on each problem."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
 
 
 def evals(library: Library) -> dict[str, Any]:
-    """A row an evaluation and data set: the run that it is of, if any, and every metric with its 95 % interval. For an
-    evaluation that cannot be read an entry of `faults` with the reason.
+    """List the evaluations: one row per evaluation and data set, with the run it belongs to, if any, and every metric
+    with its 95 % interval. `faults` lists the evaluations that cannot be read, with the reason.
     """
     rows: list[dict[str, Any]] = []
     faults = []
@@ -59,7 +59,7 @@ def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def _run_of(name: str, model: str) -> str | None:
-    """The run whose model was measured: of RUN/before and RUN/after, and of `reasoner eval --model RUN`."""
+    """The run whose model was evaluated: in RUN/before and RUN/after, and by `reasoner eval --model RUN`."""
     owner, slash, _ = name.partition("/")
     if slash:
         return owner
@@ -70,9 +70,10 @@ def _run_of(name: str, model: str) -> str | None:
 def evaluation(
     library: Library, name: str, set: str = "", show: str = "all", offset: int = 0, limit: int = 50
 ) -> dict[str, Any]:
-    """Metrics with intervals, curves for k = 1 ... n, and a page of the problems with their votes.
+    """One data set of an evaluation: metrics with intervals, curves for k = 1 ... n, and a page of its problems with
+    their votes. `show` selects problems (a key of _SHOWS).
 
-    ValueError for an evaluation, a set or a choice that is not there.
+    ValueError for an unknown evaluation, set or selection.
     """
     if show not in _SHOWS:
         raise ValueError(f"unknown choice {show!r}; known are {', '.join(_SHOWS)}")
@@ -82,16 +83,16 @@ def evaluation(
     if spec not in about["data"]:
         raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(about['data'])}")
     samples = folder / "samples.parquet"
-    found = _problems(folder, spec, samples.stat().st_mtime_ns if is_file(samples) else 0)
-    chosen = [problem for problem in found["problems"] if _SHOWS[show](problem)]
+    content = _problems(folder, spec, samples.stat().st_mtime_ns if is_file(samples) else 0)
+    chosen = [problem for problem in content["problems"] if _SHOWS[show](problem)]
     return {
         "name": name,
         "set": spec,
         "sets": list(about["data"]),
         "about": about,
-        "metrics": found["metrics"],
-        "curves": found["curves"],
-        "shows": {key: sum(holds(problem) for problem in found["problems"]) for key, holds in _SHOWS.items()},
+        "metrics": content["metrics"],
+        "curves": content["curves"],
+        "shows": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
         "total": len(chosen),
         "offset": offset,
         "problems": chosen[offset : offset + limit],
@@ -108,23 +109,25 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
         if row["way"] != "greedy":
             by_problem.setdefault(row["problem_id"], []).append(row)
     greedy = {row["problem_id"]: row for row in rows if row["way"] == "greedy"}
-    found = [_vote(key, own, questions.get(key, ""), greedy.get(key)) for key, own in by_problem.items()]
+    votes = [_vote(key, own, questions.get(key, ""), greedy.get(key)) for key, own in by_problem.items()]
     metrics = {
         metric: _estimate([float(line[metric]) for line in lines]) for metric in (lines[0]["metrics"] if lines else ())
     }
     if greedy:
         metrics["greedy"] = _estimate([float(row["right"]) for row in greedy.values()])
-    return {"problems": found, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
+    return {"problems": votes, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
 
 
 def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str, Any] | None) -> dict[str, Any]:
-    """The classes of equal answers with their votes; class 0 is the right one (estimators.vote_labels)."""
+    """The vote on a problem: classes of equal answers with their votes; class 0 is the correct one
+    (estimators.vote_labels).
+    """
     labels = _labels(rows)
     votes = Counter(label for label in labels if label is not None)
-    spelt: dict[int, Counter[str]] = {}
+    spellings: dict[int, Counter[str]] = {}
     for label, row in zip(labels, rows, strict=True):
         if label is not None:
-            spelt.setdefault(label, Counter())[row["answer"] or ""] += 1
+            spellings.setdefault(label, Counter())[row["answer"] or ""] += 1
     right, others, abstained = class_sizes(labels)
     most = max([right, *others], default=0)
     tied = is_tied(right, others)
@@ -140,7 +143,7 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
         "share": most / len(rows),
         "greedy": None if greedy is None else {"answer": greedy["answer"], "right": greedy["right"]},
         "classes": [
-            {"right": label == 0, "votes": count, "spelt": [text for text, _ in spelt[label].most_common(5)]}
+            {"right": label == 0, "votes": count, "spelt": [text for text, _ in spellings[label].most_common(5)]}
             for label, count in sorted(votes.items(), key=lambda item: (-item[1], item[0]))
         ],
         "texts": [{"text": row["text"], "right": row["right"], "answer": row["answer"]} for row in rows[:4]],
@@ -148,7 +151,7 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
 
 
 def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
-    """The class of each response; where the evaluation asked for no cons@k, wrong answers are equal as texts alone."""
+    """The class of each response. Without cons@k, no classes are stored: wrong answers are then compared as texts."""
     stored = [row["class"] for row in rows]
     if any(label is not None for label in stored):
         return stored
@@ -163,11 +166,11 @@ def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, An
     fewest = min(map(len, problems))
     ks = sorted({k for base in (1, 3) for k in (base * 2**i for i in range(20)) if k <= fewest} | {fewest})
     counts = [(len(own), sum(row["right"] for row in own)) for own in problems]
-    found = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
+    curves = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
     if any(row["class"] is not None for own in problems for row in own):
         sizes = [class_sizes(_labels(own)) for own in problems]
-        found["cons@k"] = [_at(k, [float(cons_at_k(*vote, k)) for vote in sizes]) for k in ks]
-    return found
+        curves["cons@k"] = [_at(k, [float(cons_at_k(*vote, k)) for vote in sizes]) for k in ks]
+    return curves
 
 
 def _at(k: int, scores: list[float]) -> dict[str, Any]:
@@ -175,5 +178,5 @@ def _at(k: int, scores: list[float]) -> dict[str, Any]:
 
 
 def _estimate(scores: list[float]) -> dict[str, Any]:
-    found = estimate(scores)
-    return {"value": found.value, "low": found.low, "high": found.high, "se": found.se, "problems": found.problems}
+    mean = estimate(scores)
+    return {"value": mean.value, "low": mean.low, "high": mean.high, "se": mean.se, "problems": mean.problems}

@@ -1,6 +1,6 @@
-"""The formulas of a text, as trees of MathML that a browser can show; money is left alone.
+"""Find the LaTeX formulas of a text and convert them into MathML trees for the browser. Money is not a formula.
 
-A text is a model's: whatever LaTeX is in it, what comes out is made of the elements and attributes of two short lists.
+The text was written by a model and is not trusted: the trees contain only elements and attributes of two short lists.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import xml.etree.ElementTree as ET
 from functools import lru_cache
 from typing import Any
 
-_LONGEST = 600  # characters of a formula that is set
-_MOST = 400  # formulas of a text
-_DEEPEST = 20  # braces inside each other
+_LONGEST = 600  # characters of a formula that is converted
+_MOST = 400  # formulas per text
+_DEEPEST = 20  # nested braces
 
 _ELEMENTS = {
     "math", "mrow", "mi", "mn", "mo", "mtext", "mspace", "ms", "mfrac", "msqrt", "mroot", "mstyle", "merror", "mpadded",
@@ -23,9 +23,9 @@ _ATTRIBUTES = {
     "display", "mathvariant", "stretchy", "fence", "separator", "accent", "linethickness", "notation", "columnalign",
 }  # fmt: skip
 
-# \( \), \[ \], $$ $$ and $ $. A dollar opens a formula unless something stands right before it; it closes one unless a
-# space stands before it or a letter or digit follows: "$5 and $10" is money. Prose between two dollars is money too,
-# and so is a sum without its result, as in "$5*4=$20". A text full of openings is not read to its end for each of them.
+# \( \), \[ \], $$ $$ and $ $. A dollar sign opens a formula unless a letter or digit precedes it; it closes one unless
+# a space precedes it or a letter or digit follows: "$5 and $10" is money. Prose between two dollar signs is money too,
+# and so is a sum without its result, as in "$5*4=$20". The limits on lengths keep the search linear in the text.
 _FORMULA = re.compile(
     r"\\\((?P<round>.{1,600}?)\\\)|\\\[(?P<square>.{1,600}?)\\\]|\$\$(?P<display>[^$]{1,600}?)\$\$"
     r"|(?<![\\$\w])\$(?P<dollar>(?![\s$])(?:[^$\\\n]|\\.){1,600}?)(?<!\s)\$(?![\w$])",
@@ -38,8 +38,8 @@ Tree = list[Any]  # [element, {attribute: value}, child or text, ...]
 
 
 def segments(text: str) -> list[str | dict[str, Any]]:
-    """The text cut into plain pieces and formulas: {"source": as written, "tree": MathML or None, "block": bool}."""
-    found: list[str | dict[str, Any]] = []
+    """Split the text into plain pieces and formulas: {"source": as written, "tree": MathML or None, "block": bool}."""
+    pieces: list[str | dict[str, Any]] = []
     end = 0
     for number, match in enumerate(_FORMULA.finditer(text)):
         if number >= _MOST:
@@ -47,23 +47,23 @@ def segments(text: str) -> list[str | dict[str, Any]]:
         kind = match.lastgroup or ""
         if kind == "dollar" and _PROSE.search(_COMMANDS.sub(" ", match[kind])):
             continue
-        found.append(text[end : match.start()])
-        found.append({"source": match[0], "tree": tree(match[kind].strip()), "block": kind in ("square", "display")})
+        pieces.append(text[end : match.start()])
+        pieces.append({"source": match[0], "tree": tree(match[kind].strip()), "block": kind in ("square", "display")})
         end = match.end()
-    found.append(text[end:])
-    return [piece for piece in found if piece]
+    pieces.append(text[end:])
+    return [piece for piece in pieces if piece]
 
 
 @lru_cache(maxsize=4096)
 def tree(latex: str) -> Tree | None:
-    """A formula as a tree; None for what cannot be read, is too long or too deep."""
+    """Convert a formula into a tree; None when it cannot be parsed, is too long or too deep."""
     if len(latex) > _LONGEST or _depth(latex) > _DEEPEST:
         return None
-    from latex2mathml.converter import convert  # a fifth of a second, which most pages do not need
+    from latex2mathml.converter import convert  # imports in 0.2 seconds, and most pages do not need it
 
     try:
-        return _clean(ET.fromstring(convert(latex.replace("{aligned}", "{align*}"))))  # the name that it knows
-    except Exception:  # foreign code on foreign text: it is shown as it was written
+        return _clean(ET.fromstring(convert(latex.replace("{aligned}", "{align*}"))))  # the name it supports
+    except Exception:  # third-party code on untrusted text: the formula is shown as it was written
         return None
 
 
@@ -76,15 +76,15 @@ def _depth(latex: str) -> int:
 
 
 def _clean(element: ET.Element) -> Tree:
-    """ValueError for an element that is not MathML's."""
+    """Convert an element into a tree of allowed elements and attributes. ValueError for an element not in the list."""
     name = element.tag.rpartition("}")[2]
     if name not in _ELEMENTS:
-        raise ValueError(f"{name} is no element of a formula")
-    made: Tree = [name, {key: value for key, value in element.attrib.items() if key in _ATTRIBUTES}]
+        raise ValueError(f"{name} is not an allowed element")
+    node: Tree = [name, {key: value for key, value in element.attrib.items() if key in _ATTRIBUTES}]
     if element.text:
-        made.append(element.text)
+        node.append(element.text)
     for child in element:
-        made.append(_clean(child))
+        node.append(_clean(child))
         if child.tail:
-            made.append(child.tail)
-    return made
+            node.append(child.tail)
+    return node

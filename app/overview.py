@@ -1,4 +1,4 @@
-"""The list of runs, and the curves and alarms of one."""
+"""The list of runs, and the curves and alarms of one run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.run_files import check_run, read_alarms, read_looks, read_metrics, read
 from reasoner.runs.health import ringing
 from reasoner.runs.metrics import METRICS
 
-_MOST_STEPS = 4_000  # of the curves at once; of a longer run every second step, or every third, ...
+_MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
-_FRESH = 120.0  # seconds without a change after which a run that nobody holds has stopped
+_FRESH = 120.0  # seconds without a change after which an unlocked run without steps counts as stopped
 
 
 def runs(library: Library) -> dict[str, Any]:
-    """A row a run, the newest first; a folder that cannot be read has a row with the reason."""
+    """List the runs, the newest first. The row of a run that cannot be read has the reason."""
     return {"folder": str(library.runs_dir), "runs": [_row(library, path) for path in library.runs()]}
 
 
@@ -33,7 +33,7 @@ def _row(library: Library, run_dir: Path) -> dict[str, Any]:
 
 
 def _state(run_dir: Path) -> dict[str, Any]:
-    """What the list says of a run. ValueError or OSError for one that cannot be read."""
+    """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
     check_run(run_dir)
     cfg = read_settings(run_dir)["config"]
     metrics, looks, alarms = read_metrics(run_dir), read_looks(run_dir), read_alarms(run_dir)
@@ -57,7 +57,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
 
 
 def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
-    """live, finished, stopped (killed, or it failed), or imported."""
+    """The state of a run: live, finished, starting, stopped (killed or failed), or imported."""
     if "imported" in cfg:
         return "imported"
     if is_live(run_dir):
@@ -69,7 +69,9 @@ def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
 
 
 def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
-    """The curves of a run from step `since` on, so that a page that is open asks for what is new alone."""
+    """Settings, curves and alarms of a run. `since`: the first step of the curves, so that an open page fetches only
+    new steps.
+    """
     run_dir = library.run(run)
     metrics, looks = read_metrics(run_dir), read_looks(run_dir)
     steps: list[dict[str, Any]] = []
@@ -89,7 +91,7 @@ def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
 
 
 def _thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The last one is always among them."""
+    """At most _MOST_STEPS lines at equal distances, always with the last one."""
     return lines[:: -max(1, -(-len(lines) // _MOST_STEPS))][::-1]
 
 
@@ -100,6 +102,6 @@ def _look(look: dict[str, Any]) -> dict[str, Any]:
 
 
 def _alarms(run_dir: Path, metrics: list[dict[str, float]]) -> list[dict[str, Any]]:
-    """What the run has told, the newest first, and whether it is still so."""
+    """The recorded alarms, the newest first, each with `rings`: whether its check still fails."""
     still = {alarm.name for alarm in ringing(metrics)}
     return [asdict(alarm) | {"rings": alarm.name in still} for alarm in reversed(read_alarms(run_dir))]

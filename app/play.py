@@ -1,4 +1,4 @@
-"""Ask a model of a run a question and watch the tokens come. The model lives in a process of its own."""
+"""Sample answers to a question from a run's model and stream the tokens. Each model runs in its own process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _MOST_SAMPLES = 16
 
 
 def models(library: Library) -> dict[str, Any]:
-    """The models that can be asked: the embedded base, and the checkpoints of the runs."""
-    found = [{"model": "base", "steps": [], "defaults": {}}]
+    """List the available models: the embedded base model, and the checkpoints of the runs."""
+    entries = [{"model": "base", "steps": [], "defaults": {}}]
     for run_dir in library.runs():
         digits = [path.name.removeprefix("step-") for path in (run_dir / "checkpoints").glob("step-??????")]
         steps = sorted(number for number in digits if number.isdecimal())
@@ -35,7 +35,7 @@ def models(library: Library) -> dict[str, Any]:
         if steps or best:
             try:
                 cfg = read_settings(library.run(run_dir.name))["config"]
-            except (ValueError, OSError):  # the list of runs says what is wrong with it
+            except (ValueError, OSError):  # the list of runs shows the reason
                 continue
             names = {
                 "temperature": "sampling.temperature",
@@ -43,11 +43,11 @@ def models(library: Library) -> dict[str, Any]:
                 "prompt": "prompt.style",
             }
             defaults = {name: cfg[key] for name, key in names.items() if key in cfg}
-            found.append(
+            entries.append(
                 {"model": run_dir.name, "steps": [*best, *(str(int(s)) for s in reversed(steps))], "defaults": defaults}
             )
     return {
-        "models": found,
+        "models": entries,
         "rules": list(RULES),
         "most_samples": _MOST_SAMPLES,
         "max_tokens": SamplingConfig().max_tokens,
@@ -55,7 +55,7 @@ def models(library: Library) -> dict[str, Any]:
 
 
 class Players:
-    """The processes that hold models; one question at a time each."""
+    """The processes that run the models. Each answers one request at a time."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
@@ -63,13 +63,14 @@ class Players:
         self._idle: dict[tuple[str, str], _Player] = {}
         self._busy = 0
 
-    def ask(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Events: {"loading"}, {"prompt"}, {"sample", "text", "logprob"} a token, {"sample", "score"}, {"done"}.
+    def ask(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Start sampling. Yields events: {"loading"}, {"prompt"}, {"sample", "text", "logprob"} per token, {"sample",
+        "score"}, {"done"}.
 
-        ValueError, before the first event, for what cannot be asked. Closing the iterator stops the model.
+        ValueError, before the first event, for an invalid request. Closing the iterator stops the model.
         """
-        asked = _checked(self._library, given)
-        key = (asked["model"], asked["step"])
+        request = _checked(self._library, values)
+        key = (request["model"], request["step"])
         with self._lock:
             if self._busy >= _MOST_MODELS:
                 raise ValueError(f"{_MOST_MODELS} questions are being answered; stop one, or wait")
@@ -77,20 +78,22 @@ class Players:
             player = self._idle.pop(key, None)
             while len(self._idle) + self._busy > _MOST_MODELS and self._idle:
                 self._idle.pop(next(iter(self._idle))).close()
-        events = self._events(key, player, asked)
-        return chain([next(events)], events)  # begun, so that whoever drops it ends it
+        events = self._events(key, player, request)
+        return chain([next(events)], events)  # started here, so that closing it runs the generator's `finally`
 
-    def _events(self, key: tuple[str, str], player: _Player | None, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def _events(
+        self, key: tuple[str, str], player: _Player | None, request: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
         texts: dict[int, str] = {}
         try:
             if player is None:
                 yield {"loading": key[0]}
                 player = _Player(self._library.runs_dir)
-            for event in player.ask(asked):
+            for event in player.ask(request):
                 if "text" in event:
                     texts[event["sample"]] = texts.get(event["sample"], "") + event["text"]
-                if "ended" in event and asked["gold"]:
-                    yield event | {"score": graded(texts[event["sample"]], asked["gold"], asked["rule"])}
+                if "ended" in event and request["gold"]:
+                    yield event | {"score": graded(texts[event["sample"]], request["gold"], request["rule"])}
                 else:
                     yield event
         finally:
@@ -106,47 +109,47 @@ class Players:
             player.close()
 
 
-def _checked(library: Library, given: dict[str, Any]) -> dict[str, Any]:
+def _checked(library: Library, values: dict[str, Any]) -> dict[str, Any]:
     known = {entry["model"]: entry for entry in models(library)["models"]}
-    model, step = str(given.get("model", "base")), str(given.get("step", ""))
+    model, step = str(values.get("model", "base")), str(values.get("step", ""))
     if model not in known:
         raise ValueError(f"unknown model {model!r}; known are {', '.join(known)}")
     if model != "base":
-        library.run(model)  # refuses one with links that lead outside it
+        library.run(model)  # ValueError for a run with links that lead outside it
     if step and step not in known[model]["steps"]:
         raise ValueError(f"{model} has no checkpoint {step!r}; there are {', '.join(known[model]['steps']) or 'none'}")
     for name in ("question", "begin", "gold", "prompt"):
-        check_text(str(given.get(name, "")), f"the {name}")
-    question = str(given.get("question", "")).strip()
+        check_text(str(values.get(name, "")), f"the {name}")
+    question = str(values.get("question", "")).strip()
     if not question:
         raise ValueError("there is no question")
-    gold, rule = str(given.get("gold", "")).strip(), str(given.get("rule", "maths"))
+    gold, rule = str(values.get("gold", "")).strip(), str(values.get("rule", "maths"))
     if gold:
-        grade("0", gold, rule)  # says what is wrong with a gold answer before anything is sampled
+        grade("0", gold, rule)  # ValueError for an invalid gold answer, before sampling
     return {
         "model": model,
         "step": step,
         "question": question,
-        "begin": str(given.get("begin", "")),
+        "begin": str(values.get("begin", "")),
         "gold": gold,
         "rule": rule,
-        "temperature": _within(given, "temperature", 1.0, 0.0, 5.0),
-        "samples": int(_within(given, "samples", 1, 1, _MOST_SAMPLES)),
-        "max_tokens": int(_within(given, "max_tokens", 256, 1, 32_768)),
-        "seed": int(_within(given, "seed", 0, 0, 2**31)),
-        "prompt": str(given.get("prompt") or known[model]["defaults"].get("prompt", "r1-zero")),
+        "temperature": _within(values, "temperature", 1.0, 0.0, 5.0),
+        "samples": int(_within(values, "samples", 1, 1, _MOST_SAMPLES)),
+        "max_tokens": int(_within(values, "max_tokens", 256, 1, 32_768)),
+        "seed": int(_within(values, "seed", 0, 0, 2**31)),
+        "prompt": str(values.get("prompt") or known[model]["defaults"].get("prompt", "r1-zero")),
     }
 
 
-def _within(given: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
-    value = given.get(name, default)
+def _within(values: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+    value = values.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must lie between {low:g} and {high:g}")
     return value
 
 
 def graded(response: str, gold: str, rule: str) -> dict[str, Any]:
-    """As the reward grades it, and what the answer would be worth in any form."""
+    """Grade a response as the reward does, and its last answer anywhere under lenient extraction."""
     score = score_response(response, gold, rule)
     anywhere = extract(response, "lenient").answer
     lenient = None if anywhere is None else bool(grade(anywhere, gold, rule))
@@ -157,7 +160,7 @@ def graded(response: str, gold: str, rule: str) -> dict[str, Any]:
 
 
 class _Player:
-    """One process of reasoner.inference.chat_worker: a line of JSON in, lines of JSON out."""
+    """A process of reasoner.inference.chat_worker: it reads one line of JSON and writes lines of JSON."""
 
     def __init__(self, runs_dir: Path) -> None:
         root = str(Path(__file__).parents[1])
@@ -168,17 +171,17 @@ class _Player:
             text=True,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))},
         )
-        self._is_asked = False
+        self._is_busy = False
 
-    def ask(self, asked: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def ask(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         assert self._process.stdin is not None
-        self._is_asked = True
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._is_busy = True
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         try:
             yield from self._until_done()
         finally:
-            if self._is_asked and self._process.poll() is None:  # the page was left, or Stop was pressed
+            if self._is_busy and self._process.poll() is None:  # the page was closed, or Stop was pressed
                 self._process.send_signal(signal.SIGINT)
                 for _ in self._until_done():
                     pass
@@ -187,15 +190,15 @@ class _Player:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             event: dict[str, Any] = json.loads(line)
-            self._is_asked = "done" not in event and "error" not in event
+            self._is_busy = "done" not in event and "error" not in event
             yield event
-            if not self._is_asked:
+            if not self._is_busy:
                 return
-        self._is_asked = False
+        self._is_busy = False
         yield {"error": f"the model's process ended with status {self._process.wait()}"}
 
     def is_ready(self) -> bool:
-        return self._process.poll() is None and not self._is_asked
+        return self._process.poll() is None and not self._is_busy
 
     def close(self) -> None:
         self._process.kill()

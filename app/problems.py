@@ -1,4 +1,4 @@
-"""One problem across the steps, and all of them as a map."""
+"""Pages of problems: one problem across the steps, and a map of all problems by steps."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ _SORTS = {
     "problem": "problem",
     "flips": "flips DESC, seen DESC, problem",
 }
-_MOST = 1000
+_MOST = 1000  # rows of the map per page
 _ROWS = {"family": "TRIM(COALESCE(subject, 'no family') || ' ' || COALESCE(level, ''))", "problem": "problem"}
 
 
 def problem(library: Library, run: str, id: str) -> dict[str, Any]:
-    """Every time that a problem was asked: pass rate, answers, lengths; when it was first solved, and what flipped."""
+    """All groups of a problem: pass rates, answers and lengths; the step that first solved it, and its flips.
+
+    ValueError for an unknown problem.
+    """
     with library.index(run) as index:
         groups = index.rows("SELECT * FROM groups WHERE problem = ? ORDER BY step, grp", [id])
         if not groups:
@@ -70,13 +73,13 @@ def _visit(group: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _flips(visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Between two visits most completions went from right to wrong, or the other way."""
-    found = []
+    """The pairs of consecutive visits between which most completions became correct, or became wrong."""
+    flips = []
     for before, after in pairwise(visits):
         was, now = (2 * visit["correct"] > visit["size"] for visit in (before, after))
         if was != now:
-            found.append({"from": before["step"], "to": after["step"], "learnt": now})
-    return found
+            flips.append({"from": before["step"], "to": after["step"], "learnt": now})
+    return flips
 
 
 def problems(
@@ -88,8 +91,9 @@ def problems(
     offset: int = 0,
     limit: int = 200,
 ) -> dict[str, Any]:
-    """A page of the map of families or problems by steps, and how many groups were solved by how many of their
-    completions. A cell that is missing was not asked: it is not 0.
+    """A page of the map of families or problems by steps, and a histogram of the groups by correct completions.
+
+    A missing cell means that the step had no group of the problem, and not a pass rate of 0.
     """
     if by not in _ROWS:
         raise ValueError(f"unknown rows {by!r}; known are {', '.join(_ROWS)}")
@@ -98,14 +102,14 @@ def problems(
     if not 0 <= limit <= _MOST:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
     with library.index(run) as index:
-        columns = f"{_ROWS[by]} AS problem, problem AS asked, step, grp, subject, level, question, correct, size"
+        columns = f"{_ROWS[by]} AS problem, problem AS problem_id, step, grp, subject, level, question, correct, size"
         chosen = f"WITH visits AS (SELECT {columns} FROM groups WHERE ? = '' OR subject = ?)"
-        asked = [subject, subject]
+        values = [subject, subject]
         rows = index.rows(
-            f"{chosen} SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [*asked, limit, offset]
+            f"{chosen} SELECT * FROM ({_PROBLEMS}) ORDER BY {_SORTS[sort]} LIMIT ? OFFSET ?", [*values, limit, offset]
         )
-        cells = _cells(index, chosen, asked, [row["problem"] for row in rows])
-        total = index.rows(f"{chosen} SELECT COUNT(DISTINCT problem) AS n FROM visits", asked)[0]["n"]
+        cells = _cells(index, chosen, values, [row["problem"] for row in rows])
+        total = index.rows(f"{chosen} SELECT COUNT(DISTINCT problem) AS n FROM visits", values)[0]["n"]
         return {
             "run": run,
             "total": total,
@@ -129,26 +133,26 @@ SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS seen, SUM
     COALESCE(SUM(solved <> previous), 0) AS flips
 FROM (
     SELECT *, 2 * correct > size AS solved,
-        LAG(2 * correct > size) OVER (PARTITION BY asked ORDER BY step, grp) AS previous
+        LAG(2 * correct > size) OVER (PARTITION BY problem_id ORDER BY step, grp) AS previous
     FROM visits
 ) GROUP BY problem
 """
 
 
-def _cells(index: RolloutIndex, chosen: str, asked: list[Any], names: list[str]) -> list[list[Any]]:
-    """[row, step, correct, size] of the rows' groups; what a step asked twice has one cell."""
+def _cells(index: RolloutIndex, chosen: str, values: list[Any], names: list[str]) -> list[list[Any]]:
+    """[row, step, correct, size] of the rows' groups; several groups of a row at one step are one cell."""
     place = {name: row for row, name in enumerate(names)}
     marks = ", ".join("?" * len(names))
-    found = index.rows(
+    cells = index.rows(
         f"{chosen} SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM visits "
         f"WHERE problem IN ({marks}) GROUP BY problem, step",
-        [*asked, *names],
+        [*values, *names],
     )
-    return [[place[row["problem"]], row["step"], row["correct"], row["size"]] for row in found]
+    return [[place[cell["problem"]], cell["step"], cell["correct"], cell["size"]] for cell in cells]
 
 
 def _solve_rates(index: RolloutIndex) -> list[dict[str, Any]]:
-    """Groups by (tenth of the run, how many of their completions were right)."""
+    """Number of groups by tenth of the run, size and number of correct completions."""
     return index.rows(
         "WITH run AS (SELECT MIN(step) AS low, MAX(step) - MIN(step) + 1 AS width FROM steps) "
         "SELECT CAST(10 * (step - low) / MAX(width, 10) AS INTEGER) AS part, MIN(step) AS first, MAX(step) AS last, "

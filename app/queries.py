@@ -1,4 +1,4 @@
-"""Everything that the pages ask of the server, by name. A query is a function of the library and plain values."""
+"""The queries of the pages, by name. A query is a function of the library and plain values that returns JSON."""
 
 from __future__ import annotations
 
@@ -26,31 +26,33 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def answer(library: Library, query: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What the query says to the values. ValueError for a query, a name or a type of value that it does not know."""
+def answer(library: Library, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Call a query by name and return its JSON. ValueError for an unknown query, and for unknown, missing or mistyped
+    arguments.
+    """
     if query not in QUERIES:
         raise ValueError(f"unknown query {query!r}; known are {', '.join(QUERIES)}")
     function = QUERIES[query]
     parameters = dict(list(inspect.signature(function).parameters.items())[1:])
-    for name, value in given.items():
+    for name, value in arguments.items():
         if name not in parameters:
             raise ValueError(f"{query} takes no {name!r}; it takes {', '.join(parameters)}")
         holds, meaning = _KINDS[str(parameters[name].annotation)]
         if not holds(value):
             raise ValueError(f"{name} is {value!r}; it must be {meaning}")
-    missing = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty and n not in given]
+    missing = [n for n, p in parameters.items() if p.default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise ValueError(f"{query} needs {' and '.join(missing)}")
-    found = finite(function(library, **given))
-    assert isinstance(found, dict)
-    return found
+    reply = finite(function(library, **arguments))
+    assert isinstance(reply, dict)
+    return reply
 
 
 def _are_texts(values: Iterable[Any]) -> bool:
     return all(isinstance(value, str) for value in values)
 
 
-# Of an annotation: which values of JSON it takes, and that in words.
+# By annotation of a parameter: the check of its JSON value, and the allowed values in words.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "str": (lambda value: isinstance(value, str), "a text"),
     "int": (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number from 0 on"),
@@ -64,7 +66,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def finite(value: Any) -> Any:
-    """The value with None for every number that JSON has no word for."""
+    """Replace NaN and infinity, which JSON does not have, by None."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Second thoughts over a run: the figures of `reasoner aha`, and counts of any words."""
+"""Pages of reflection over a run: the metrics of `reasoner aha`, and counts of any words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ _EXCERPT = 420  # characters around a span
 
 
 def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
-    """Timeline, totals, uplift within groups, and a page of the gallery."""
+    """Reflection in a run: timeline, totals, uplift within groups, and a page of the gallery of spans.
+
+    `label`: show only spans with this label.
+    """
     with library.index(run, studied=True) as index:
         lines = study.timeline(index)
-        found = study.uplift(index)
+        uplift = study.uplift(index)
         counts = study.totals(lines)
         cards = study.gallery(index, limit=limit, offset=offset, label=label or None)
         return {
@@ -28,7 +31,7 @@ def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int
             "steps": len(index.rows("SELECT step FROM steps")),
             "timeline": lines,
             "totals": {name: dict(counter) for name, counter in counts.items()},
-            "uplift": {"groups": found.groups, "difference": asdict(found.found) if found.found else None},
+            "uplift": {"groups": uplift.groups, "difference": asdict(uplift.found) if uplift.found else None},
             "first_correction": _first(index),
             "kinds": list(LEXICON),
             "outcomes": OUTCOMES,
@@ -38,9 +41,9 @@ def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int
 
 
 def _first(index: RolloutIndex) -> str | None:
-    """The earliest self-correction in a response that is right in the end."""
-    found = index.rows("SELECT id FROM spans WHERE label <> 'cue' AND correct ORDER BY id LIMIT 1")
-    return index.name(found[0]["id"]) if found else None
+    """The name of the first rollout with a self-correction whose answer is correct."""
+    rows = index.rows("SELECT id FROM spans WHERE label <> 'cue' AND correct ORDER BY id LIMIT 1")
+    return index.name(rows[0]["id"]) if rows else None
 
 
 def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
@@ -57,15 +60,15 @@ def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
 
 
 def words(library: Library, run: str, text: str) -> dict[str, Any]:
-    """The share of each step's completions that have the words; ValueError for a text that cannot be searched."""
+    """The share of each step's completions that contain the words. ValueError for a text that cannot be searched."""
     with library.index(run) as index:
         counts = index.rows(
             f"SELECT rowid / {ROWS} AS step, COUNT(*) AS n FROM words WHERE words MATCH ? GROUP BY 1", [match(text)]
         )
-        found = {row["step"]: row["n"] for row in counts}
+        by_step = {row["step"]: row["n"] for row in counts}
         sizes = index.rows("SELECT step, rollouts FROM steps ORDER BY step")
         return {
             "text": text,
-            "points": [{"step": row["step"], "share": found.get(row["step"], 0) / row["rollouts"]} for row in sizes],
-            "total": sum(found.values()),
+            "points": [{"step": row["step"], "share": by_step.get(row["step"], 0) / row["rollouts"]} for row in sizes],
+            "total": sum(by_step.values()),
         }

@@ -1,4 +1,4 @@
-"""Lists of rollouts, one rollout in full, a group, and the difference between two texts."""
+"""Pages of rollouts: a list, one rollout in full, a group, and the difference between two rollouts."""
 
 from __future__ import annotations
 
@@ -37,26 +37,27 @@ def rollouts(
     limit: int = 100,
     near: str = "",
 ) -> dict[str, Any]:
-    """A page of the rollouts that match, and how many do. With `near`, a rollout's name, also its place among them.
+    """A page of the rollouts that match the filter `where`, and their number.
 
-    Where words are searched for, a row has an excerpt around the first hit (reasoner.runs.search_hits.excerpt).
+    `near`: the name of a rollout; `place` is then its position among the matches. In a search for words each row has
+    an excerpt around the first hit (reasoner.runs.search_hits.excerpt).
     """
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
     with library.index(run) as index:
         chosen = read_filter(where or {})
-        found = index.page(chosen, offset=max(0, offset), limit=limit, order=order)
-        indexed, there = index.pending()
+        page = index.page(chosen, offset=max(0, offset), limit=limit, order=order)
+        indexed, shards = index.pending()
         return {
             "total": index.count(chosen),
             "offset": offset,
             "place": index.rank(index.find(near).id, chosen) if near else None,
             "rows": [
                 asdict(one) | {"name": one.name, "excerpt": around}
-                for one, around in zip(found, _excerpts(index, found, chosen.text), strict=True)
+                for one, around in zip(page, _excerpts(index, page, chosen.text), strict=True)
             ],
             "indexed": indexed,
-            "shards": there,
+            "shards": shards,
             "faults": index.faults(),
             "fields": FIELDS,
         }
@@ -70,9 +71,10 @@ def _excerpts(index: RolloutIndex, rows: Sequence[Found], query: str | None) -> 
 
 
 def rollout(library: Library, run: str, name: str, rendered: bool = False, text: str = "") -> dict[str, Any]:
-    """One rollout in full: texts, tokens with their figures, second thoughts, and where to go from here.
+    """One rollout in full: texts, per-token statistics, reflection spans, and the names of related rollouts.
 
-    `hits`: [start, end) of the words of the search `text` in the completion, in characters.
+    `hits`: [start, end) of the words of the search `text` in the completion, in characters. `rendered`: split the
+    question and the completion into text and formulas as well.
     """
     run_dir = library.run(run)
     with library.index(run) as index:
@@ -83,7 +85,7 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False, text:
             [one.step, one.group],
         )
         seen = index.rows("SELECT step, grp FROM groups WHERE problem = ? ORDER BY step, grp", [one.problem])
-        found = {
+        content = {
             "name": name,
             "run": run,
             **{key: row.get(key) for key in _PLAIN},
@@ -98,8 +100,8 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False, text:
             "hits": hits(row["completion"], text),
         }
         if rendered:
-            found["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}
-        return found
+            content["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}
+        return content
 
 
 _PLAIN = (
@@ -109,14 +111,14 @@ _PLAIN = (
 
 
 def _think(completion: str) -> list[int]:
-    """[start, end] of the think block's content; all of it where there is no block."""
+    """[start, end] of the think block's content in characters; the whole completion when there is no block."""
     start = completion.find("<think>") + len("<think>") if "<think>" in completion else 0
     end = completion.find("</think>", start)
     return [start, end if end >= 0 else len(completion)]
 
 
 def _tokens(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any]:
-    """`tokens` for the page, and `tokens_fault` where the tokenizer does not read: the texts are shown without them."""
+    """`tokens` (see token_view), and `tokens_fault`: the reason where the tokenizer cannot be used."""
     try:
         return {"tokens": token_view(run_dir, row), "tokens_fault": None}
     except ValueError as error:
@@ -124,10 +126,10 @@ def _tokens(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The text of each token, and its figures; None where the shard or the run's folder does not have what it takes.
+    """The text and the statistics of each token; None when the shard has no tokens or the run has no tokenizer.
 
-    What the pieces make is the tokens' own text: a prefill is not in it, an end token is. ValueError for a damaged
-    tokenizer, and for token ids that are none.
+    The joined pieces are the text of the sampled tokens: without a prefill, with the end token. ValueError for a
+    damaged tokenizer, and for invalid token ids.
     """
     tokenizer = _tokenizer(run_dir / "tokenizer.json")
     if tokenizer is None or not row.get("token_ids"):
@@ -136,7 +138,7 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
     try:
         pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
     except (TypeError, OverflowError) as error:
-        raise ValueError(f"{run_dir / 'tokenizer.json'} does not read these token ids: {error}") from error
+        raise ValueError(f"{run_dir / 'tokenizer.json'} cannot decode these token ids: {error}") from error
     figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
     return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **figures}
@@ -150,18 +152,21 @@ def _tokenizer(path: Path) -> Tokenizer | None:
 def _read_tokenizer(path: Path, _changed: int) -> Tokenizer:
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the library raises nothing more special
+    except Exception as error:  # the library raises no more specific type
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
-    """The completions of one question at one step, and how each reward became its advantage."""
+    """The completions of one group, with rewards, advantages and the mean and deviation that connect them.
+
+    ValueError for an unknown group.
+    """
     cfg = read_settings(library.run(run))["config"]
     with library.index(run) as index:
-        thoughts = spans_of(index, step, group)
-        if not thoughts:
+        spans = spans_of(index, step, group)
+        if not spans:
             raise ValueError(f"run {run} has no group {group} at step {step}")
-        members = [_member(index, number, own) for number, own in thoughts.items()]
+        members = [_member(index, number, own) for number, own in spans.items()]
         about = index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
         neighbours = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
     texts = Counter(member["completion"].strip() for member in members)
@@ -183,7 +188,7 @@ def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
     }
 
 
-def _member(index: RolloutIndex, number: int, thoughts: list[Span]) -> dict[str, Any]:
+def _member(index: RolloutIndex, number: int, spans: list[Span]) -> dict[str, Any]:
     row = index.rollout(number)
     names = ("sample", "completion", "verdict", "extracted", "gold", "reward", "advantage", "finish", "well_formed")
     return {
@@ -191,17 +196,17 @@ def _member(index: RolloutIndex, number: int, thoughts: list[Span]) -> dict[str,
         **{name: row[name] for name in names},
         "tokens": row.get("tokens"),
         "rewards": dict(row["rewards"] or []),
-        "spans": [asdict(span) for span in thoughts],
+        "spans": [asdict(span) for span in spans],
     }
 
 
 def difference(library: Library, run: str, a: str, b: str) -> dict[str, Any]:
-    """Two rollouts word by word: pieces that both have, that only A has, that only B has."""
+    """Compare two rollouts word by word: pieces that both have, that only A has, and that only B has."""
     with library.index(run) as index:
         texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]
     return {"a": a, "b": b, "pieces": word_difference(*texts)}
 
 
 def verdict_counts(rows: Sequence[Mapping[str, Any]]) -> dict[int, dict[str, int]]:
-    """Verdicts by step, of rows of the index's table of steps."""
+    """Counts of verdicts by step, from rows of the index's table `steps`."""
     return {row["step"]: json.loads(row["verdicts"]) for row in rows}

@@ -1,12 +1,13 @@
-"""The files of a run's folder as the dashboard reads them: whole and of their shape, or a ValueError says why not."""
+"""Readers of a run folder's files for the dashboard. They check every field that the pages use, and raise ValueError
+with the reason when a file is damaged.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.health import Alarm
+from reasoner.runs import alarms, run_dir
 from reasoner.runs.json_files import (
     COUNT,
     FLAG,
@@ -17,7 +18,6 @@ from reasoner.runs.json_files import (
     check_each,
     is_file,
     is_number,
-    parse,
     read_lines,
     read_object,
     shown,
@@ -32,45 +32,44 @@ _SETTINGS = {
     "sampling.temperature": NUMBER,
     "sampling.max_tokens": NUMBER,
 }
-_ALARM = {field.name: {"str": TEXT, "int": COUNT, "float": NUMBER}[str(field.type)] for field in fields(Alarm)}
+
 _NOTE = {"rollout": TEXT, "star": FLAG, "note": TEXT, "time": NUMBER}
 _FILES = ("lock", "tokenizer.json", "report.json", "report.txt", "index.sqlite", "index.sqlite.lock")
 _FOLDERS = ("rollouts", "checkpoints", "heldout")
 
 
-def check_run(run_dir: Path) -> None:
-    """ValueError for the first file of the run that cannot be read, and for what is no file, or no folder, in the place
-    of one. Shards and models are not opened: the index names those of a run that cannot be read.
+def check_run(folder: Path) -> None:
+    """Raise ValueError for the first file or folder of the run that cannot be read or is of the wrong kind.
+
+    Shards and models are not opened: the index names the shards that cannot be read.
     """
-    read_settings(run_dir)
-    read_versions(run_dir)
-    read_notes(run_dir)
+    read_settings(folder)
+    read_versions(folder)
+    read_notes(folder)
     for name in _FILES:
-        is_file(run_dir / name)
+        is_file(folder / name)
     for name in _FOLDERS:
-        path = run_dir / name
+        path = folder / name
         if (path.exists() or path.is_symlink()) and not path.is_dir():
-            raise ValueError(f"{path} is no directory")
+            raise ValueError(f"{path} is not a directory")
 
 
-def read_settings(run_dir: Path) -> dict[str, Any]:
-    """config.json: `config`, and `origin` of each value."""
-    path = run_dir / "config.json"
-    if not is_file(path):
-        raise ValueError(f"{run_dir} has no config.json")
-    stored = read_object(path, {"config": OBJECT}, {"origin": OBJECT})
-    check(stored["config"], path, {}, _SETTINGS)
+def read_settings(folder: Path) -> dict[str, Any]:
+    """config.json as reasoner.runs.run_dir.read_settings reads it, with the settings that the pages show checked."""
+    stored = run_dir.read_settings(folder)
+    check(stored["config"], folder / "config.json", {}, _SETTINGS)
     return stored
 
 
-def read_versions(run_dir: Path) -> dict[str, Any]:
-    return read_object(run_dir / "versions.json")
+def read_versions(folder: Path) -> dict[str, Any]:
+    """versions.json: the version of each package; {} when there is no file."""
+    return read_object(folder / "versions.json")
 
 
-def read_metrics(run_dir: Path) -> list[dict[str, float]]:
-    """The steps of a run in order, with what the clock said of each (as reasoner.runs.metrics.read_metrics)."""
-    times = {line["step"]: line for line in _numbers(run_dir / "times.jsonl")}
-    return [line | times.get(line["step"], {}) for line in _numbers(run_dir / "metrics.jsonl")]
+def read_metrics(folder: Path) -> list[dict[str, float]]:
+    """The metrics and times of each step, in order, as reasoner.runs.metrics.read_metrics but with checked numbers."""
+    times = {line["step"]: line for line in _numbers(folder / "times.jsonl")}
+    return [line | times.get(line["step"], {}) for line in _numbers(folder / "metrics.jsonl")]
 
 
 def _numbers(path: Path) -> list[dict[str, float]]:
@@ -82,9 +81,9 @@ def _numbers(path: Path) -> list[dict[str, float]]:
     return lines
 
 
-def read_looks(run_dir: Path) -> list[dict[str, Any]]:
-    """The validations on the selection problems (reasoner.runs.metrics.read_evals)."""
-    path = run_dir / "evals.jsonl"
+def read_looks(folder: Path) -> list[dict[str, Any]]:
+    """The validations on the selection problems, as reasoner.runs.metrics.read_evals but with checked fields."""
+    path = folder / "evals.jsonl"
     looks = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
     for number, look in enumerate(looks, 1):
         where = f"{path}, line {number}"
@@ -96,21 +95,11 @@ def read_looks(run_dir: Path) -> list[dict[str, Any]]:
     return looks
 
 
-def read_alarms(run_dir: Path) -> list[Alarm]:
-    """Those that a run has told, the oldest first."""
-    return [Alarm(**{name: line[name] for name in _ALARM}) for line in read_lines(run_dir / "alarms.jsonl", _ALARM)]
+def read_alarms(folder: Path) -> list[alarms.Alarm]:
+    """The alarms of a run, the oldest first. A torn last line is left out: the run may be writing it."""
+    return alarms.read_alarms(folder, torn="last")
 
 
-def read_notes(run_dir: Path) -> list[dict[str, Any]]:
-    """The changes of stars and notes, the oldest first. A line that was torn in writing is left out."""
-    path = run_dir / "notes.jsonl"
-    changes = []
-    for number, line in enumerate(path.read_bytes().split(b"\n") if is_file(path) else (), 1):
-        try:
-            change = parse(line, f"{path}, line {number}")
-        except ValueError:
-            if line[:1] in (b"{", b""):
-                continue
-            raise
-        changes.append(check(change, f"{path}, line {number}", _NOTE))
-    return changes
+def read_notes(folder: Path) -> list[dict[str, Any]]:
+    """The changes of stars and notes, the oldest first. Lines that were torn in writing are left out."""
+    return read_lines(folder / "notes.jsonl", _NOTE, torn="any")

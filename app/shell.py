@@ -1,4 +1,4 @@
-"""The web application: Gradio's shell around our own pages, and what the pages ask of the server."""
+"""The web application: Gradio's shell around the pages of app/static, and the routes that the pages use."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from reasoner.runs.filters import read_filter
 PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
-_REFUSED = (ValueError, OSError, OverflowError, sqlite3.Error)  # is told to the page in a line; the rest is our fault
-_IDLE = 1.0  # seconds between two looks of Gradio's queue, which we do not use and which looks every millisecond
+_REFUSED = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown on the page; other exceptions are bugs
+_IDLE = 1.0  # seconds between two polls of Gradio's queue, not used here (default: a millisecond)
 
-# Text of models goes into the pages as text nodes alone; were there a hole all the same, this leaves it nothing to do.
+# Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
@@ -42,8 +42,8 @@ _HEADERS = {
 
 
 def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
-    """The application over a library. `hosts` are the names that it answers to; () is any (a page elsewhere could then
-    be pointed at it by its owner's name server).
+    """Build the application for a library. `hosts`: the host names that it answers to; () is any, which exposes it to
+    DNS rebinding.
     """
     players = Players(library)
     access = Access(pages=PAGES, hosts=hosts, auth=auth)
@@ -65,8 +65,8 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     @app.post("/ask/{query}")
     async def ask(query: str, request: Request) -> Response:
         try:
-            given = await _body(request)
-            return _Json(await run_in_threadpool(answer, library, query, given))
+            arguments = await _body(request)
+            return _Json(await run_in_threadpool(answer, library, query, arguments))
         except _REFUSED as error:
             return _Json({"error": str(error)}, 400)
 
@@ -87,10 +87,13 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
 
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell()
-    for name in ("sleep_when_free", "progress_update_sleep_when_free"):  # private names: tests/app holds them
+    for name in (
+        "sleep_when_free",
+        "progress_update_sleep_when_free",
+    ):  # private; tests/app checks them
         assert hasattr(shell._queue, name), f"gradio's queue has no {name} any more"
         setattr(shell._queue, name, _IDLE)
-    warnings.filterwarnings("ignore", "SSR mode is not supported with multi-page apps")  # which is not asked for
+    warnings.filterwarnings("ignore", "SSR mode is not supported with multi-page apps")  # SSR is not used
     mounted: FastAPI = gr.mount_gradio_app(
         app,
         shell,
@@ -105,14 +108,14 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
 
 
 class _Json(JSONResponse):
-    """JSON in ASCII: half a pair of surrogates, which a file may hold and UTF-8 may not, travels as its escape."""
+    """JSON in ASCII, so that a lone surrogate, which UTF-8 cannot encode, is sent as its escape."""
 
     def render(self, content: Any) -> bytes:
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 def _shell() -> Any:
-    """A page for each address, so that every view can be linked to; what is on it is drawn by app/static."""
+    """An empty page for each path, so that every view has a link. Its contents are drawn by app/static."""
     with gr.Blocks(title="reasoner", analytics_enabled=False, fill_width=True) as shell:
         _mount()
     for page in PAGES:
@@ -126,16 +129,18 @@ def _mount() -> None:
 
 
 async def _body(request: Request) -> dict[str, Any]:
-    """The request's JSON object. Browsers let a page of another origin send this type only after asking the server."""
+    """The request's JSON object. The content type is required because browsers let a page of another origin send it
+    only after a preflight request.
+    """
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
-        raise ValueError("a question must be application/json")
+        raise ValueError("a request must be application/json")
     try:
-        found = json.loads(await request.body() or b"{}")
+        body = json.loads(await request.body() or b"{}")
     except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"the question is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError("the question must be an object of names and values")
-    return found
+        raise ValueError(f"the request is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise ValueError("the request must be an object of names and values")
+    return body
 
 
 def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
@@ -143,14 +148,14 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
         yield json.dumps(finite(event)) + "\n"
 
 
-def _export(library: Library, given: dict[str, str]) -> Response:
-    run, kind = given.pop("run", ""), given.pop("format", "jsonl")
+def _export(library: Library, parameters: dict[str, str]) -> Response:
+    run, kind = parameters.pop("run", ""), parameters.pop("format", "jsonl")
     if f".{kind}" not in EXPORTS:
         raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in EXPORTS)}")
     with library.index(run) as index, tempfile.NamedTemporaryFile(suffix=f".{kind}", delete=False) as file:
         path = Path(file.name)
         try:
-            EXPORTS[f".{kind}"](path, matching(index, read_filter(given)))
+            EXPORTS[f".{kind}"](path, matching(index, read_filter(parameters)))
         except BaseException:
             path.unlink()
             raise

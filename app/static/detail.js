@@ -42,7 +42,7 @@ export async function detail(pane, { run, name, page, onchange }) {
       hits.length > 1 ? [el("button", { onclick: () => toHit(-1), title: "previous hit (,)" }, "← hit"), el("button", { onclick: () => toHit(1), title: "next hit (.)" }, "hit →")] : null) : null,
     found.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(found.tokens_fault)}`) : null,
     body,
-    found.spans.length ? el("details", { class: "spans", open: true }, el("summary", {}, `${found.spans.length} second thought${found.spans.length > 1 ? "s" : ""}`),
+    found.spans.length ? el("details", { class: "spans", open: true }, el("summary", {}, `${found.spans.length} reflection span${found.spans.length > 1 ? "s" : ""}`),
       el("ol", {}, found.spans.map((span) => el("li", { class: span.label }, el("b", {}, found.completion.slice(unit(span.start), unit(span.end))), ` ${about(span)}`)))) : null,
     el("details", {}, el("summary", {}, "prompt"), el("div", { class: "text", dir: "ltr" }, found.prompt ?? "")),
     el("div", { class: "note" }, note, saved));

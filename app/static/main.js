@@ -14,7 +14,7 @@ const HIDDEN = { group: "rollouts", problem: "problems" };
 const LIVE = 2000;
 const KEYS = [
   ["j / k", "next, previous rollout"], ["J / K", "the same problem at the next, previous step"], ["h / l", "previous, next in the group"],
-  ["[ / ]", "previous, next second thought"], [", / .", "previous, next hit of the search"], ["c", "colour tokens by something else"], ["m", "as written, or formulas set"],
+  ["[ / ]", "previous, next reflection span"], [", / .", "previous, next hit of the search"], ["c", "colour tokens by another statistic"], ["m", "as written, or formulas set"],
   ["/", "search"], ["s", "star"], ["n", "note"], ["y", "copy the link of this view"],
   ["g r / o / l / p / a / e", "go to runs, overview, rollouts, problems, aha, evals"], ["?", "this sheet"], ["Esc", "close"],
 ];

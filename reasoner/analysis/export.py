@@ -1,23 +1,23 @@
-"""Rollouts of a run as a .jsonl, .parquet or .md file."""
+"""Export rollouts of a run as a .jsonl, .parquet or .md file."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.json_files import json_line
 
-_PAGE = 500  # rollouts read at once
+_PAGE = 500  # rollouts per read
 
 
 def matching(index: RolloutIndex, where: Filter) -> Iterator[dict[str, Any]]:
-    """Everything that the shards have of the rollouts of the filter, in order."""
+    """All columns of the rollouts that match the filter, in order."""
     after = -1
-    while found := index.page(where, after=after, limit=_PAGE):
-        yield from (index.rollout(one.id) for one in found)
-        after = found[-1].id
+    while page := index.page(where, after=after, limit=_PAGE):
+        yield from (index.rollout(one.id) for one in page)
+        after = page[-1].id
 
 
 # ------------------------------------------------------------------------------------------------ exports
@@ -28,7 +28,8 @@ def _jsonl(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
         for row in rows:
             number += 1
-            file.write(json.dumps(row | {"rewards": dict(row["rewards"])}, ensure_ascii=False) + "\n")
+            line = row | {"rewards": dict(row["rewards"])}
+            file.write(json_line(line, ensure_ascii=False, allow_nan=True))
     return number
 
 
@@ -52,7 +53,7 @@ def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
-    from reasoner.analysis.run_report import Quote, as_markdown
+    from reasoner.analysis.report_format import Quote, as_markdown
 
     sections: list[Any] = []
     for row in rows:
@@ -63,6 +64,7 @@ def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     return len(sections)
 
 
+# By suffix: the function that writes rows to a file and returns their number.
 EXPORTS: dict[str, Callable[[Path, Iterator[dict[str, Any]]], int]] = {
     ".jsonl": _jsonl,
     ".parquet": _parquet,

@@ -1,9 +1,9 @@
-"""R1-Zero's figures of a run as one picture: accuracy, response length and self-checks against steps.
+"""Plot the curves of a run as one picture: accuracy, response length and self-checks against steps, as in R1-Zero.
 
     python -m reasoner.analysis.plots runs/NAME docs/run.png
 
-Bands and bars are 95 % intervals. Those of a step's own problems come from its rollouts, group by group; those of the
-selection problems are the evaluation's own.
+Bands and bars are 95 % intervals. Those of a step's own problems are estimated from the groups of its rollouts; those
+of the selection problems are taken from the validations.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from reasoner.runs.rollouts import readable, shard
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Title: the curves in it, each a label and a metric of the journal or one that `detailed` adds.
+# By title: the curves of a panel, each a label and a metric (of metrics.METRICS, or one that `detailed` adds).
 PANELS: dict[str, dict[str, str]] = {
-    "right answers (share)": {
+    "correct answers (share)": {
         "the step's problems, temperature 1": "correct",
         "selection problems, temperature 1": "eval/selection/pass@1",
         "selection problems, greedy": "eval/selection/greedy",
@@ -33,18 +33,18 @@ PANELS: dict[str, dict[str, str]] = {
     },
     "response length (tokens)": {
         "all": "completions/mean_length",
-        "right responses": "tokens/right",
+        "correct responses": "tokens/right",
         "wrong responses": "tokens/wrong",
     },
     "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
-    "form and signal (share)": {"well-formed": "format", "groups without a signal": "frac_reward_zero_std"},
-    "KL to the start (nats a token)": {"estimate": "kl"},
-    "entropy (nats a token)": {"policy": "entropy"},
+    "format and zero variance (share)": {"well-formed": "format", "zero-variance groups": "frac_reward_zero_std"},
+    "KL to the reference (nats per token)": {"estimate": "kl"},
+    "entropy (nats per token)": {"policy": "entropy"},
 }
 
 
 def draw(run_dir: Path, out: Path) -> Path:
-    """The panels of a run, as far as it has got. ValueError when it has no metrics yet."""
+    """Draw the panels of a run so far into the file `out`; returns its path. ValueError for a run without metrics."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -69,48 +69,50 @@ def draw(run_dir: Path, out: Path) -> Path:
 
 
 def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> None:
-    """One metric against the steps done, with its interval where there is one; dots where some steps do not have it."""
+    """Plot one metric against the steps done, with its interval if it has one; with dots if some steps lack it."""
     steps = [line["step"] + 1 for line in lines]
     dense = len(lines) > 1 and steps[-1] - steps[0] == len(lines) - 1
-    (drawn,) = axis.plot(
+    (curve,) = axis.plot(
         steps, [line[name] for line in lines], "-" if dense else "o-", label=label, linewidth=1.6, markersize=4
     )
     if lines and all(f"{name}/low" in line for line in lines):
         low, high = ([line[f"{name}/{end}"] for line in lines] for end in ("low", "high"))
         if dense:
-            axis.fill_between(steps, low, high, color=drawn.get_color(), alpha=0.15, linewidth=0)
+            axis.fill_between(steps, low, high, color=curve.get_color(), alpha=0.15, linewidth=0)
         else:
-            axis.vlines(steps, low, high, color=drawn.get_color(), alpha=0.4, linewidth=1)
+            axis.vlines(steps, low, high, color=curve.get_color(), alpha=0.4, linewidth=1)
 
 
 def detailed(run_dir: Path) -> list[dict[str, float]]:
-    """The steps' metrics with what the rollouts and the looks at the selection problems add.
+    """The metrics of each step, with those added that its rollouts and its validation give.
 
-    Intervals (NAME/low, NAME/high), lengths of right and of wrong; the look before the first step is a step -1.
+    Added are intervals (NAME/low, NAME/high), and the mean lengths of correct and of wrong responses (tokens/right,
+    tokens/wrong). The validation before the first step is a line with step -1.
     """
-    looks = {int(look["step"]) - 1: _of_look(look) for look in read_evals(run_dir)}
-    start = [{"step": -1.0, **looks[-1]}] if -1 in looks else []
-    found = [dict(line) | looks.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
-    for line in found:
+    validations = {int(line["step"]) - 1: _of_validation(line) for line in read_evals(run_dir)}
+    start = [{"step": -1.0, **validations[-1]}] if -1 in validations else []
+    lines = [dict(line) | validations.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
+    for line in lines:
         path = shard(run_dir, int(line["step"]))
         if readable(path):
             line |= _of_rollouts(path)
-    return start + found
+    return start + lines
 
 
-def _of_look(look: Mapping[str, Any]) -> dict[str, float]:
-    """A look's estimates by the names of the journal; cons@k under that name whatever its k is."""
-    estimates = {"greedy": look["greedy"]["metrics"]["pass@1"]}
-    for name, value in look["sampled"]["metrics"].items():
+def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
+    """The estimates of a validation by the names of METRICS: cons@k has that name whatever its k is."""
+    estimates = {"greedy": line["greedy"]["metrics"]["pass@1"]}
+    for name, value in line["sampled"]["metrics"].items():
         estimates["cons@k" if name.startswith("cons@") else name] = value
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, value in estimates.items():
-        whole = f"eval/selection/{name}"
-        found |= {whole: value["value"], f"{whole}/low": value["low"], f"{whole}/high": value["high"]}
-    return found
+        metric = f"eval/selection/{name}"
+        metrics |= {metric: value["value"], f"{metric}/low": value["low"], f"{metric}/high": value["high"]}
+    return metrics
 
 
 def _of_rollouts(path: Path) -> dict[str, float]:
+    """The interval of `correct`, and the mean lengths of correct and wrong completions, of a shard."""
     table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
     right = pc.equal(table["verdict"], "correct").to_pylist()
     lengths = pc.list_value_length(table["token_ids"]).to_pylist()
@@ -118,12 +120,12 @@ def _of_rollouts(path: Path) -> dict[str, float]:
     for group, is_right in zip(table["group"].to_pylist(), right, strict=True):
         groups.setdefault(group, []).append(is_right)
     correct = estimate([sum(group) / len(group) for group in groups.values()])
-    found = {"correct/low": correct.low, "correct/high": correct.high}
+    metrics = {"correct/low": correct.low, "correct/high": correct.high}
     for name, wanted in (("tokens/right", True), ("tokens/wrong", False)):
-        those = [length for length, is_right in zip(lengths, right, strict=True) if is_right is wanted]
-        if those:
-            found[name] = sum(those) / len(those)
-    return found
+        selected = [length for length, is_right in zip(lengths, right, strict=True) if is_right is wanted]
+        if selected:
+            metrics[name] = sum(selected) / len(selected)
+    return metrics
 
 
 if __name__ == "__main__":

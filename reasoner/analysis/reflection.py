@@ -1,7 +1,7 @@
-"""Reflection over a run: how often, of which kind, what came of it, and whether it goes with being right.
+"""Reflection over a run: how often it occurs, of which kind, with which outcome, and its association with correctness.
 
-The second thoughts of every rollout are found once and kept beside the run's index (reasoner.runs.index), which may be
-deleted: they are found again.
+The reflection spans of every rollout (verifiers.reflection) are detected once and stored in the run's index
+(reasoner.runs.index). When the index is deleted they are detected again.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labelled, score, spans
 
-_SHUFFLED = "id % 1000003 * 7919 % 1000003"  # equals in an order that favours no step
+_SHUFFLED = "id % 1000003 * 7919 % 1000003"  # breaks ties in an order that favours no step
 
 
 @dataclass(frozen=True, slots=True)
 class Uplift:
-    """P(right | reflects) - P(right | does not) among the completions of one question at one step, over the groups
-    that have both: the question's difficulty cancels. It is an association, not a cause.
+    """P(correct | reflects) - P(correct | does not) within groups, over the groups that have both kinds of completion.
+
+    Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
     """
 
     found: Difference | None  # None for fewer than two such groups
@@ -32,7 +33,10 @@ class Uplift:
 
 
 def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = None) -> int:
-    """Find the second thoughts of the indexed steps that have not been studied; the number of steps added."""
+    """Detect the reflection spans of the indexed steps that lack them; returns the number of steps added.
+
+    `progress` is called with (done, all) steps.
+    """
     fresh = [
         row["step"]
         for row in index.rows(
@@ -48,7 +52,7 @@ def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = Non
 
 def _study_step(index: RolloutIndex, step: int) -> None:
     rows = list(index.shard_rows(step, ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")))
-    found: list[tuple[int, Member, float]] = []
+    labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
     groups = []
     for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
         numbered = list(own)
@@ -56,14 +60,14 @@ def _study_step(index: RolloutIndex, step: int) -> None:
         groups.append((step, grp, *_split(members)))
         others = [member.is_right for member in members if not member.corrects]
         share = sum(others) / len(others) if others else 1.0
-        found += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
-    all_spans = [span for _, member, _ in found for span in member.spans]
+        labelled_members += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
+    all_spans = [span for _, member, _ in labelled_members for span in member.spans]
     tokens = sum(row["tokens"] or len(row["completion"].split()) for _, row in rows)
     index.store(
         {
             "spans": [
                 (n, *asdict(span).values(), others, member.is_right, score(span, others_right=others))
-                for n, member, others in found
+                for n, member, others in labelled_members
                 for span in member.spans
             ],
             "reflection_groups": groups,
@@ -72,7 +76,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
                     step,
                     len(rows),
                     tokens,
-                    sum(bool(member.spans) for _, member, _ in found),
+                    sum(bool(member.spans) for _, member, _ in labelled_members),
                     *(
                         json.dumps(Counter(getattr(s, name) for s in all_spans))
                         for name in ("kind", "outcome", "label")
@@ -84,37 +88,39 @@ def _study_step(index: RolloutIndex, step: int) -> None:
 
 
 def _member(row: dict[str, Any]) -> Member:
-    found = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
-    return Member(row["verdict"] == "correct", tuple(found))
+    own_spans = spans(row["completion"], row["question"], row["gold"], row.get("verifier") or "maths")
+    return Member(row["verdict"] == "correct", tuple(own_spans))
 
 
 def _split(members: list[Member]) -> tuple[int, int, int, int]:
+    """(reflecting, correct ones of them, not reflecting, correct ones of them), numbers of completions."""
     reflecting = [member.is_right for member in members if member.spans]
     others = [member.is_right for member in members if not member.spans]
     return len(reflecting), sum(reflecting), len(others), sum(others)
 
 
-# ------------------------------------------------------------------------------------------------ asking
+# ------------------------------------------------------------------------------------------------ queries
 
 
 def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
-    """For each studied step: rollouts, the share that reflects, and spans per 1,000 tokens by kind, outcome, label.
+    """For each studied step: rollouts, the share that reflects, and spans per 1,000 tokens by kind, outcome and label.
 
-    The first step's completions are the untrained model's, where the run began with step 0: the line to compare with.
-    Tokens are words where the shard has no tokens.
+    The baseline is the line of step 0, whose completions are the untrained model's. Words are counted in place of
+    tokens where the shard has none.
     """
-    found = []
+    lines = []
     for row in index.rows("SELECT * FROM reflection_steps ORDER BY step"):
         per = 1000 / max(1, row["tokens"])
         line = {"step": row["step"], "rollouts": row["rollouts"], "reflecting": row["reflecting"] / row["rollouts"]}
         for name, known in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
             counts = json.loads(row[name])
             line[name] = {key: counts.get(key, 0) * per for key in known}
-        found.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
-    return found
+        lines.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
+    return lines
 
 
 def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) -> Uplift:
+    """Estimate the Uplift over the studied steps from `first_step` to `last_step`, inclusive."""
     groups = index.rows(
         "SELECT 1.0 * reflecting_right / reflecting AS a, 1.0 * plain_right / plain AS b FROM reflection_groups "
         "WHERE reflecting > 0 AND plain > 0 AND step BETWEEN ? AND ?",
@@ -125,29 +131,29 @@ def uplift(index: RolloutIndex, *, first_step: int = 0, last_step: int = 2**31) 
 
 
 def gallery(index: RolloutIndex, *, limit: int = 20, offset: int = 0, label: str | None = None) -> list[dict[str, Any]]:
-    """The best spans, one of a rollout, with what they are ranked by. ValueError for an unknown label."""
+    """The spans with the highest scores, one per rollout. ValueError for an unknown label."""
     if label is not None and label not in LABELS:
         raise ValueError(f"unknown label {label!r}; known are {', '.join(LABELS)}")
-    found = index.rows(
+    rows = index.rows(
         "SELECT *, MAX(score) AS score FROM spans WHERE ? IS NULL OR label = ? "
         f"GROUP BY id ORDER BY score DESC, {_SHUFFLED}, id LIMIT ? OFFSET ?",
         [label, label, limit, offset],
     )
-    return [row | {"name": index.name(row["id"])} for row in found]
+    return [row | {"name": index.name(row["id"])} for row in rows]
 
 
 def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
-    """The counts of all steps together."""
-    found = {name: Counter[str]() for name in ("kinds", "outcomes", "labels")}
+    """Sum the counts of all lines of a timeline."""
+    counters = {name: Counter[str]() for name in ("kinds", "outcomes", "labels")}
     for line in lines:
-        for name, counter in found.items():
+        for name, counter in counters.items():
             counter.update(line["counts"][name])
-    return found
+    return counters
 
 
 def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]]:
-    """The second thoughts of the completions of a group, by id: found now, so that no study need have been made."""
-    found = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
-    numbers = [row["id"] for row in found]
+    """The reflection spans of a group's completions by rollout id. They are detected now and need no `study`."""
+    rows = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
+    numbers = [row["id"] for row in rows]
     members = labelled([_member(index.rollout(number)) for number in numbers])
     return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

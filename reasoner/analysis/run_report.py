@@ -1,26 +1,22 @@
-"""`reasoner report RUN`: one page about a run, as HTML that needs no other file and as Markdown with a picture beside.
+"""`reasoner report RUN`: a one-page report of a run, as self-contained HTML and as Markdown with a PNG file beside it.
 
-Everything on it is read from the run's folder: settings, versions, metrics, rollouts, and the held-out evaluations
-before and after (runs/NAME/heldout). What a model wrote is shown as text and never as markup.
+Its contents come from the run's folder: settings, versions, metrics, rollouts, and the held-out evaluations before and
+after training (runs/NAME/heldout).
 """
 
 from __future__ import annotations
 
-import base64
-import html
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 
 from reasoner.analysis.plots import draw
-from reasoner.console import visible
+from reasoner.analysis.report_format import Block, Picture, Quote, Section, Table, Words, as_html, as_markdown
 from reasoner.evals import eval_log as files
 from reasoner.evals.paired import difference, shown_p
 from reasoner.runs.metrics import read_metrics
@@ -32,43 +28,13 @@ _TRACES = 4  # problems of each kind
 _LONGEST = 1_500  # characters of a response that are shown
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """The first row is the header."""
-
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A PNG file."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Quote:
-    """What a model wrote, under a caption."""
-
-    caption: str
-    text: str
-
-
-Block = Words | Table | Picture | Quote
-Section = tuple[str, list[Block]]
-
-
 def write_report(run_dir: Path) -> list[Path]:
-    """Write report.html, report.md and report.png into the run's folder. ValueError for a run without a step."""
+    """Write report.html, report.md and report.png into the run's folder; returns their paths.
+
+    ValueError for a run without a step, and for an imported one.
+    """
     if (run_dir / "config.json").is_file() and "imported" in read_settings(run_dir)["config"]:
-        raise ValueError(f"{run_dir} was imported: there is no training to report on; look at it with `reasoner app`")
+        raise ValueError(f"{run_dir} was imported: there is no training to report on; open it with `reasoner app`")
     picture = draw(run_dir, run_dir / "report.png")
     title, sections = f"Run {run_dir.name}", contents(run_dir, picture)
     page, text = run_dir / "report.html", run_dir / "report.md"
@@ -81,13 +47,15 @@ def write_report(run_dir: Path) -> list[Path]:
 
 
 def contents(run_dir: Path, picture: Path) -> list[Section]:
-    """The page as sections of plain values."""
+    """The report as sections of plain values. `picture`: the PNG file of the curves."""
     stored = read_settings(run_dir)
     metrics = read_metrics(run_dir)
     sections: list[Section] = [("What was done", [Words(_summary(stored["config"], len(metrics)))])]
     held_out = _held_out(run_dir)
     if held_out is None:
-        sections[0][1].append(Words("There is no table before against after: the run is not finished, or made none."))
+        sections[0][1].append(
+            Words("There is no before-and-after table: the run is not finished, or did not evaluate.")
+        )
     else:
         before, after = held_out
         sections += [
@@ -97,13 +65,13 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
         ]
         arms = _arms(run_dir)
         if len({row[0] for row in arms[1:]}) > 1:
-            told = "Runs beside this one with the same settings but for the seed and what was rewarded."
-            sections.insert(2, ("Beside rewards that cannot teach", [Words(told), Table(arms)]))
-    sections.append(("While it learnt", [Picture(picture)]))
+            caption = "Runs in the same folder whose settings differ only in the seed and in what was rewarded."
+            sections.insert(2, ("Control rewards", [Words(caption), Table(arms)]))
+    sections.append(("Curves of the training", [Picture(picture)]))
     shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
-    lost = [path.name for path in shards if not readable(path)]
-    note: list[Block] = [Words(f"damaged, and left out of the counts: {', '.join(lost)}")] if lost else []
-    sections.append(("Health of the grading", [*note, Table(_verdicts(run_dir, filter(readable, shards)))]))
+    damaged = [path.name for path in shards if not readable(path)]
+    note: list[Block] = [Words(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
+    sections.append(("Verdicts of the grader", [*note, Table(_verdicts(run_dir, filter(readable, shards)))]))
     if held_out is not None:
         sections.append(("Problems that changed (greedy answers)", _traces(*held_out)))
     sections.append(("Settings that are not the defaults", [Table(_settings(stored))]))
@@ -116,7 +84,8 @@ Lines = dict[str, list[dict[str, Any]]]  # filter -> lines of samples_SET.jsonl
 
 
 def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
-    found = []
+    """The held-out evaluations before and after training; None where one of them is missing."""
+    sides = []
     for when in ("before", "after"):
         folder = run_dir / "heldout" / when
         if not (folder / "evaluation.json").is_file():
@@ -125,14 +94,14 @@ def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
         lines: Lines = {}
         for line in files.read_samples(folder, spec):
             lines.setdefault(line["filter"], []).append(line)
-        found.append(lines)
-    return found[0], found[1]
+        sides.append(lines)
+    return sides[0], sides[1]
 
 
 def _summary(cfg: Mapping[str, Any], steps: int) -> str:
     return (
         f"{cfg['model']} was trained by {cfg['algo.name']} for {steps} of {cfg['steps']} steps on {cfg['data.train']}: "
-        f"{cfg['data.prompts_per_step']} questions a step, {cfg['algo.group']} completions of each, "
+        f"{cfg['data.prompts_per_step']} prompts per step, {cfg['algo.group']} completions of each, "
         f"learning rate {cfg['optim.lr']:g}, KL coefficient {cfg['algo.beta']:g}, seed {cfg['seed']}."
     )
 
@@ -146,29 +115,29 @@ def _differences(before: Lines, after: Lines) -> list[list[str]]:
 
 
 def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) -> list[str]:
-    found = difference(after, before)
+    gain = difference(after, before)
     return [
         name,
         _mean(before),
         _mean(after),
-        str(found),
-        shown_p(found.p),
-        f"{found.wins} / {found.ties} / {found.losses}",
+        str(gain),
+        shown_p(gain.p),
+        f"{gain.wins} / {gain.ties} / {gain.losses}",
     ]
 
 
-_OF_AN_ARM = ("control", "seed", "threads", "run.", "verify.", "engine.")  # settings in which arms may differ
+_MAY_DIFFER = ("control", "seed", "threads", "run.", "verify.", "engine.")  # settings that control arms may differ in
 
 
 def _arms(run_dir: Path) -> list[list[str]]:
-    """This run and the finished ones beside it that differ in the seed or the control arm alone."""
+    """A table of this run and the finished runs beside it that differ only in the seed or the control reward."""
 
     def recipe(cfg: Mapping[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in cfg.items() if not key.startswith(_OF_AN_ARM)}
+        return {key: value for key, value in cfg.items() if not key.startswith(_MAY_DIFFER)}
 
     settings = {}
     for path in sorted(run_dir.absolute().parent.glob("*/config.json")):
-        with suppress(ValueError):  # the damaged settings of another run
+        with suppress(ValueError):  # another run's settings may be damaged
             settings[path.parent] = read_settings(path.parent)["config"]
     own, rows = recipe(settings[run_dir.absolute()]), []
     for folder, cfg in settings.items():
@@ -181,21 +150,22 @@ def _arms(run_dir: Path) -> list[list[str]]:
 
 
 def _split(before: Lines, after: Lines) -> list[Block]:
-    """pass@1 = right in any form - right but lost to the form: the two parts of the gain add up to it."""
+    """Split the gain of pass@1 in two terms that sum to it: correct in any form, minus correct but not well-formed."""
     strict = [_column(side["none"], "pass@1") for side in (before, after)]
     lenient = [_column(side["none"], "lenient") for side in (before, after)]
     form = [[s - q for s, q in zip(a, b, strict=True)] for a, b in zip(strict, lenient, strict=True)]
     rows = [["", "before", "after", "gain (95 % CI)"]]
     for name, (was, now) in {
-        "pass@1 (right, in the form asked for)": strict,
-        "reasoning: right in any form": lenient,
-        "format: right, but lost to the form": form,
+        "pass@1 (correct and well-formed)": strict,
+        "reasoning: correct in any form": lenient,
+        "format: correct but not well-formed": form,
     }.items():
         rows.append([name, _mean(was), _mean(now), str(difference(now, was))])
-    told = (
-        "The gain of pass@1 is the sum of the two rows below it: what is right more often, and what is lost less often."
+    caption = (
+        "The gain of pass@1 is the sum of the two rows below it: more answers correct, and fewer of them lost to the "
+        "format."
     )
-    return [Words(told), Table(rows)]
+    return [Words(caption), Table(rows)]
 
 
 def _cells(run_dir: Path) -> list[list[str]]:
@@ -209,7 +179,7 @@ def _cells(run_dir: Path) -> list[list[str]]:
 
 
 def _verdicts(run_dir: Path, shards: Iterable[Path]) -> list[list[str]]:
-    """How often the grader said what, in training and on the held-out problems."""
+    """Counts and shares of the grader's verdicts, in training and on the held-out problems."""
     columns = {"training": Counter[str]()}
     for path in shards:
         columns["training"].update(pq.read_table(path, columns=["verdict"])["verdict"].to_pylist())
@@ -232,16 +202,16 @@ def _verdicts(run_dir: Path, shards: Iterable[Path]) -> list[list[str]]:
 
 
 def _traces(before: Lines, after: Lines) -> list[Block]:
-    """Greedy answers to problems that were wrong and are right, and the other way round."""
+    """Greedy answers to problems that changed from wrong to right, and from right to wrong."""
     pairs = list(zip(before["greedy"], after["greedy"], strict=True))
     kinds = {
         "wrong before, right after": [(was, now) for was, now in pairs if now["greedy"] > was["greedy"]],
         "right before, wrong after": [(was, now) for was, now in pairs if now["greedy"] < was["greedy"]],
     }
     blocks: list[Block] = []
-    for kind, those in kinds.items():
-        blocks.append(Words(f"{kind}: {len(those)} of {len(pairs)} problems"))
-        for was, now in _varied(those)[:_TRACES]:
+    for kind, changed in kinds.items():
+        blocks.append(Words(f"{kind}: {len(changed)} of {len(pairs)} problems"))
+        for was, now in _varied(changed)[:_TRACES]:
             doc = was["doc"]
             blocks.append(Quote(f"{doc['id']} (gold: {doc['answer']})", doc["question"]))
             blocks.append(Quote("before", _greedy(was)[:_LONGEST].strip()))
@@ -250,7 +220,7 @@ def _traces(before: Lines, after: Lines) -> list[Block]:
 
 
 def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """One of each subject first, and of those the one that mended most slips of its own."""
+    """Sort the pairs so that every subject comes once before any comes twice, most self-corrections first."""
     seen: Counter[str] = Counter()
     ranked = []
     for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).caught):
@@ -276,80 +246,3 @@ def _column(lines: Sequence[Mapping[str, Any]], name: str) -> list[float]:
 
 def _mean(values: Sequence[float]) -> str:
     return f"{100 * sum(values) / len(values):.1f}"
-
-
-# ------------------------------------------------------------------------------------------------ HTML
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
-th, td { padding: .2rem .8rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
-img { max-width: 100%; background: white; border-radius: 4px; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; background: #8881; padding: .6rem .8rem; margin: 0; }
-figure { margin: .6rem 0; } figcaption { font-size: .85rem; opacity: .75; }
-.scroll { overflow-x: auto; }
-"""
-
-
-def as_html(title: str, sections: Sequence[Section]) -> str:
-    """One file: styles inside, the picture inside, no script, nothing fetched."""
-    body = "\n".join(
-        f"<section><h2>{_text(name)}</h2>\n" + "\n".join(map(_html, blocks)) + "</section>" for name, blocks in sections
-    )
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>\n'
-        f'<meta name="viewport" content="width=device-width"><meta http-equiv="Content-Security-Policy" '
-        f'content="{policy}">\n<style>{_STYLE}</style></head><body><h1>{_text(title)}</h1>\n{body}\n</body></html>\n'
-    )
-
-
-def _text(text: str) -> str:
-    return html.escape(visible(text))
-
-
-def _html(block: Block) -> str:
-    match block:
-        case Words(text):
-            return f"<p>{_text(text)}</p>"
-        case Table(rows):
-            lines = ["".join(f"<th>{_text(cell)}</th>" for cell in rows[0])]
-            lines += ["".join(f"<td>{_text(cell)}</td>" for cell in row) for row in rows[1:]]
-            return '<div class="scroll"><table>' + "".join(f"<tr>{line}</tr>" for line in lines) + "</table></div>"
-        case Picture(path):
-            data = base64.b64encode(path.read_bytes()).decode("ascii")
-            return f'<img alt="curves of the run" src="data:image/png;base64,{data}">'
-        case Quote(caption, text):
-            return f"<figure><figcaption>{_text(caption)}</figcaption><pre>{_text(text)}</pre></figure>"
-
-
-# ------------------------------------------------------------------------------------------------ Markdown
-
-
-def as_markdown(title: str, sections: Sequence[Section]) -> str:
-    """For a repository or an issue; the picture is a file beside it."""
-    parts = [f"# {_line(title)}"]
-    for name, blocks in sections:
-        parts += [f"## {_line(name)}", *map(_markdown, blocks)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _markdown(block: Block) -> str:
-    match block:
-        case Words(text):
-            return _line(text)
-        case Table(rows):
-            lines = ["| " + " | ".join(map(_line, row)) + " |" for row in rows]
-            return "\n".join([lines[0], "|---|" + "---:|" * (len(rows[0]) - 1), *lines[1:]])
-        case Picture(path):
-            return f"![curves of the run]({path.name})"
-        case Quote(caption, text):
-            fence = "`" * (1 + max([2, *(len(run) for run in re.findall(r"`+", text))]))
-            return f"{_line(caption)}\n\n{fence}\n{visible(text)}\n{fence}"
-
-
-def _line(text: str) -> str:
-    """One line in which nothing is markup."""
-    return re.sub(r"[\\`*_{}\[\]<>#|~$]", r"\\\g<0>", visible(" ".join(text.split())))

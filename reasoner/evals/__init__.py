@@ -1,3 +1,3 @@
-"""Evaluation: sampled or foreign responses in, figures with their uncertainty out. No torch here."""
+"""Evaluation: from responses, sampled here or elsewhere, to metrics with their uncertainty. Does not import torch."""
 
-PROBLEMS = 150  # of a generated set, which has no natural end, unless somebody says how many
+PROBLEMS = 150  # default number of problems of a generated set, which has no natural end

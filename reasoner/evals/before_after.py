@@ -1,4 +1,6 @@
-"""The end of a run: the table before against after, traces of both on the same problems, and what to do next."""
+"""The report at the end of a run: the model before and after training on the held-out problems, as a table and as
+example answers, and commands to continue with.
+"""
 
 from __future__ import annotations
 
@@ -20,24 +22,25 @@ Row = tuple[str, str, str]  # what, before, after
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One model on the held-out problems, both ways."""
+    """The evaluations of one model on the held-out problems, with sampled and with greedy answers."""
 
     sampled: Evaluation  # at the training temperature
     greedy: Evaluation
 
     def figures(self) -> dict[str, object]:
+        """All metrics, for a JSON file."""
         return {"sampled": self.sampled.figures(), "greedy": self.greedy.figures()}
 
 
 def table(before: Measured, after: Measured) -> str:
-    """The comparison as plain text."""
+    """Format the comparison as plain text."""
     return "\n".join([_heading(before), *_lines(_rows(before, after)), "", *_lines(_cell_rows(before, after))])
 
 
 def _heading(measured: Measured) -> str:
-    found = measured.sampled
+    sampled = measured.sampled
     return (
-        f"{found.problems} held-out problems x {found.samples} samples at temperature {found.temperature:g}, "
+        f"{sampled.problems} held-out problems x {sampled.samples} samples at temperature {sampled.temperature:g}, "
         "and greedy; 95 % intervals\n"
     )
 
@@ -74,9 +77,9 @@ def _tokens(measured: Measured, name: str) -> str:
     return "-" if value is None else f"{value:.1f}"
 
 
-def _caught(found: ReflectionRates) -> str:
-    share = found.caught_share
-    return "none to catch" if share is None else f"{percent(share)} ({found.caught} of {found.wrong_claims})"
+def _caught(rates: ReflectionRates) -> str:
+    share = rates.caught_share
+    return "none to catch" if share is None else f"{percent(share)} ({rates.caught} of {rates.wrong_claims})"
 
 
 def _cell_rows(before: Measured, after: Measured) -> list[Row]:
@@ -85,7 +88,7 @@ def _cell_rows(before: Measured, after: Measured) -> list[Row]:
 
 
 def _cell(measured: Measured, name: str) -> str:
-    return " / ".join(percent(found.cells[name].value) for found in (measured.sampled, measured.greedy))
+    return " / ".join(percent(evaluation.cells[name].value) for evaluation in (measured.sampled, measured.greedy))
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
@@ -94,7 +97,10 @@ def _lines(rows: Sequence[Row]) -> list[str]:
 
 
 def traces(before: Measured, after: Measured, number: int = 3) -> str:
-    """Greedy answers of both on the same problems, a family each: wrong before and right after, mended slips first."""
+    """Format greedy answers to up to `number` problems, one per family, that were wrong before and are correct after.
+
+    Answers with most self-corrections come first.
+    """
     pairs = [
         (was, now)
         for was, now in zip(before.greedy.answered, after.greedy.answered, strict=True)
@@ -116,14 +122,13 @@ def traces(before: Measured, after: Measured, number: int = 3) -> str:
 
 
 def keep(folder: Path, measured: Measured, cfg: Config, engine: str) -> None:
-    """The responses and figures as `reasoner eval` keeps them: for `reasoner compare` and `reasoner report`."""
-    asked = template(cfg.prompt.style)
+    """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
     spec = cfg.eval.heldout
     about = {
         "model": folder.name,
         "model_fingerprint": "",
         "engine": engine,
-        "prompt": {"style": cfg.prompt.style, **asdict(asked)},
+        "prompt": {"style": cfg.prompt.style, **asdict(template(cfg.prompt.style))},
         "sampling": {
             "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
             "greedy": {"temperature": 0.0},
@@ -138,12 +143,13 @@ def keep(folder: Path, measured: Measured, cfg: Config, engine: str) -> None:
 
 
 def next_commands(run_dir: Path) -> str:
+    """Suggest commands to continue with after a run."""
     name = run_dir.name
     return (
         "next:\n"
-        "  reasoner app                                        # look at it: rollouts, curves, second thoughts\n"
-        f"  reasoner eval --model {name} --pass@1 --cons@16      # more problems: --problems 600\n"
-        f"  reasoner train --resume {name} --steps 100           # go on\n"
+        "  reasoner app                                        # show rollouts, curves and reflection in a browser\n"
+        f"  reasoner eval --model {name} --pass@1 --cons@16      # evaluate; more problems: --problems 600\n"
+        f"  reasoner train --resume {name} --steps 100           # continue the training\n"
         f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "
         f"metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
     )

@@ -1,4 +1,4 @@
-"""`reasoner compare A B`: two evaluations on the same problems, problem by problem."""
+"""`reasoner compare A B`: compare two evaluations on the same problems, problem by problem."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Lines = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One metric on one set."""
+    """The values of one metric on one data set in A and B, with their difference."""
 
     spec: str
     metric: str
@@ -35,7 +35,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A problem that one model mostly has right and the other mostly wrong."""
+    """A problem that one model mostly answers correctly and the other mostly not."""
 
     spec: str
     problem: str
@@ -47,21 +47,24 @@ class Flip:
 
 
 def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = None) -> None:
-    """Print the comparison. ValueError when data, prompt or grader differ, unless forced: then it says what does."""
+    """Print the comparison of evaluations `a` and `b`, folders or names in `out`; write it to `json_file` as well.
+
+    ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings.
+    """
     folders = [_folder(name, out) for name in (a, b)]
     about_a, about_b = (files.read_about(folder) for folder in folders)
     faults = differing(about_a, about_b)
     if faults and not force:
-        raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares all the same)")
+        raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
     for fault in faults:
         print(f"warning: {fault}")
     same = matched(about_a["data"], about_b["data"])
     if not same:
         raise ValueError(f"{a} and {b} have no data set in common: {_sets(about_a)}; {_sets(about_b)}")
     pairs = {spec: (lines_of(folders[0], spec), lines_of(folders[1], other)) for spec, other in same.items()}
-    found = compared(pairs)
+    comparisons = compared(pairs)
     flips = [flip for spec, (lines_a, lines_b) in pairs.items() for flip in flipped(spec, lines_a, lines_b)]
-    print(f"A: {a} ({about_a['model']})\nB: {b} ({about_b['model']})\n\n{report(found)}\n\n{flip_list(flips)}")
+    print(f"A: {a} ({about_a['model']})\nB: {b} ({about_b['model']})\n\n{report(comparisons)}\n\n{flip_list(flips)}")
     if json_file is not None:
         write_json(
             json_file,
@@ -69,21 +72,21 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
                 "a": about_a,
                 "b": about_b,
                 "differing": faults,
-                "differences": [asdict(one) | {"detectable": one.found.detectable} for one in found],
+                "differences": [asdict(one) | {"detectable": one.found.detectable} for one in comparisons],
                 "flipped": [asdict(flip) for flip in flips],
             },
         )
 
 
 def matched(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, str]:
-    """Sets of A and the sets of B that they are compared with: of the same name, or else of the same problems."""
-    by_hash = {found["sha256"]: spec for spec, found in b.items()}
-    others = {spec: spec if spec in b else by_hash.get(found["sha256"]) for spec, found in a.items()}
+    """Map the sets of A to the sets of B to compare them with: of the same name, or else with the same problems."""
+    by_hash = {data["sha256"]: spec for spec, data in b.items()}
+    others = {spec: spec if spec in b else by_hash.get(data["sha256"]) for spec, data in a.items()}
     return {spec: other for spec, other in others.items() if other is not None}
 
 
 def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """What keeps two evaluations from being compared, in words."""
+    """The reasons why two evaluations cannot be compared, in words; [] when they can."""
     faults = []
     if a["grader"] != b["grader"]:
         faults.append(f"the grader differs ({a['grader']}, {b['grader']}: grade the older one again with --regrade)")
@@ -94,9 +97,9 @@ def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
             faults.append(f"the data of {spec} differ ({mine['rows']} and {theirs['rows']} problems)")
     if not len(a["data"]) == len(b["data"]) == len(same):
         faults.append(f"the data sets differ ({_sets(a)}; {_sets(b)})")
-    asked = [{name: value for name, value in about["prompt"].items() if name != "style"} for about in (a, b)]
-    if asked[0] != asked[1]:
-        names = [name for name in asked[0] if asked[0][name] != asked[1].get(name)] or ["form"]
+    prompts = [{name: value for name, value in about["prompt"].items() if name != "style"} for about in (a, b)]
+    if prompts[0] != prompts[1]:
+        names = [name for name in prompts[0] if prompts[0][name] != prompts[1].get(name)] or ["form"]
         faults.append(f"the prompt differs in its {', '.join(names)}")
     return faults
 
@@ -106,7 +109,9 @@ def _sets(about: Mapping[str, Any]) -> str:
 
 
 def compared(pairs: Mapping[str, Sequence[Mapping[str, Lines]]]) -> list[Compared]:
-    """Every metric that both have on every set; p-values of a metric adjusted for the number of sets."""
+    """Compare every metric that both sides have on every set. p-values of a metric are adjusted for the number of sets
+    (Holm).
+    """
     raw: list[tuple[str, str, float, float, Difference]] = []
     for spec, (lines_a, lines_b) in pairs.items():
         for way in _WAYS:
@@ -119,15 +124,15 @@ def compared(pairs: Mapping[str, Sequence[Mapping[str, Lines]]]) -> list[Compare
                 means = [sum(v) / len(v) for v in values]
                 raw.append((spec, metric, means[0], means[1], difference(*values)))
     by_metric: dict[str, dict[str, float]] = {}
-    for spec, metric, _, _, found in raw:
-        by_metric.setdefault(metric, {})[spec] = found.p
+    for spec, metric, _, _, gain in raw:
+        by_metric.setdefault(metric, {})[spec] = gain.p
     adjusted = {metric: holm(ps) for metric, ps in by_metric.items()}
-    return [Compared(spec, metric, a, b, found, adjusted[metric][spec]) for spec, metric, a, b, found in raw]
+    return [Compared(spec, metric, a, b, gain, adjusted[metric][spec]) for spec, metric, a, b, gain in raw]
 
 
-def report(found: Sequence[Compared]) -> str:
-    """The table, and in words what it shows. Points are percentage points."""
-    several = len({one.spec for one in found}) > 1
+def report(comparisons: Sequence[Compared]) -> str:
+    """Format the comparisons as a table in percentage points, with the power of those that show no difference."""
+    several = len({one.spec for one in comparisons}) > 1
     header = [
         "set",
         "metric",
@@ -151,10 +156,10 @@ def report(found: Sequence[Compared]) -> str:
             f"{one.found.wins}/{one.found.ties}/{one.found.losses}",
             "" if one.found.is_shown else "no difference shown",
         ]
-        for one in found
+        for one in comparisons
     ]
     lines = aligned([header, *rows])
-    for one in found:
+    for one in comparisons:
         if not one.found.is_shown:
             lines.append(
                 f"{visible(one.spec)}, {one.metric}: {one.found.problems} problems would show a difference of "
@@ -164,7 +169,7 @@ def report(found: Sequence[Compared]) -> str:
 
 
 def flipped(spec: str, lines_a: Mapping[str, Lines], lines_b: Mapping[str, Lines]) -> Iterator[Flip]:
-    """The problems whose share of right answers is above one half on one side and below on the other."""
+    """The problems whose share of correct answers is above one half on one side and below it on the other."""
     way = next((way for way in _WAYS if way in lines_a and way in lines_b), None)
     for problem, line_a in lines_a.get(way or "", {}).items():
         line_b = lines_b[way or ""].get(problem)
@@ -178,7 +183,7 @@ def flipped(spec: str, lines_a: Mapping[str, Lines], lines_b: Mapping[str, Lines
 
 
 def flip_list(flips: Sequence[Flip]) -> str:
-    """The first of them, those that B lost first."""
+    """Format the flipped problems, those that A alone answers first; at most _SHOWN of them."""
     ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
     won = sum(flip.a > flip.b for flip in flips)
     head = f"flipped problems: {won} mostly right in A alone, {len(flips) - won} in B alone"
@@ -195,14 +200,15 @@ def flip_list(flips: Sequence[Flip]) -> str:
 
 
 def lines_of(folder: Path, spec: str) -> dict[str, Lines]:
-    """The lines of a set by way and problem."""
-    found: dict[str, Lines] = {}
+    """The lines of a set's samples_SET.jsonl by filter and problem id."""
+    lines: dict[str, Lines] = {}
     for line in files.read_samples(folder, spec):
-        found.setdefault(line["filter"], {})[line["doc"]["id"]] = line
-    return found
+        lines.setdefault(line["filter"], {})[line["doc"]["id"]] = line
+    return lines
 
 
 def _folder(name: str, out: Path) -> Path:
+    """The folder of an evaluation, by its path or its name in `out`. ValueError when there is none."""
     for folder in (Path(name), out / name):
         if (folder / "evaluation.json").is_file():
             check_inside(folder, "evaluation")

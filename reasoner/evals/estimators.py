@@ -1,6 +1,6 @@
-"""Estimators of an evaluation. Pure: counts in, exact or floating-point numbers out.
+"""Estimators of an evaluation: pure functions from counts to exact or floating-point numbers.
 
-N problems; problem i has n_i samples of which c_i are right; s_i = c_i / n_i.
+N problems; problem i has n_i samples of which c_i are correct; s_i = c_i / n_i.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _Z = 1.959963984540054  # 95 %
 
 
 def pass_at_k(n: int, c: int, k: int) -> Fraction:
-    """Chance that k of n samples, drawn without replacement, hold a right one (Chen et al. 2021, unbiased).
+    """Probability that k of n samples, drawn without replacement, include a correct one (Chen et al. 2021, unbiased).
 
     ValueError for k > n.
     """
@@ -25,7 +25,7 @@ def pass_at_k(n: int, c: int, k: int) -> Fraction:
 
 
 def pass_hat_k(n: int, c: int, k: int) -> Fraction:
-    """Chance that all of k samples, drawn without replacement, are right: pass^k (Yao et al. 2024, tau-bench).
+    """Probability that k samples, drawn without replacement, are all correct: pass^k (Yao et al. 2024, tau-bench).
 
     ValueError for k > n.
     """
@@ -35,11 +35,12 @@ def pass_hat_k(n: int, c: int, k: int) -> Fraction:
 
 
 def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Fraction:
-    """Chance that the right class wins the vote of k samples drawn without replacement, ties split evenly. Exact.
+    """Exact probability that the correct class wins the vote of k samples drawn without replacement; ties are split.
 
-    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, `abstained` gave
-    none and do not vote. ValueError when there are fewer than k samples. Polynomials in x (voters) and y (tied
-    classes): the coefficient of x^(k-v) y^t counts the draws in which the right class has v votes and t others as many.
+    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, and `abstained`
+    samples have no answer and do not vote. ValueError when there are fewer than k samples. The method is polynomials in
+    x (voters) and y (tied classes): the coefficient of x^(k-v) y^t counts the draws in which the correct class has v
+    votes and t other classes have as many.
     """
     total = right + sum(others) + abstained
     if not 1 <= k <= total:
@@ -52,14 +53,16 @@ def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Frac
 
 
 def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: int) -> list[int]:
-    """How many draws of `size` of the rest leave no other class above `votes`, by how many have just as many."""
-    table = [[comb(abstained, x)] for x in range(size + 1)]  # table[drawn][tied]
+    """Number of draws of `size` other samples in which no other class has more than `votes`, by the number of classes
+    that have exactly as many.
+    """
+    table = [[comb(abstained, x)] for x in range(size + 1)]  # table[samples drawn][tied classes]
     for members in others:
         fresh = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
-        for drawn, by_tied in enumerate(table):
+        for num_drawn, by_tied in enumerate(table):
             for tied, count in enumerate(by_tied):
-                for taken in range(min(members, votes, size - drawn) + 1):
-                    fresh[drawn + taken][tied + (taken == votes)] += count * comb(members, taken)
+                for taken in range(min(members, votes, size - num_drawn) + 1):
+                    fresh[num_drawn + taken][tied + (taken == votes)] += count * comb(members, taken)
         table = fresh
     return table[size]
 
@@ -67,11 +70,11 @@ def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: in
 def vote_labels(
     answers: Sequence[str | None], correct: Sequence[bool], same: Callable[[Sequence[tuple[str, str]]], Sequence[bool]]
 ) -> list[int | None]:
-    """The class that each sample votes for: 0 is the right one, others follow by size; None abstains.
+    """The class that each sample votes for: 0 is the correct one, others follow by size; None abstains.
 
-    Samples that the verifier accepts are one class. The rest are grouped by text; then each text, largest group first,
-    joins the first class whose leader is the `same` answer (asked of several pairs at once) or begins one of its own.
-    The order of the samples does not matter, and no wrong class merges with the right one.
+    Samples that the verifier accepts are one class. The others are grouped by text; then each text, largest group
+    first, joins the first class whose first text is the `same` answer (a function of several pairs at once), or starts
+    a class of its own. The order of the samples does not matter, and no wrong class merges with the correct one.
     """
     votes = [None if ok else answer for answer, ok in zip(answers, correct, strict=True)]
     counts = Counter(answer for answer in votes if answer is not None)
@@ -90,19 +93,19 @@ def vote_labels(
 
 
 def class_sizes(labels: Sequence[int | None]) -> tuple[int, list[int], int]:
-    """(right, others, abstained) for cons_at_k, of the labels of one problem's samples."""
+    """Count the labels of one problem's samples as (right, others, abstained), the arguments of cons_at_k."""
     counts = Counter(labels)
     abstained, right = counts.pop(None, 0), counts.pop(0, 0)
     return right, sorted(counts.values(), reverse=True), abstained
 
 
 def vote_share(right: int, others: Sequence[int], abstained: int) -> float:
-    """The share of all samples that the largest class has; 0 where nobody votes."""
+    """The share of all samples that are in the largest class; 0 where none votes."""
     return max([right, *others], default=0) / (right + sum(others) + abstained)
 
 
 def is_tied(right: int, others: Sequence[int]) -> bool:
-    """Two classes or more have the most votes."""
+    """Whether two or more classes have the most votes."""
     sizes = sorted([right, *others], reverse=True)
     return len(sizes) > 1 and sizes[0] == sizes[1] > 0
 
@@ -114,9 +117,9 @@ class Estimate:
     value: float
     low: float  # 95 % Wilson interval with the effective number of problems
     high: float
-    se: float  # other problems and other samples
+    se: float  # standard error over other problems and other samples
     problems: int
-    effective: float  # problems that were as informative, had each one 0/1 score
+    effective: float  # number of problems with one 0/1 score each that would be as informative
 
     def __str__(self) -> str:
         return f"{100 * self.value:5.1f} % [{100 * self.low:.1f}, {100 * self.high:.1f}]"
@@ -125,8 +128,8 @@ class Estimate:
 def estimate(scores: Sequence[float]) -> Estimate:
     """Mean of per-problem scores in [0, 1], with a Wilson interval that holds for few problems and near 0 and 1.
 
-    The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more when
-    several samples of each problem have made the scores less noisy.
+    The effective number of problems is p (1 - p) over the variance of the mean: N itself for 0/1 scores, more where
+    the scores are averages over several samples.
     """
     if not scores:
         raise ValueError("an estimate needs at least one problem")
@@ -146,7 +149,7 @@ def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
 
 
 def wilson(p: float, n: float) -> tuple[float, float]:
-    """95 % interval of a proportion p seen on n problems."""
+    """95 % Wilson interval of a proportion p on n problems."""
     z2 = _Z * _Z
     centre = (p + z2 / (2 * n)) / (1 + z2 / n)
     half = _Z / (1 + z2 / n) * sqrt(p * (1 - p) / n + z2 / (4 * n * n))

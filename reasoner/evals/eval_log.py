@@ -1,15 +1,15 @@
-"""The folder of an evaluation, for people, for `reasoner compare`, and for the readers of other harnesses.
+"""The folder of an evaluation: write it, and read it for `reasoner compare` and the dashboard.
 
-EVALS/NAME/evaluation.json      what was asked, of which model, on which problems, with which grader
-EVALS/NAME/results.json         the figures, in lm-eval's form (lm_eval.utils.make_table prints it) and, under
-                                "reasoner", all of ours
-EVALS/NAME/samples_SET.jsonl    lm-eval's samples: a line a problem and filter ("none" is sampled, or "greedy")
+EVALS/NAME/evaluation.json      the specification: model, prompt, sampling, problems, grader
+EVALS/NAME/results.json         the metrics in lm-eval's format (lm_eval.utils.make_table prints it) and, under
+                                "reasoner", all metrics of this project
+EVALS/NAME/samples_SET.jsonl    lm-eval's samples: one line per problem and filter ("none" for sampled, or "greedy")
 EVALS/NAME/details_SET.parquet  lighteval's details: columns doc, metric, model_response
-EVALS/NAME/samples.parquet      one flat table, a row a response
-EVALS/NAME/table.txt            what was printed
-EVALS/NAME/run.json             when, how long, on what: everything that differs between two equal evaluations
+EVALS/NAME/samples.parquet      one flat table, one row per response
+EVALS/NAME/table.txt            the printed table
+EVALS/NAME/run.json             time, duration and hardware: everything that differs between two equal evaluations
 
-All but run.json are the same bytes when the same evaluation is made again, interrupted or not.
+All files but run.json are byte-identical when the same evaluation is repeated, interrupted or not.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ from reasoner.runs.json_files import (
     check_each,
     is_count,
     is_file,
+    json_line,
     read_lines,
     read_object,
 )
@@ -63,7 +64,7 @@ FLAT = pa.schema(
         ("right", pa.bool_()),
         ("right_lenient", pa.bool_()),
         ("in_form", pa.bool_()),
-        ("class", pa.int32()),  # of the vote: 0 is the right one, null abstains or was not asked
+        ("class", pa.int32()),  # of the vote: 0 is the correct one; null abstains, or there was no vote
         ("finish", pa.string()),
         ("tokens", pa.int32()),
     ]
@@ -71,47 +72,49 @@ FLAT = pa.schema(
 
 
 def task_name(spec: str) -> str:
-    """A data set as part of a file's name."""
+    """The name of a data set as a part of file names."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", Path(spec.partition("?")[0]).name).strip("_.") or "set"
 
 
 def about_data(problems: Sequence[Problem], *, left_out: int = 0) -> dict[str, Any]:
-    """Of a set: how many problems, and which; and how many could not be asked (too long) or graded."""
+    """The entry of a data set in evaluation.json: its size, its fingerprint, and the number of problems left out
+    because their prompts are too long or they cannot be graded.
+    """
     return {"rows": len(problems), "sha256": fingerprint(problems), "left_out": left_out}
 
 
 def model_name(model: str) -> str:
-    """A model as part of a file's name: org/name is org__name."""
+    """The name of a model as a part of file names: org/name becomes org__name."""
     return re.sub(r"[^A-Za-z0-9._-]+", "__", model).strip("_.") or "model"
 
 
 def write(folder: Path, about: About, sets: Sets, table: str) -> None:
-    """All files but run.json; each is written whole."""
+    """Write all files but run.json. Each file is replaced as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", about)
     write_json(folder / "results.json", results(about, sets))
     for spec, ways in sets.items():
         name = task_name(spec)
-        write_text(folder / f"samples_{name}.jsonl", "".join(_line(row) for row in sample_rows(about, spec, ways)))
+        write_text(folder / f"samples_{name}.jsonl", _json_lines(sample_rows(about, spec, ways)))
         _write_table(folder / f"details_{name}.parquet", pa.Table.from_pylist(list(_details(spec, ways))))
     _write_table(folder / "samples.parquet", pa.Table.from_pylist(list(_flat(sets)), FLAT))
     write_text(folder / "table.txt", table + "\n")
 
 
 def read_about(folder: Path) -> dict[str, Any]:
-    """ValueError for a folder without an evaluation, and for a damaged one."""
+    """Read evaluation.json. ValueError for a folder without an evaluation, and for a damaged one."""
     path = folder / "evaluation.json"
     if not is_file(path):
         raise ValueError(f"{folder} holds no evaluation: it has no evaluation.json")
     needs = {"model": TEXT, "data": OBJECT, "grader": TEXT, "prompt": OBJECT}
     about = read_object(path, needs, {"samples": _SAMPLES})
     if not about["data"]:
-        raise ValueError(f"{path} is damaged: it names no data set")
+        raise ValueError(f"{path} is damaged: it lists no data set")
     check_each(about["data"], path, {"rows": COUNT, "sha256": TEXT})
     return about
 
 
-# How many of each problem: a number, or one by the file that the responses were read from.
+# The number of samples of each problem: one number, or one by file where responses were read from files.
 _SAMPLES = Kind(
     "a whole number, or an object of them",
     lambda value: is_count(value) or (isinstance(value, dict) and all(map(is_count, value.values()))),
@@ -120,11 +123,11 @@ _LINE = {"doc": OBJECT, "filter": TEXT, "metrics": TEXTS}
 
 
 def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
-    """The lines of samples_SET.jsonl. ValueError where there is none, and for a damaged one."""
+    """Read the lines of samples_SET.jsonl. ValueError when the file is missing or damaged."""
     path = folder / f"samples_{task_name(spec)}.jsonl"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
-    lines = read_lines(path, _LINE, grows=False)
+    lines = read_lines(path, _LINE, torn="never")
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         check(line["doc"], where, {"id": TEXT, "question": TEXT, "answer": TEXT})
@@ -136,7 +139,7 @@ _NULLABLE = ("seed", "answer", "layer", "right_lenient", "in_form", "class", "fi
 
 
 def read_flat(folder: Path) -> list[dict[str, Any]]:
-    """The rows of samples.parquet. ValueError where there is none, and for a damaged one."""
+    """Read the rows of samples.parquet. ValueError when the file is missing or damaged."""
     path = folder / "samples.parquet"
     if not is_file(path):
         raise ValueError(f"{folder} has no {path.name}")
@@ -157,7 +160,9 @@ def _first_line(error: Exception) -> str:
 
 
 def results(about: About, sets: Sets) -> dict[str, Any]:
-    """lm-eval's results, for its own readers; metric names are "pass@1,none" and "greedy,none" with their stderr."""
+    """The contents of results.json in lm-eval's format. Metric names are "pass@1,none" and "greedy,none", with their
+    standard errors under "pass@1_stderr,none" and "greedy_stderr,none".
+    """
     tasks = {task_name(spec): (spec, ways) for spec, ways in sets.items()}
     metrics = {name: [metric for metric, _, _ in _metrics(ways)] for name, (_, ways) in tasks.items()}
     return {
@@ -171,35 +176,38 @@ def results(about: About, sets: Sets) -> dict[str, Any]:
         "n-shot": dict.fromkeys(tasks, 0),
         "higher_is_better": {name: dict.fromkeys(metrics[name], True) for name in tasks},
         "n-samples": {
-            name: {"original": found["rows"] + found["left_out"], "effective": found["rows"]}
-            for name, found in ((name, about["data"][spec]) for name, (spec, _) in tasks.items())
+            name: {"original": data["rows"] + data["left_out"], "effective": data["rows"]}
+            for name, data in ((name, about["data"][spec]) for name, (spec, _) in tasks.items())
         },
         "config": {"model": about["engine"], "model_args": about["sampling"], "seed": about["seed"]},
         "model_name": about["model"],
         "model_name_sanitized": model_name(about["model"]),
         "task_hashes": {name: about["data"][spec]["sha256"] for name, (spec, _) in tasks.items()},
-        "reasoner": {name: {way: found.figures() for way, found in ways.items()} for name, (_, ways) in tasks.items()},
+        "reasoner": {
+            name: {way: evaluation.figures() for way, evaluation in ways.items()} for name, (_, ways) in tasks.items()
+        },
     }
 
 
 def _metrics(ways: Mapping[str, Evaluation]) -> Iterator[tuple[str, float, float]]:
-    for way, found in ways.items():
-        for metric, value in found.metrics.items():
+    """(metric, value, standard error) of each metric; the one of greedy answers is called "greedy"."""
+    for way, evaluation in ways.items():
+        for metric, value in evaluation.metrics.items():
             yield "greedy" if way == "greedy" else metric, value.value, value.se
 
 
 def _values(ways: Mapping[str, Evaluation]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for name, value, se in _metrics(ways):
-        found |= {f"{name},none": value, f"{name}_stderr,none": se}
-    return found
+        values |= {f"{name},none": value, f"{name}_stderr,none": se}
+    return values
 
 
 def sample_rows(about: About, spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
-    """A row a problem and way, with the value of every metric on that problem."""
-    for way, found in ways.items():
-        per_problem = found.per_problem
-        for number, one in enumerate(found.answered):
+    """The rows of samples_SET.jsonl: one per problem and way, with the value of every metric on that problem."""
+    for way, evaluation in ways.items():
+        per_problem = evaluation.per_problem
+        for number, one in enumerate(evaluation.answered):
             values = {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()}
             doc = _doc(one)
             yield {
@@ -235,9 +243,9 @@ def _doc(one: Answered) -> dict[str, Any]:
 
 
 def _details(spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
-    for way, found in ways.items():
-        per_problem = found.per_problem
-        for number, one in enumerate(found.answered):
+    for way, evaluation in ways.items():
+        per_problem = evaluation.per_problem
+        for number, one in enumerate(evaluation.answered):
             yield {
                 "doc": {
                     "choices": [one.problem.answer],
@@ -260,9 +268,9 @@ def _details(spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, An
 
 def _flat(sets: Sets) -> Iterator[dict[str, Any]]:
     for spec, ways in sets.items():
-        for way, found in ways.items():
-            for number, one in enumerate(found.answered):
-                classes = found.classes[number] if found.classes else (None,) * len(one.responses)
+        for way, evaluation in ways.items():
+            for number, one in enumerate(evaluation.answered):
+                classes = evaluation.classes[number] if evaluation.classes else (None,) * len(one.responses)
                 for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
                     yield {
                         "set": spec,
@@ -284,8 +292,8 @@ def _flat(sets: Sets) -> Iterator[dict[str, Any]]:
                     }
 
 
-def _line(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, ensure_ascii=False) + "\n"
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json_line(row, ensure_ascii=False) for row in rows)
 
 
 def _sha(text: str) -> str:
@@ -293,5 +301,5 @@ def _sha(text: str) -> str:
 
 
 def _write_table(path: Path, rows: pa.Table) -> None:
-    with replacing(path) as beside:
-        pq.write_table(rows, beside, compression="zstd")
+    with replacing(path) as partial:
+        pq.write_table(rows, partial, compression="zstd")

@@ -1,64 +1,66 @@
-"""Responses that somebody else sampled: lm-eval's samples, lighteval's details, or plain JSON lines.
+"""Read responses from files of other programs: lm-eval's samples, lighteval's details, or plain JSON lines.
 
-    samples_*.jsonl     of lm-eval (and ours): doc, target, resps; the first filter of each doc is read
-    details_*.parquet   of lighteval (and ours): doc with query, choices, gold_index; model_response with text
-    *.jsonl             a line each with gold (or answer, target) and responses, or response; lines with the same id
-                        are responses to one problem. Beside them, where there: id, question, prompt, subject, level,
-                        verifier, tokens, finish
+    samples_*.jsonl     of lm-eval (and of this project): doc, target, resps; the first filter of each doc is read
+    details_*.parquet   of lighteval (and of this project): doc with query, choices, gold_index; model_response with
+                        text
+    *.jsonl             lines with gold (or answer, target) and responses, or response; lines with the same id are
+                        responses to one problem. Optional: id, question, prompt, subject, level, verifier, tokens,
+                        finish
 
-Text after an end-of-turn marker is not the response's: it is cut off before anything is read from it.
+A response is cut off at the first end-of-turn marker in its text.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from data import Problem
 from data.gold import final_answer
+from reasoner.runs.json_files import foreign_objects
 from reasoner.types import Response
 
-Asked = tuple[Problem, str, tuple[Response, ...]]  # problem, prompt, responses
+ProblemResponses = tuple[Problem, str, tuple[Response, ...]]  # problem, prompt, responses
 
 ENDS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "</s>")
 
 
-def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[Asked]:
-    """Problems with their responses, in the file's order. A response ends before the first text of `cut` in it, too.
+def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemResponses]:
+    """Read problems with their responses, in the file's order.
 
-    ValueError naming the file, the line, and what it lacks.
+    A response also ends before the first occurrence of a text of `cut`. ValueError that names the file, the line and
+    the missing field.
     """
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    found: dict[str, Asked] = {}
+    by_id: dict[str, ProblemResponses] = {}
     for where, row in READERS[path.suffix](path):
         try:
-            problem, prompt, responses, filtered = _read(row, len(found), path.stem)
+            problem, prompt, responses, filtered = _read(row, len(by_id), path.stem)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{where}: {_lacks(row, error)}") from error
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        if problem.id in found and filtered:
+        if problem.id in by_id and filtered:
             continue  # the same responses under another filter
         responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
-        if problem.id in found:
-            known, asked, earlier = found[problem.id]
+        if problem.id in by_id:
+            known, known_prompt, earlier = by_id[problem.id]
             if known.answer != problem.answer:
                 raise ValueError(f"{where}: problem {problem.id!r} had the gold answer {known.answer!r} before")
-            found[problem.id] = known, asked, earlier + responses
+            by_id[problem.id] = known, known_prompt, earlier + responses
         else:
-            found[problem.id] = problem, prompt, responses
-    if not found:
+            by_id[problem.id] = problem, prompt, responses
+    if not by_id:
         raise ValueError(f"{path}: the file holds no responses")
-    return list(found.values())
+    return list(by_id.values())
 
 
 def _read(row: Mapping[str, Any], number: int, source: str) -> tuple[Problem, str, tuple[Response, ...], bool]:
-    """(problem, prompt, responses, whether the same doc may come again under another filter)."""
+    """(problem, prompt, responses, whether another row may repeat the doc under another filter)."""
     if "resps" in row:
         doc, texts = row["doc"], [text for request in row["resps"] for text in request]
         prompt = row["arguments"]["gen_args_0"]["arg_0"] if "arguments" in row else ""
@@ -66,10 +68,10 @@ def _read(row: Mapping[str, Any], number: int, source: str) -> tuple[Problem, st
         problem = _problem(name, doc, str(row["target"]), source)
         return problem, prompt, _responses(texts, row), True
     if "model_response" in row:
-        doc, given = row["doc"], row["model_response"]
+        doc, response = row["doc"], row["model_response"]
         gold = doc["gold_index"][0] if isinstance(doc["gold_index"], list) else doc["gold_index"]
         problem = _problem(str(doc.get("id") or number), doc, str(doc["choices"][gold]), source)
-        return problem, str(doc["query"]), _responses(list(given["text"]), {}), False
+        return problem, str(doc["query"]), _responses(list(response["text"]), {}), False
     golds = [row[name] for name in ("gold", "answer", "target") if row.get(name) is not None]
     if not golds:
         raise KeyError("gold")
@@ -94,7 +96,7 @@ def _problem(name: str, row: Mapping[str, Any], gold: str, source: str) -> Probl
 
 def _responses(texts: Sequence[Any], row: Mapping[str, Any]) -> tuple[Response, ...]:
     if not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError("its responses must be texts, one at least")
+        raise ValueError("its responses must be texts, at least one")
     tokens, finish = row.get("tokens"), row.get("finish")
     return tuple(
         Response(
@@ -120,16 +122,7 @@ def _lacks(row: Mapping[str, Any], error: Exception) -> str:
 
 
 def _jsonl(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(path.read_text("utf-8", errors="replace").split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: not JSON ({error})") from error
-        if not isinstance(row, dict):
-            raise ValueError(f"{path}, line {number}: a JSON object is wanted")
-        yield f"{path}, line {number}", row
+    return foreign_objects(path.read_text("utf-8", errors="replace").split("\n"), path)
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""Two models on the same problems: what the difference is, and whether it could be chance. Pure.
+"""The difference of two models on the same problems, with interval and p-value. Pure functions.
 
 d_i = a_i - b_i, the difference on problem i of scores in [0, 1] (Miller 2024, "Adding error bars to evals").
 """
@@ -12,15 +12,15 @@ from math import comb, sqrt
 
 import numpy as np
 
-_EXACT = 20  # up to so many problems every pattern of signs is tried
+_EXACT = 20  # number of problems up to which all patterns of signs are enumerated
 _DRAWS = 100_000
-_POWER = 2.801585218112969  # normal quantiles of 97.5 % and 80 %, added: what can be detected, in standard errors
-_TOLERANCE = 1e-9  # of two sums that are equal but for rounding
+_POWER = 2.801585218112969  # detectable difference in standard errors: the sum of the normal 97.5 % and 80 % quantiles
+_TOLERANCE = 1e-9  # within which two sums are equal except for rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A less B over N problems."""
+    """A minus B over N problems."""
 
     mean: float
     low: float  # 95 % t-interval
@@ -38,17 +38,20 @@ class Difference:
 
     @property
     def detectable(self) -> float:
-        """The true difference that N such problems would show four times out of five."""
+        """The true difference that N such problems would detect with a power of 80 %."""
         return _POWER * self.se
 
     @property
     def is_shown(self) -> bool:
-        """The interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """ValueError for fewer than two problems, and for sequences of different lengths."""
+    """Estimate the difference of scores `a` minus `b`, one of each per problem.
+
+    ValueError for fewer than two problems, and for sequences of different lengths.
+    """
     d = [x - y for x, y in zip(a, b, strict=True)]
     size = len(d)
     if size < 2:
@@ -63,11 +66,12 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
 
 
 def shown_p(p: float) -> str:
+    """Format a p-value."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Exact two-sided p of so many problems that only A, and only B, has right: a fair coin for each."""
+    """Exact two-sided p-value of the numbers of problems that only A, and that only B, answers correctly."""
     flipped = wins + losses
     if flipped == 0:
         return 1.0
@@ -76,7 +80,7 @@ def mcnemar(wins: int, losses: int) -> float:
 
 
 def sign_flip(d: Sequence[float]) -> float:
-    """Two-sided p: how often the sum is as far from 0 when every difference may as well have had the other sign.
+    """Two-sided p-value of a sign-flip test: how often the sum is as far from 0 under random signs of the differences.
 
     All patterns of signs up to 20 problems; else 100,000 with a fixed seed, (1 + hits) / (1 + draws).
     """
@@ -96,7 +100,7 @@ def sign_flip(d: Sequence[float]) -> float:
 
 
 def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """p-values adjusted for asking several questions at once (Holm 1979)."""
+    """p-values adjusted for several comparisons (Holm 1979)."""
     adjusted: dict[str, float] = {}
     running = 0.0
     for rank, (name, value) in enumerate(sorted(p.items(), key=lambda item: item[1])):
@@ -106,7 +110,7 @@ def holm(p: Mapping[str, float]) -> dict[str, float]:
 
 
 def t_quantile(df: int) -> float:
-    """Student's t with `df` degrees of freedom: the value that 97.5 % of the distribution lies below."""
+    """The 97.5 % quantile of Student's t distribution with `df` degrees of freedom."""
     from mpmath import betainc, findroot
 
     def outside(t: float) -> float:

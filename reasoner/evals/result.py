@@ -1,4 +1,4 @@
-"""Graded responses in, the figures of one model on one set out: what it gets right, and with how much certainty."""
+"""Metrics of one model on one data set, computed from graded responses, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from reasoner.types import Engine
 
 
-_AT_ONCE = 256  # responses graded between two counts
+_AT_ONCE = 256  # responses graded between two updates of the progress
 
 
 @dataclass(frozen=True, slots=True)
 class Ks:
-    """Which figures are wanted besides pass@1."""
+    """The values of k of the metrics to compute besides pass@1."""
 
     pass_at: tuple[int, ...] = ()
     pass_hat: tuple[int, ...] = ()
     cons_at: tuple[int, ...] = ()
 
     def check(self, samples: int) -> None:
-        """ValueError for a k above the number of samples of each problem."""
+        """Raise ValueError for a k above the number of samples of each problem."""
         for name, ks in (("pass@", self.pass_at), ("pass^", self.pass_hat), ("cons@", self.cons_at)):
             for k in ks:
                 if not 1 <= k <= samples:
@@ -53,31 +53,33 @@ class Ks:
 
     @property
     def largest(self) -> int:
+        """The largest k: the number of samples of each problem that is needed."""
         return max([1, *self.pass_at, *self.pass_hat, *self.cons_at])
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The figures of one model on one set under one way of sampling. Shares are of all responses unless said."""
+    """Metrics of one model on one data set under one way of sampling. Shares are of all responses unless stated."""
 
     label: str
-    temperature: float | None  # None where a file did not say
+    temperature: float | None  # None where responses were read from a file that does not say
     ks: Ks
     answered: tuple[Answered, ...] = field(repr=False)
     classes: tuple[tuple[int | None, ...], ...] = field(repr=False)  # [problems][n] of the votes; () without cons@k
 
     @property
     def problems(self) -> int:
+        """The number of problems."""
         return len(self.answered)
 
     @property
     def samples(self) -> int:
-        """Of each problem: the fewest."""
+        """The smallest number of responses of a problem."""
         return min(len(one.responses) for one in self.answered)
 
     @cached_property
     def votes(self) -> list[tuple[int, list[int], int]]:
-        """(right, others, abstained) class sizes of each problem; empty where no cons@k was asked for."""
+        """(right, others, abstained) class sizes of each problem; empty without cons@k."""
         return [class_sizes(labels) for labels in self.classes]
 
     @cached_property
@@ -93,7 +95,7 @@ class Evaluation:
 
     @cached_property
     def metrics(self) -> dict[str, Estimate]:
-        """pass@k, pass^k and cons@k by those names; pass@1 always."""
+        """Estimates by the names pass@k, pass^k and cons@k; pass@1 is always among them."""
         return {name: estimate(values) for name, values in self.per_problem.items()}
 
     @property
@@ -102,24 +104,24 @@ class Evaluation:
 
     @cached_property
     def lenient(self) -> Estimate:
-        """pass@1 when the last answer anywhere counts, whatever the form."""
+        """pass@1 under lenient extraction: the last answer anywhere in the response counts, whatever its form."""
         return estimate([_mean([float(s.lenient) for s in one.scores]) for one in self.answered])
 
     @property
     def se_run(self) -> float | None:
-        """Standard error of pass@1 for new samples of the same problems; None where one sample of each cannot tell."""
+        """Standard error of pass@1 for new samples of the same problems; None for a single sample of each."""
         if self.samples == 1:
             return None
         return se_run([len(one.responses) for one in self.answered], [one.num_right for one in self.answered])
 
     @property
     def vote_share(self) -> float | None:
-        """The mean share of the votes that the largest class has."""
+        """The mean share of samples in the largest class of the vote."""
         return _mean([vote_share(*vote) for vote in self.votes]) if self.votes else None
 
     @property
     def ties(self) -> float | None:
-        """The share of problems on which two answers or more have the most votes."""
+        """The share of problems on which two or more answers have the most votes."""
         return _mean([float(is_tied(right, others)) for right, others, _ in self.votes]) if self.votes else None
 
     @cached_property
@@ -132,7 +134,9 @@ class Evaluation:
 
     @cached_property
     def health(self) -> dict[str, float | None]:
-        """What to look at before a score is believed."""
+        """Sanity checks of a score: shares of responses that were truncated, have no answer, several different answers,
+        or could not be graded; and mean lengths in tokens.
+        """
         rows = [(r, s) for one in self.answered for r, s in zip(one.responses, one.scores, strict=True)]
         lengths = {ok: [r.tokens for r, s in rows if s.correct is ok and r.tokens is not None] for ok in (True, False)}
         finishes = [r.finish for r, _ in rows if r.finish is not None]
@@ -166,7 +170,7 @@ class Evaluation:
         return [score for one in self.answered for score in one.scores]
 
     def figures(self) -> dict[str, object]:
-        """Everything but the responses, for a JSON file."""
+        """All metrics without the responses, for a JSON file."""
         return {
             "label": self.label,
             "problems": self.problems,
@@ -197,21 +201,21 @@ def evaluate(
     stream: str = "eval",
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Sample, grade, estimate. One set of `sampling.num` responses serves every metric.
+    """Sample, grade and estimate. All metrics are computed from the same `sampling.num` responses to each prompt.
 
-    ValueError, before anything is sampled, for a k above the number of samples.
+    ValueError, before sampling, for a k above the number of samples.
     """
     if not prompts:
-        raise ValueError("there is no problem to evaluate on")
+        raise ValueError("there are no problems to evaluate on")
     ks.check(sampling.num)
     responses = respond(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
-    asked = [(prompt.problem, prompt.text, given) for prompt, given in zip(prompts, responses, strict=True)]
+    rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     policy, temperature = prompts[0].extract, sampling.temperature
-    return judged(asked, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
+    return judged(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
 
 
 def judged(
-    asked: Sequence[tuple[Problem, str, tuple[Response, ...]]],
+    rows: Sequence[tuple[Problem, str, tuple[Response, ...]]],
     pool: VerifierPool,
     *,
     policy: str,
@@ -220,16 +224,16 @@ def judged(
     ks: Ks,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """The evaluation of (problem, prompt, responses): a pure pass over stored texts, so another grader needs no model.
+    """Grade stored responses and estimate the metrics. `rows`: (problem, prompt, responses). No model is needed.
 
     ValueError for a k above the number of responses of a problem.
     """
-    ks.check(min(len(responses) for _, _, responses in asked))
-    items = [(response.text, problem) for problem, _, responses in asked for response in responses]
+    ks.check(min(len(responses) for _, _, responses in rows))
+    items = [(response.text, problem) for problem, _, responses in rows for response in responses]
     scores = iter(_scores(items, pool, policy, progress or Progress()))
     answered = tuple(
         Answered(problem, prompt, responses, tuple(next(scores) for _ in responses))
-        for problem, prompt, responses in asked
+        for problem, prompt, responses in rows
     )
     classes = tuple(_classes(one, pool) for one in answered) if ks.cons_at else ()
     return Evaluation(label, temperature, ks, answered, classes)
@@ -244,13 +248,13 @@ def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: st
 
 
 def _classes(one: Answered, pool: VerifierPool) -> tuple[int | None, ...]:
-    """What each response to a problem votes for: equal answers are one vote, however they are written."""
+    """The class that each response to a problem votes for. Equal answers are one class, however they are written."""
     same = partial(pool.same, rule=one.problem.verifier)
     return tuple(vote_labels([_ballot(s) for s in one.scores], [s.correct for s in one.scores], same))
 
 
 def _ballot(score: Score) -> str | None:
-    """What a response votes for; nothing where the grader could not read it."""
+    """The answer that a response votes for; None where the grader could not read it."""
     return score.extracted if score.verdict in (Verdict.CORRECT, Verdict.WRONG) else None
 
 

@@ -1,4 +1,4 @@
-"""n responses to every prompt, from the cache where they are there."""
+"""Sample n responses to every prompt, and take those from the cache that it has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reasoner.types import Prompt, Response, Sampling
 if TYPE_CHECKING:
     from reasoner.types import Engine
 
-_AT_ONCE = 512  # completions sampled at once: memory stays bounded, progress is seen, and little is lost in a crash
+_AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
 
 
 def respond(
@@ -26,26 +26,26 @@ def respond(
     cache: ResponseCache | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Response, ...]]:
-    """`sampling.num` responses to each prompt, in order. The engine is asked for only when one of them is missing.
+    """Sample `sampling.num` responses to each prompt, in order. `engine` is called only when one is not in the cache.
 
-    A response's seed is a function of (seed, stream, problem, sample): neither the number of samples, nor which other
-    problems there are, nor their order changes it, so more samples extend the earlier ones.
+    A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
+    the other problems or on their order, so a larger number of samples extends the earlier ones.
     """
-    found: list[tuple[Response, ...]] = []
+    by_prompt: list[tuple[Response, ...]] = []
     samples = SampleCount(progress or Progress(), sampling.num * len(prompts))
     for part in _parts(prompts, sampling.num):
         keys = [_keys(prompt, sampling.num, seed, stream) for prompt in part]
-        drawn = _missing(engine, part, sampling, keys, cache, samples.tick)
-        if cache is not None and drawn:
-            cache.add(drawn)
-        found += [tuple(drawn.get(k) or _kept(cache, k) for k in row) for row in keys]
-        num_tokens = sum(response.tokens or 0 for response in drawn.values())
-        samples.add(sampling.num * len(part), sampled=len(drawn), tokens=num_tokens)
-    return found
+        fresh = _sample_missing(engine, part, sampling, keys, cache, samples.tick)
+        if cache is not None and fresh:
+            cache.add(fresh)
+        by_prompt += [tuple(fresh.get(k) or _cached(cache, k) for k in row) for row in keys]
+        num_tokens = sum(response.tokens or 0 for response in fresh.values())
+        samples.add(sampling.num * len(part), sampled=len(fresh), tokens=num_tokens)
+    return by_prompt
 
 
 def num_missing(prompts: Sequence[Prompt], sampling: Sampling, *, seed: int, cache: ResponseCache) -> int:
-    """How many of the responses are not in the cache yet."""
+    """The number of responses that are not in the cache yet."""
     return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num, seed, "eval"))
 
 
@@ -59,7 +59,7 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
     return (prompts[start : start + size] for start in range(0, len(prompts), size))
 
 
-def _missing(
+def _sample_missing(
     engine: Callable[[], Engine],
     prompts: Sequence[Prompt],
     sampling: Sampling,
@@ -67,21 +67,21 @@ def _missing(
     cache: ResponseCache | None,
     tick: Tick,
 ) -> dict[Key, Response]:
-    """The responses that the cache lacks, sampled."""
-    wanted = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
-    asked = [(prompt, row) for prompt, row in zip(prompts, wanted, strict=True) if row]
-    if not asked:
+    """Sample the responses that the cache lacks."""
+    missing = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
+    incomplete = [(prompt, row) for prompt, row in zip(prompts, missing, strict=True) if row]
+    if not incomplete:
         return {}
-    seeds = [[k[2] for k in row] for _, row in asked]
-    drawn = engine().sample([prompt for prompt, _ in asked], sampling, seeds, tick=tick)
+    seeds = [[k[2] for k in row] for _, row in incomplete]
+    sampled = engine().sample([prompt for prompt, _ in incomplete], sampling, seeds, tick=tick)
     return {
         k: Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, k[2])
-        for (prompt, row), completions in zip(asked, drawn, strict=True)
+        for (prompt, row), completions in zip(incomplete, sampled, strict=True)
         for k, completion in zip(row, completions, strict=True)
     }
 
 
-def _kept(cache: ResponseCache | None, wanted: Key) -> Response:
-    response = cache.get(wanted) if cache is not None else None
+def _cached(cache: ResponseCache | None, key: Key) -> Response:
+    response = cache.get(key) if cache is not None else None
     assert response is not None
     return response

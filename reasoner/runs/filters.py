@@ -1,4 +1,4 @@
-"""Which rollouts are asked for, in which order, as SQL."""
+"""Filters and orders of rollouts, and their translation into SQL for the index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDERS = {
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which rollouts; None is any. Bounds are inclusive."""
+    """Conditions on rollouts; None is any value. Bounds are inclusive."""
 
     first_step: int | None = None
     last_step: int | None = None
@@ -42,7 +42,7 @@ class Filter:
     least_tokens: int | None = None
     most_tokens: int | None = None
     text: str | None = None  # words; "a phrase"; begin*; -without
-    label: str | None = None  # of a second thought (verifiers.reflection): cue, self-correction, aha
+    label: str | None = None  # of a reflection span (verifiers.reflection): cue, self-correction, aha
 
 
 ALL = Filter()
@@ -56,19 +56,19 @@ FIELDS = {
     "finish": ", ".join(get_args(Finish)),
     "reward": "a reward, or LOW:HIGH",
     "tokens": "a number of tokens, or LOW:HIGH",
-    "label": "with a second thought: cue, self-correction, aha (found by `reasoner aha RUN`)",
+    "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner aha RUN` first)",
     "text": 'words of the completion, "a phrase", begin*, -without',
 }
 
 
-def read_filter(given: Mapping[str, str | None]) -> Filter:
-    """The filter that a user wrote: texts by the names of FIELDS; what is empty or left out is any.
+def read_filter(texts: Mapping[str, str | None]) -> Filter:
+    """Parse a user's filter: texts by the names of FIELDS; an empty or missing one is any value.
 
-    ValueError that names the field, its value and what is allowed.
+    ValueError that names the field, its value and the allowed ones.
     """
-    if unknown := given.keys() - FIELDS.keys():
+    if unknown := texts.keys() - FIELDS.keys():
         raise ValueError(f"unknown filter {sorted(unknown)[0]!r}; known are {', '.join(FIELDS)}")
-    wanted = {name: value for name, value in given.items() if value}
+    wanted = {name: value for name, value in texts.items() if value}
     first_step, last_step = _bounds("step", wanted, int)
     least_reward, most_reward = _bounds("reward", wanted, float)
     least_tokens, most_tokens = _bounds("tokens", wanted, int)
@@ -90,46 +90,46 @@ def read_filter(given: Mapping[str, str | None]) -> Filter:
     )
 
 
-def _bounds(name: str, given: Mapping[str, str], kind: Callable[[str], Any]) -> tuple[Any, Any]:
-    """(low, high) of "3", "3:8", "3:" or ":8"."""
-    if name not in given:
+def _bounds(name: str, texts: Mapping[str, str], kind: Callable[[str], Any]) -> tuple[Any, Any]:
+    """Parse "3", "3:8", "3:" or ":8" as (low, high)."""
+    if name not in texts:
         return None, None
-    low, colon, high = given[name].partition(":")
+    low, colon, high = texts[name].partition(":")
     try:
         least, most = (kind(low) if low else None), (kind(high) if high else None)
     except ValueError as error:
-        raise ValueError(f"{name} is {given[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
+        raise ValueError(f"{name} is {texts[name]!r}; it must be a number, or LOW:HIGH with either left out") from error
     if least is not None and most is not None and least > most:
-        raise ValueError(f"{name} is {given[name]!r}; the lower bound stands first")
+        raise ValueError(f"{name} is {texts[name]!r}; the lower bound comes first")
     return (least, most) if colon else (least, least)
 
 
-def _whole(name: str, given: Mapping[str, str]) -> int | None:
+def _whole(name: str, texts: Mapping[str, str]) -> int | None:
     try:
-        return int(given[name]) if name in given else None
+        return int(texts[name]) if name in texts else None
     except ValueError as error:
-        raise ValueError(f"{name} is {given[name]!r}; it must be a whole number") from error
+        raise ValueError(f"{name} is {texts[name]!r}; it must be a whole number") from error
 
 
-def _one_of(name: str, given: Mapping[str, str], known: Sequence[str]) -> str | None:
-    value = given.get(name)
+def _one_of(name: str, texts: Mapping[str, str], known: Sequence[str]) -> str | None:
+    value = texts.get(name)
     if value is not None and value not in known:
         hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(value, known, 1))
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}{hint}")
     return value
 
 
-def _yes(name: str, given: Mapping[str, str]) -> bool | None:
-    if name not in given:
+def _yes(name: str, texts: Mapping[str, str]) -> bool | None:
+    if name not in texts:
         return None
-    if given[name] not in ("yes", "no"):
-        raise ValueError(f"{name} is {given[name]!r}; it must be yes or no")
-    return given[name] == "yes"
+    if texts[name] not in ("yes", "no"):
+        raise ValueError(f"{name} is {texts[name]!r}; it must be yes or no")
+    return texts[name] == "yes"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A rollout as it stands in a list."""
+    """The index's row of a rollout, as lists show it."""
 
     id: int
     step: int
@@ -145,7 +145,7 @@ class Found:
     advantage: float
     tokens: int | None  # None where the shard has no tokens
     answer: str
-    head: str  # how the completion begins
+    head: str  # the beginning of the completion
 
     @property
     def name(self) -> str:
@@ -153,7 +153,7 @@ class Found:
 
 
 def sql(where: Filter) -> tuple[str, list[Any]]:
-    """The filter as a WHERE clause and its values."""
+    """Translate the filter into a WHERE clause and its values."""
     conditions: dict[str, object | None] = {
         "id >= ?": None if where.first_step is None else where.first_step * ROWS,
         "id < ?": None if where.last_step is None else (where.last_step + 1) * ROWS,
@@ -172,10 +172,11 @@ def sql(where: Filter) -> tuple[str, list[Any]]:
         "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
     }
     if where.first_step is not None or where.last_step is not None:
-        # A range of steps is a range of rows: quicker to walk than any index, which a plus keeps SQLite from using.
+        # A range of steps is a range of row ids, which is faster to scan than any index. A plus sign before a column
+        # keeps SQLite from using that column's index.
         conditions = {c if c.startswith(("id", "(")) else f"+{c}": value for c, value in conditions.items()}
-    asked = {condition: value for condition, value in conditions.items() if value is not None}
-    return " AND ".join(["1", *asked]), list(asked.values())
+    active = {condition: value for condition, value in conditions.items() if value is not None}
+    return " AND ".join(["1", *active]), list(active.values())
 
 
 _TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
@@ -183,7 +184,7 @@ _TERM = re.compile(r'(-?)(?:"([^"]*)"|([^\s"]+))')
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """Words that follow each other; the last one is only the beginning of a word where `is_prefix`."""
+    """Consecutive words to search for; with `is_prefix` the last one matches every word that begins with it."""
 
     words: tuple[str, ...]
     is_prefix: bool
@@ -193,7 +194,9 @@ class Term:
 
 
 def terms(text: str) -> tuple[list[Term], list[Term]]:
-    """(wanted, unwanted): what a user types. Words, "phrases", begin*, -without; nothing in it is syntax but that."""
+    """Parse a user's search into (wanted, unwanted) terms: words, "phrases", begin*, -without; there is no other
+    syntax.
+    """
     wanted: list[Term] = []
     unwanted: list[Term] = []
     for minus, phrase, word in _TERM.findall(text):
@@ -204,8 +207,8 @@ def terms(text: str) -> tuple[list[Term], list[Term]]:
 
 
 def match(text: str) -> str:
-    """What a user types as an FTS5 query. ValueError when nothing is left to look for."""
+    """Translate a user's search into an FTS5 query. ValueError when it has no wanted term."""
     wanted, unwanted = terms(text)
     if not wanted:
-        raise ValueError(f'nothing to look for in {text!r}: write words, "a phrase", begin*, or -without beside one')
+        raise ValueError(f'nothing to search for in {text!r}: write words, "a phrase", begin*, or -without beside one')
     return " ".join([" AND ".join(term.fts5() for term in wanted), *(f"NOT {term.fts5()}" for term in unwanted)])

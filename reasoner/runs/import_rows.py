@@ -1,4 +1,4 @@
-"""What stands in other trainers' dumps: rollouts as rows of store.SCHEMA, and the files that they are read from."""
+"""Parts of the importers: turn other trainers' rollouts into rows of rollouts.SCHEMA, and read their files."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from reasoner.runs import rollouts as store
+from reasoner.runs.json_files import foreign_objects
 from verifiers import Verdict
 
 Row = dict[str, Any]  # the columns of store.SCHEMA; without `rewards` where nothing scored the rollout
@@ -34,24 +35,24 @@ def row_of(
     extracted: object = None,
     **known: object,
 ) -> Row:
-    """A rollout as far as it tells itself: `rewards` are the parts of `reward`, `known` are columns as they stand.
+    """A rollout as a row. `rewards` are the parts of `reward`, `known` are columns that are taken as they are.
 
-    As in runs of ours, a <think> that ends the prompt belongs to the completion as well.
+    A <think> that ends the prompt is repeated at the beginning of the completion, as in this project's own runs.
     """
-    asked, said = _text(prompt), _text(completion)
-    if asked.rstrip().endswith("<think>") and not said.lstrip().startswith("<think>"):
-        said = "<think>" + said
-    thought, end, rest = said.partition("</think>")
+    prompt_text, completion_text = _text(prompt), _text(completion)
+    if prompt_text.rstrip().endswith("<think>") and not completion_text.lstrip().startswith("<think>"):
+        completion_text = "<think>" + completion_text
+    thought, end, rest = completion_text.partition("</think>")
     is_answered = "\\boxed{" in rest or "</answer>" in rest.partition("<answer>")[2]
     total = number_of(reward)
     layer, accuracy = _accuracy(rewards) or _accuracy(metrics or {}) or ("", None)
     return dict.fromkeys(store.SCHEMA.names) | {
-        "problem_id": hashlib.sha256(asked.encode()).hexdigest()[:16],
-        "question": _question(prompt, asked),
+        "problem_id": hashlib.sha256(prompt_text.encode()).hexdigest()[:16],
+        "question": _question(prompt, prompt_text),
         "gold": _text(gold),
         "source": system,
-        "prompt": asked,
-        "completion": said,
+        "prompt": prompt_text,
+        "completion": completion_text,
         "prompt_token_ids": [],
         "token_ids": [],
         "logprobs": [],
@@ -66,25 +67,27 @@ def row_of(
 
 
 def _accuracy(parts: Mapping[str, float]) -> tuple[str, float] | None:
-    """The part that tells whether the answer is right, by its name; the shortest, as "acc" beside "format_correct"."""
+    """(name, value) of the part that measures accuracy, by its name; of several the shortest ("acc", not
+    "format_correct").
+    """
     names = sorted(filter(_ACCURACY.search, parts), key=len)
     return (names[0], parts[names[0]]) if names else None
 
 
-def _question(prompt: object, asked: str) -> str:
-    """The last that the user says: a message, or a turn of Qwen's template with its special tokens or without.
+def _question(prompt: object, text: str) -> str:
+    """The user's last message: of a conversation, or of Qwen's template with or without its special tokens.
 
-    Where there is no such turn it is the whole prompt.
+    Where there is no such message it is `text`, the whole prompt.
     """
     if isinstance(prompt, list):
-        return next((_text(message) for message in reversed(prompt) if message.get("role") == "user"), asked)
-    plain = "\n" + asked.replace("<|im_start|>", "").replace("<|im_end|>", "")
+        return next((_text(message) for message in reversed(prompt) if message.get("role") == "user"), text)
+    plain = "\n" + text.replace("<|im_start|>", "").replace("<|im_end|>", "")
     _, _, turn = plain.rpartition("\nuser\n")
-    return turn.rpartition("\nassistant")[0].strip() or asked
+    return turn.rpartition("\nassistant")[0].strip() or text
 
 
 def _text(value: object) -> str:
-    """A text, a message, a conversation, or any other value as one text."""
+    """Render a text, a message, a conversation, or any other value as one text."""
     if isinstance(value, list) and len(value) == 1:
         return _text(value[0])
     if value is None or value == []:
@@ -102,23 +105,23 @@ def _text(value: object) -> str:
 
 
 def readable(text: str) -> str:
-    """The text with U+FFFD for lone surrogates, which JSON may hold and UTF-8 may not."""
+    """Replace lone surrogates, which JSON may hold and UTF-8 may not, by U+FFFD."""
     return _LONE_SURROGATE.sub("\ufffd", text)
 
 
 def numbers(record: Mapping[str, Any], *others: str) -> dict[str, float]:
-    """The numbers of a record by name, but for those others and what is no part of the data, as pandas' index."""
+    """The numbers of a record by name, without `others` and without pandas' index columns (named __...)."""
     named = {readable(name): number_of(value) for name, value in record.items() if name not in others}
     return {name: number for name, number in named.items() if number is not None and not name.startswith("__")}
 
 
 def number_of(value: object) -> float | None:
-    """None for what is no number, or none that 32 bits hold."""
+    """The value as a float; None where it is not a number or too large for 32-bit floats."""
     return float(value) if isinstance(value, int | float) and abs(value) < 1e38 else None
 
 
 def inside(value: object, *names: str) -> Any:
-    """value[name][name]…, or None where that leads nowhere."""
+    """value[names[0]][names[1]]..., or None where one of them is missing."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value
@@ -128,40 +131,35 @@ def inside(value: object, *names: str) -> Any:
 
 
 def numbered(source: Path, *patterns: str) -> list[tuple[int, Path]]:
-    """(number that ends its name, path) of what the first pattern with any finds, in the order of the numbers."""
+    """(number at the end of its name, path) of each file that matches the first pattern with any match, by number."""
     for pattern in patterns:
         ends = [(re.fullmatch(r"(?:\D*_)?(\d{1,9})", path.stem, re.ASCII), path) for path in source.glob(pattern)]
-        if found := [(int(end[1]), path) for end, path in ends if end]:
-            return sorted(found)
+        if matches := [(int(end[1]), path) for end, path in ends if end]:
+            return sorted(matches)
     return []
 
 
 def pieces_of(folder: Path, name: str) -> list[Path]:
-    """The pieces of a stream: NAME/00000.jsonl and on, some of them compressed, or the one file NAME.jsonl."""
-    found = [*folder.glob(f"{name}.jsonl"), *folder.glob(f"{name}/*.jsonl.zst"), *folder.glob(f"{name}/*.jsonl")]
-    pieces = {path.name.split(".")[0]: path for path in found}  # while it is being compressed a piece is there twice
+    """The files of a stream in order: NAME/00000.jsonl and on, some of them compressed, or the one file NAME.jsonl."""
+    paths = [*folder.glob(f"{name}.jsonl"), *folder.glob(f"{name}/*.jsonl.zst"), *folder.glob(f"{name}/*.jsonl")]
+    pieces = {path.name.split(".")[0]: path for path in paths}  # while it is being compressed a piece is there twice
     return [pieces[number] for number in sorted(pieces)]
 
 
 def records_of(path: Path) -> Iterator[tuple[str, Row]]:
-    """(place to blame, object) of each line."""
-    for number, line in _lines(path):
-        if line.strip():
-            with blaming(where := f"{path}, line {number}"):
-                record = json.loads(line.decode(errors="replace"))
-                if not isinstance(record, dict):
-                    raise ValueError("a JSON object is wanted")
-            yield where, record
+    """(place for messages, object) of each line of a JSON lines file, which may be compressed."""
+    return foreign_objects(_lines(path), path)
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    with blaming(path), io.BufferedReader(pa.input_stream(str(path))) as file:  # unpacks what is named .zst
-        yield from enumerate(file, 1)
+def _lines(path: Path) -> Iterator[str]:
+    with blaming(path), io.BufferedReader(pa.input_stream(str(path))) as file:  # decompresses a file named .zst
+        for line in file:
+            yield line.decode(errors="replace")
 
 
 @contextmanager
 def blaming(place: object) -> Iterator[None]:
-    """What fails inside is the fault of that place in the dump, told in one line."""
+    """Turn the errors of a malformed dump into a ValueError of one line that begins with `place`."""
     try:
         yield
     except KeyError as error:

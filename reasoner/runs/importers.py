@@ -1,17 +1,16 @@
-"""Rollouts that other trainers dumped, as a run folder of ours: for the dashboard and `reasoner rollouts`.
+"""Import rollouts that other trainers dumped as a run folder, for the dashboard and `reasoner rollouts`.
 
 A reader is a generator of (step, rows) in the order of the steps, which keep the dump's numbers. What a dump does not
-tell, as TRL's and verl's no tokens, is null or empty.
+contain (TRL's and verl's have no tokens) is null or empty.
 
-None of these systems has verdicts. Where a part of the reward (else a metric) names itself accuracy, correct or acc,
-more than one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher
-one is "correct". Failing that it is "refused": of the verdicts that say nothing about the answer, the one that claims
-neither a timeout nor a crash. `layer` names what decided.
+None of these systems has verdicts. Where a part of the reward (else a metric) is named accuracy, correct or acc, a
+value above one half is "correct", else "wrong". Failing that, where the whole dump holds just two rewards, the higher
+one is "correct". Failing that the verdict is "refused", the one verdict that implies neither an answer, nor a timeout,
+nor a crash. `layer` names the part that decided.
 """
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -34,17 +33,18 @@ from reasoner.runs.import_rows import (
     records_of,
     row_of,
 )
+from reasoner.runs.json_files import json_line
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]
 
 
 def import_run(system: str, source: Path, run_dir: Path) -> int:
-    """Make a run folder of a dump, whole or not at all; the number of its rollouts.
+    """Create a run folder from a dump, completely or not at all; returns the number of rollouts.
 
-    A group is the rollouts of one step with the same prompt. An advantage that the dump does not tell is the reward
-    minus its group's mean. A rollout that nothing scored has the reward 0 and is left out of every mean. ValueError
-    saying what cannot be read, or is in the way.
+    A group is the rollouts of one step with the same prompt. An advantage that the dump lacks is the reward minus its
+    group's mean. A rollout without a score has the reward 0 and is left out of every mean. ValueError for an unknown
+    system, a dump that cannot be read, and a run folder that is not empty.
     """
     if system not in READERS:
         raise ValueError(f"unknown system {system!r}; known are {', '.join(READERS)}")
@@ -55,19 +55,19 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
     right = _higher_of_two(READERS[system](source))
     run_dir.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=f".{run_dir.name}.", dir=run_dir.parent) as folder:
-        beside = Path(folder) / "run"
-        num_rollouts = _write(READERS[system](source), beside, right)
+        partial = Path(folder) / "run"
+        num_rollouts = _write(READERS[system](source), partial, right)
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
         config = {"model": "?", "imported": system, "source": readable(source.resolve().name)}
-        store.write_json(beside / "config.json", {"config": config, "origin": {}})
-        store.write_json(beside / "versions.json", {"imported_from": system})
-        beside.replace(run_dir)
+        store.write_json(partial / "config.json", {"config": config, "origin": {}})
+        store.write_json(partial / "versions.json", {"imported_from": system})
+        partial.replace(run_dir)
     return num_rollouts
 
 
 def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
-    """The shards and metrics.jsonl; the number of rollouts."""
+    """Write the shards and metrics.jsonl; returns the number of rollouts. `right`: the reward of a correct answer."""
     (run_dir / "rollouts").mkdir(parents=True)
     num_rollouts = 0
     with (run_dir / "metrics.jsonl").open("w") as metrics:
@@ -76,13 +76,13 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
             with blaming(f"step {step}"):
                 table = pa.Table.from_pylist([row for group in groups for row in group], store.SCHEMA)
             pq.write_table(table, store.shard(run_dir, step), compression="zstd")
-            metrics.write(json.dumps(_metrics(step, groups), allow_nan=False) + "\n")
+            metrics.write(json_line(_metrics(step, groups)))
             num_rollouts += len(rows)
     return num_rollouts
 
 
 def _higher_of_two(steps: Steps) -> float | None:
-    """The higher of the dump's two rewards; None where it holds fewer or more, or names its accuracy."""
+    """The higher of the dump's two rewards; None where it holds fewer or more, or has an accuracy."""
     seen: set[float] = set()
     for _, rows in steps:
         seen |= {row["reward"] for row in rows if row["rewards"]}
@@ -92,11 +92,11 @@ def _higher_of_two(steps: Steps) -> float | None:
 
 
 def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Row]]:
-    """The step's rows by prompt, in the order in which those first appear, with what a row alone cannot tell."""
+    """The step's rows by prompt, in order of first appearance, with group, sample, verdict and advantage filled in."""
     by_prompt: dict[str, list[Row]] = {}
     for row in rows:
         by_prompt.setdefault(row["prompt"], []).append(row)
-    found = []
+    groups = []
     for number, group in enumerate(by_prompt.values()):
         mean = fmean([row["reward"] for row in group if row["rewards"]] or [0.0])
         own = []
@@ -108,34 +108,36 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
             place = {"step": step, "group": number, "sample": sample}
             judged = {"verdict": str(verdict or Verdict.REFUSED), "layer": layer}
             own.append(row | place | judged | {"advantage": advantage})
-        found.append(own)
-    return found
+        groups.append(own)
+    return groups
 
 
 def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
-    """Those of journal.METRICS that the rows tell; `correct` is a share of the rollouts with a verdict."""
+    """The metrics (reasoner.runs.metrics.METRICS) that follow from the rows; `correct` is a share of the rollouts with
+    a verdict.
+    """
     rows = [row for group in groups for row in group]
     rewards = [[row["reward"] for row in group if row["rewards"]] for group in groups]
     lengths = [len(row["token_ids"]) for row in rows]
-    found: dict[str, float] = {"step": step, "format": fmean(row["well_formed"] for row in rows)}
+    metrics: dict[str, float] = {"step": step, "format": fmean(row["well_formed"] for row in rows)}
     if any(rewards):
-        found["reward/mean"] = fmean(reward for group in rewards for reward in group)
-        found["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)
+        metrics["reward/mean"] = fmean(reward for group in rewards for reward in group)
+        metrics["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)
     if judged := [row["verdict"] for row in rows if row["verdict"] != Verdict.REFUSED]:
-        found["correct"] = judged.count(Verdict.CORRECT) / len(judged)
+        metrics["correct"] = judged.count(Verdict.CORRECT) / len(judged)
     if all(lengths):
-        found["completions/mean_length"] = fmean(lengths)
-    return found
+        metrics["completions/mean_length"] = fmean(lengths)
+    return metrics
 
 
 # ------------------------------------------------------------------------------------------------ readers
 
 
 def read_trl(source: Path) -> Steps:
-    """GRPOTrainer's log_completions, as of TRL 1.16.0: a file a step, a column for each reward function.
+    """Read what GRPOTrainer's log_completions wrote, as of TRL 1.16.0: a file per step, a column per reward function.
 
-    Their weights are not in it: the reward is the plain sum. The functions may have logged columns of their own (TRL's
-    accuracy_reward the two read here); a number among those cannot be told from a reward.
+    The functions' weights are not in it, so the reward is the plain sum. A function may have logged columns of its own
+    (TRL's accuracy_reward logs the two that are read here); a number among those is taken for a reward.
     """
     for step, path in numbered(source, "completions/completions_*.parquet", "completions_*.parquet"):
         with blaming(path):
@@ -144,30 +146,30 @@ def read_trl(source: Path) -> Steps:
         for number, record in enumerate(records, 1):
             with blaming(f"{path}, row {number}"):
                 rewards = numbers(record, "step", "advantage")
-                told = {"gold": record.get("solution"), "extracted": record.get("answer_parsed")}
+                answers = {"gold": record.get("solution"), "extracted": record.get("answer_parsed")}
                 advantage = number_of(record.get("advantage"))
                 texts = record["prompt"], record["completion"]
-                rows.append(row_of("trl", *texts, rewards, sum(rewards.values()), **told, advantage=advantage))
+                rows.append(row_of("trl", *texts, rewards, sum(rewards.values()), **answers, advantage=advantage))
         if rows:
             yield step, rows
 
 
 def read_verl(source: Path) -> Steps:
-    """STEP.jsonl of trainer.rollout_data_dir, as of verl 0.9.1: the score and all that its function returned beside."""
+    """Read STEP.jsonl of trainer.rollout_data_dir, as of verl 0.9.1: the score and what else its function returned."""
     for step, path in numbered(source, "*.jsonl"):
         rows = []
         for where, record in records_of(path):
             with blaming(where):
-                told = {"gold": record.get("gts"), "extracted": record.get("pred")}
+                answers = {"gold": record.get("gts"), "extracted": record.get("pred")}
                 accuracy = {"True": True, "False": False}.get(str(record.get("acc")), record.get("acc"))  # numpy's bool
                 rewards = numbers(record | {"acc": accuracy}, "step", "gts", "pred")
-                rows.append(row_of("verl", record["input"], record["output"], rewards, record["score"], **told))
+                rows.append(row_of("verl", record["input"], record["output"], rewards, record["score"], **answers))
         if rows:
             yield step, rows
 
 
 def read_prime_rl(source: Path) -> Steps:
-    """What prime-rl trained on (of a step where it does not say: all rollouts), in each of its layouts so far.
+    """Read the rollouts that prime-rl trained on (all rollouts of a step where it does not say), in any of its layouts.
 
     monitors/file/traces/stream and annotations   from 0.9.1.dev29, 2026-09; in order of arrival, so held in memory
     rollouts/step_N/train/effective/traces.jsonl  from 2026-07; beside it all/traces.jsonl
@@ -189,38 +191,38 @@ READERS: dict[str, Callable[[Path], Steps]] = {"trl": read_trl, "verl": read_ver
 
 
 def _shipped(stream: Sequence[Path], annotations: Sequence[Path]) -> Steps:
-    """The rollouts by the step whose batch they were in; where nothing tells that, by the step of their arrival."""
-    told: dict[str, Row] = {}
+    """The rollouts by the step whose batch they were in; where that is not annotated, by the step of their arrival."""
+    info_of: dict[str, Row] = {}
     for path in annotations:
         for where, record in records_of(path):
             with blaming(where):
-                told[record["trace_id"]] = told.get(record["trace_id"], {}) | record.get("info", {})
-    has_batches = any(info.get("effective") for info in told.values())
+                info_of[record["trace_id"]] = info_of.get(record["trace_id"], {}) | record.get("info", {})
+    has_batches = any(info.get("effective") for info in info_of.values())
     steps: dict[int, list[Row]] = {}
-    for info, row in _traces(stream, told):
+    for info, row in _traces(stream, info_of):
         if info.get("effective") or not has_batches:
             steps.setdefault(info["at"], []).append(row)
     yield from sorted(steps.items())
 
 
-def _traces(paths: Iterable[Path], told: Mapping[str, Row]) -> Iterator[tuple[Row, Row]]:
-    """(what is known besides, row) of each rollout that may train the policy."""
+def _traces(paths: Iterable[Path], info_of: Mapping[str, Row]) -> Iterator[tuple[Row, Row]]:
+    """(annotations, row) of each rollout that may train the policy. `info_of`: annotations by the trace's id."""
     for path in paths:
         for where, record in records_of(path):
-            found = []
+            rows = []
             with blaming(where):
                 work = inside(record, "run", "work") or {}
                 for trace in record.get("traces", [record]):
-                    info = work | trace.get("info", {}) | told.get(trace.get("id"), {})
+                    info = work | trace.get("info", {}) | info_of.get(trace.get("id"), {})
                     info["at"] = int(inside(info.get("ship") or info.get("arrival") or work, "step") or 0)
                     is_train = (info.get("kind") or work.get("type") or "train") == "train"
                     if is_train and inside(trace, "agent", "trainable") is not False:
-                        found.append((info, _trace(trace, info) if "nodes" in trace else _output(trace)))
-            yield from found
+                        rows.append((info, _trace(trace, info) if "nodes" in trace else _output(trace)))
+            yield from rows
 
 
 def _trace(trace: Row, info: Row) -> Row:
-    """The last branch of a trace's graph of messages. Of its completion the tokens are those that were sampled."""
+    """The last branch of a trace's graph of messages as a row. Its `token_ids` are the sampled tokens alone."""
     nodes = trace["nodes"]
     branch: list[Row] = nodes[-1:]
     while branch and branch[0].get("parent") is not None and len(branch) < len(nodes):
@@ -254,7 +256,7 @@ def _trace(trace: Row, info: Row) -> Row:
 
 
 def _output(record: Row) -> Row:
-    """A RolloutOutput: a part of the reward is a metric there."""
+    """A RolloutOutput as a row: the parts of its reward are among its metrics."""
     rewards = numbers({"reward": record["reward"]} | (record.get("metrics") or {}))
-    told = {"gold": record.get("answer"), "finish": "length" if record.get("is_truncated") else None}
-    return row_of("prime-rl", record["prompt"], record["completion"], rewards, record["reward"], metrics=None, **told)
+    known = {"gold": record.get("answer"), "finish": "length" if record.get("is_truncated") else None}
+    return row_of("prime-rl", record["prompt"], record["completion"], rewards, record["reward"], metrics=None, **known)

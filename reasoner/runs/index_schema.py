@@ -1,4 +1,4 @@
-"""A shard of rollouts as rows of the index's tables."""
+"""The tables of the index of rollouts, and the conversion of a shard into their rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CREATE TABLE steps (
 );
 CREATE VIRTUAL TABLE words USING fts5 (completion, content='', tokenize='unicode61');
 INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
--- what reasoner.analysis.reflection finds, step by step
+-- the results of reasoner.analysis.reflection, step by step
 CREATE TABLE spans (
     id INTEGER, start INTEGER, end INTEGER, kind TEXT, outcome TEXT, label TEXT, before TEXT, after TEXT,
     others_right REAL, correct INTEGER, score REAL, PRIMARY KEY (id, start)
@@ -56,13 +56,13 @@ COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
     "tokens", "completion", "extracted", "question",
 )  # fmt: skip
-_FLAT = 1e-5  # rewards closer together than this are equal, as reasoner.rl.advantages has it
+_FLAT = 1e-5  # rewards closer together than this are equal, as in reasoner.rl.advantages
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A shard as rows of the tables of the same names."""
+    """The rows of a shard, by the table that they belong to."""
 
     rollouts: list[tuple[Any, ...]]
     words: list[tuple[int, str]]
@@ -71,7 +71,8 @@ class Rows:
 
 
 def read(table: pa.Table, step: int) -> Rows:
-    missing: list[Any] = [None] * table.num_rows  # a column that an older shard has not
+    """Convert the table of a step's shard into rows of the index."""
+    missing: list[Any] = [None] * table.num_rows  # for columns that older shards lack
     columns = dict.fromkeys(COLUMNS, missing) | table.to_pydict()
     lengths = columns["tokens"]
     answers = [(answer or "")[:_ANSWER] for answer in columns["extracted"]]
@@ -89,21 +90,22 @@ def read(table: pa.Table, step: int) -> Rows:
 
 
 def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]]:
-    """The rows of a group follow each other in a shard."""
-    found = []
+    """The rows of table `groups`. In a shard the rows of a group are consecutive."""
+    rows_of_groups = []
     for number, own in groupby(range(len(columns["group"])), key=columns["group"].__getitem__):
         rows = list(own)
         rewards = [columns["reward"][i] for i in rows]
         right = sum(columns["verdict"][i] == "correct" for i in rows)
         about = [columns[name][rows[0]] for name in ("problem_id", "subject", "level", "question")]
         spread = 0.0 if max(rewards) - min(rewards) < _FLAT else pstdev(rewards)
-        found.append((step, number, *about, len(rows), right, fmean(rewards), spread))
-    return found
+        rows_of_groups.append((step, number, *about, len(rows), right, fmean(rewards), spread))
+    return rows_of_groups
 
 
 def _step(
     columns: Mapping[str, list[Any]], lengths: Sequence[int | None], groups: Sequence[tuple[Any, ...]], step: int
 ) -> tuple[Any, ...]:
+    """The row of table `steps`. `lengths`: tokens of each completion, None where unknown."""
     right = [verdict == "correct" for verdict in columns["verdict"]]
     known = sorted(n for n in lengths if n is not None)
     of = {

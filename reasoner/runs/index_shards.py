@@ -1,4 +1,4 @@
-"""Which files of a run are shards of rollouts, and whether one can be indexed."""
+"""Find a run's shards of rollouts, and read them for the index with their columns checked."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _FINITE = ("reward", "advantage")
 
 
 def shards(run_dir: Path) -> Iterator[tuple[int, os.stat_result]]:
-    """(step, state of the file) of each shard, readable or not."""
+    """(step, stat of the file) of each shard, readable or not."""
     for path in (run_dir / "rollouts").glob("step-*.parquet"):
         if (match := _NAME.fullmatch(path.name)) and path == shard(run_dir, int(match[1])):
             yield int(match[1]), path.lstat()
 
 
 def read_shard(path: Path, step: int) -> Rows | str:
-    """The step's rows, or why they cannot be read."""
+    """Read the index's rows of a shard; returns the reason instead where it cannot be read."""
     try:
         if not is_file(path):
-            return "it is gone"
+            return "the file is missing"
         with pq.ParquetFile(path) as file:
             _check_kinds(file.schema_arrow)
             table = file.read([name for name in COLUMNS if name in file.schema_arrow.names])
@@ -42,16 +42,16 @@ def read_shard(path: Path, step: int) -> Rows | str:
 
 
 def _check_kinds(schema: pa.Schema) -> None:
-    """ValueError where a column holds something else than those of this version do, or is missing."""
+    """Raise ValueError where a column is missing or has another type than in SCHEMA."""
     for name in _FILLED:
         if name not in schema.names:
             raise ValueError(f"it has no column {name!r}")
     for column in SCHEMA:
         if column.name not in schema.names or column.name == "rewards":
             continue
-        here, there = _kind(schema.field(column.name).type), _kind(column.type)
-        if here not in (there, "nothing", *(("int",) if there == "float" else ())):
-            raise ValueError(f"column {column.name!r} holds {here} values, not {there}")
+        actual, expected = _kind(schema.field(column.name).type), _kind(column.type)
+        if actual not in (expected, "nothing", *(("int",) if expected == "float" else ())):
+            raise ValueError(f"column {column.name!r} holds {actual} values, not {expected}")
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -71,7 +71,7 @@ _KINDS = {
 
 
 def _check_values(table: pa.Table) -> None:
-    """ValueError for an empty cell where there must be none, and for a reward that is not finite."""
+    """Raise ValueError for an empty cell in a column of _FILLED, and for a value of _FINITE that is not finite."""
     table.validate(full=True)
     for name in _FILLED:
         if table[name].null_count:

@@ -1,4 +1,4 @@
-"""Files appear whole: written beside, synced, renamed."""
+"""Atomic file writes: write a temporary file beside the target, sync it, rename it."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write what shall stand at the path; it takes its place when the block ends, and is gone when it fails.
+    """Yield a temporary path to write to; it replaces `path` when the block ends, and is deleted when the block fails.
 
-    A reader sees the file as it was or as it is, also after a crash of the machine.
+    A reader sees the old file or the new one and nothing between, also after a crash of the machine.
     """
-    beside = path.with_name(path.name + ".partial")
+    partial = path.with_name(path.name + ".partial")
     try:
-        yield beside
+        yield partial
     except BaseException:
-        beside.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
         raise
-    sync(beside)
-    beside.replace(path)
+    sync(partial)
+    partial.replace(path)
     sync(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
-    with replacing(path) as beside:
-        beside.write_text(text, "utf-8")
+    """Replace a file atomically by this text in UTF-8."""
+    with replacing(path) as partial:
+        partial.write_text(text, "utf-8")
 
 
 def sync(path: Path) -> None:
-    """What was written of the file, or of the folder's list of files, is on the disk."""
+    """Flush a file, or a folder's list of files, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,37 +1,40 @@
-"""JSON files of run and evaluation folders, read with their shape checked.
+"""Read and write the JSON and JSON lines files of run and evaluation folders.
 
-A folder may come from elsewhere, or have been damaged: whatever is wrong with a file is a ValueError that names the
-file, the line and the reason, and nothing that is read blocks (a named pipe in a file's place would).
+Readers check the shape of what they read, because a folder may be damaged or come from another machine. Every fault is
+a ValueError that names the file, the line and the reason. Only regular files are opened: a named pipe would block.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
-_LARGEST = 1e300  # what floats and JavaScript can reckon with
+_LARGEST = 1e300  # numbers above it overflow in float arithmetic, here and in JavaScript
 _SHOWN = 40  # characters of a wrong value in a message
+
+Torn = Literal["never", "last", "any"]  # which lines may be torn (cut off in writing) and are then left out
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The values that a field may hold."""
+    """A set of values that a field may hold."""
 
     meaning: str
     holds: Callable[[Any], bool]
 
 
 def is_number(value: Any) -> bool:
-    """A number of JSON, neither a boolean nor too large to reckon with."""
+    """Whether the value is a JSON number: not a boolean, and small enough for float arithmetic."""
     return type(value) in (int, float) and -_LARGEST < value < _LARGEST
 
 
 def is_count(value: Any) -> bool:
-    """A whole number from 0 on, as steps are counted."""
+    """Whether the value is a whole number >= 0 that 32 bits hold, such as a step."""
     return is_number(value) and 0 <= value < 2**31 and value == int(value)
 
 
@@ -46,7 +49,10 @@ Fields = Mapping[str, Kind]
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file. ValueError where a directory, a named pipe or a link to nothing has its name."""
+    """Whether a regular file exists at the path.
+
+    ValueError when the path is something else: a directory, a named pipe or a link to nothing.
+    """
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -63,22 +69,29 @@ def is_file(path: Path) -> bool:
 _KINDS = {stat.S_IFDIR: "directory", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
 
 
-def parse(text: str | bytes, where: object) -> Any:
-    """The value of a text of JSON; NaN and Infinity, which are none, are refused."""
+def parse(text: str | bytes, where: object, *, allow_nan: bool = False) -> Any:
+    """Parse JSON. NaN and Infinity, which are not JSON, are refused unless `allow_nan`.
+
+    ValueError that begins with `where`, the place to name in the message.
+    """
     try:
-        return json.loads(text.decode("utf-8") if isinstance(text, bytes) else text, parse_constant=_refuse)
+        decoded = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(decoded, parse_constant=None if allow_nan else _refuse)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} is damaged: {error}") from error
 
 
 def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def check(value: Any, where: object, needs: Fields, may: Fields | None = None) -> dict[str, Any]:
-    """The value as an object with the fields that it needs, and those that it may have, all of their kinds."""
+    """Return the value if it is an object with all fields of `needs`, any of `may`, and each of its kind.
+
+    Other fields are not checked. ValueError that begins with `where` otherwise.
+    """
     if not isinstance(value, dict):
-        raise ValueError(f"{where} is damaged: it holds no object")
+        raise ValueError(f"{where} is damaged: it is not a JSON object")
     for name, kind in (*needs.items(), *((name, kind) for name, kind in (may or {}).items() if name in value)):
         if name not in value:
             raise ValueError(f"{where} is damaged: it has no {name!r}")
@@ -88,37 +101,114 @@ def check(value: Any, where: object, needs: Fields, may: Fields | None = None) -
 
 
 def check_each(value: Mapping[str, Any], where: object, needs: Fields, may: Fields | None = None) -> None:
-    """Check every value of an object of objects."""
+    """Check each value of an object of objects, as `check` does."""
     for name, own in value.items():
         check(own, f"{name} of {where}", needs, may)
 
 
 def shown(value: Any) -> str:
-    """A value as a message can hold it."""
+    """The value's repr, shortened for a message."""
     text = repr(value) if not isinstance(value, int) or is_number(value) else "a huge number"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def read_object(path: Path, needs: Fields | None = None, may: Fields | None = None) -> dict[str, Any]:
-    """The object in a file of JSON; {} where there is no file."""
-    return check(parse(path.read_bytes(), path), path, needs or {}, may) if is_file(path) else {}
+def read_object(
+    path: Path, needs: Fields | None = None, may: Fields | None = None, *, allow_nan: bool = False
+) -> dict[str, Any]:
+    """Read a JSON file that holds an object with these fields (see `check`). Returns {} when there is no file."""
+    if not is_file(path):
+        return {}
+    return check(parse(_read_bytes(path), path, allow_nan=allow_nan), path, needs or {}, may)
 
 
-def read_lines(path: Path, needs: Fields, *, grows: bool = True) -> list[dict[str, Any]]:
-    """The objects of a file of JSON lines; [] where there is no file. In one that grows line by line a last line that
-    was torn in writing is left out.
+def read_lines(path: Path, needs: Fields, *, torn: Torn = "last") -> list[dict[str, Any]]:
+    """Read a JSON lines file of objects with these fields. Returns [] when there is no file.
+
+    `torn` says which lines that do not parse are left out as cut off in writing: "never" none, "last" the last line
+    (a file that grows line by line), "any" every empty line and every line that begins an object (a file to which
+    lines were added after a torn one).
     """
-    lines = path.read_bytes().split(b"\n") if is_file(path) else []
-    if lines and not lines[-1]:
-        lines.pop()
+    lines = _split_lines(path) if is_file(path) else []
     values = []
     for number, line in enumerate(lines, 1):
         where = f"{path}, line {number}"
         try:
             value = parse(line, where)
         except ValueError:
-            if number < len(lines) or not grows:
+            may_be_torn = line[:1] in (b"{", b"") if torn == "any" else torn == "last" and number == len(lines)
+            if not may_be_torn:
                 raise
-            break
+            continue
         values.append(check(value, where, needs))
     return values
+
+
+def scan_lines(path: Path, needs: Callable[[dict[str, Any]], bool]) -> list[tuple[str, dict[str, Any] | None]]:
+    """(text, object) of each line of a JSON lines file; [] when there is no regular file.
+
+    The object is None where the line does not parse, or is not an object that meets `needs`: for readers that repair a
+    damaged file instead of refusing it.
+    """
+    return [_scan(line, needs) for line in _split_lines(path)] if path.is_file() else []
+
+
+def _scan(line: bytes, needs: Callable[[dict[str, Any]], bool]) -> tuple[str, dict[str, Any] | None]:
+    try:
+        text = line.decode()
+        value = parse(text, "line", allow_nan=True)
+    except ValueError:
+        return "", None
+    return text, value if isinstance(value, dict) and needs(value) else None
+
+
+def foreign_objects(lines: Iterable[str], path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(place, object) of each line of another program's JSON lines file; blank lines are skipped and NaN is accepted.
+
+    `place` names the file and the line, for messages. ValueError for a line that is not a JSON object.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{path}, line {number}"
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{where}: not JSON ({error})") from error
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: not a JSON object")
+        yield where, value
+
+
+def _split_lines(path: Path) -> list[bytes]:
+    """The lines of a file without their newlines; the last one may lack its newline."""
+    lines = _read_bytes(path).split(b"\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+
+
+# ------------------------------------------------------------------------------------------------ writing
+
+
+def json_line(value: Mapping[str, object], *, ensure_ascii: bool = True, allow_nan: bool = False) -> str:
+    """An object as one line of a JSON lines file, with its newline. ValueError for NaN and infinity unless allowed."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=allow_nan) + "\n"
+
+
+def append_line(path: Path, value: Mapping[str, object]) -> None:
+    """Append an object to a JSON lines file and sync the file to disk.
+
+    Where the file's last line lacks its newline (it was cut off in writing) a newline is written first.
+    """
+    line = json_line(value).encode()
+    with path.open("a+b") as file:
+        file.seek(max(0, file.tell() - 1))
+        is_torn = file.read() not in (b"", b"\n")
+        file.write(b"\n" * is_torn + line)
+        file.flush()
+        os.fsync(file.fileno())

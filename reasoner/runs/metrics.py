@@ -1,13 +1,12 @@
-"""metrics.jsonl, times.jsonl, evals.jsonl, and what the console shows of them while a run goes on.
+"""A run's metrics.jsonl, times.jsonl and evals.jsonl, and the progress that the console shows during training.
 
-What a clock says stands in times.jsonl alone: two runs of the same seed have the same metrics.jsonl, byte for byte.
+Everything measured by a clock is in times.jsonl alone, so two runs with the same seed have byte-identical
+metrics.jsonl files.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,11 +21,12 @@ from rich.text import Text
 
 from reasoner.console import clock, sparkline, speed, visible
 from reasoner.progress import Progress, live
-from reasoner.runs.health import Alarm, forget, record
+from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.io import write_text
+from reasoner.runs.json_files import append_line, scan_lines
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
-# Every metric of a step, with its meaning. A step's line holds some of them, never others.
+# Every metric of a step, with its meaning. The line of a step holds a subset of these names.
 METRICS: dict[str, str] = {
     "step": "number of the step; the first is 0",
     "num_tokens": "tokens sampled so far, this step's included",
@@ -36,7 +36,7 @@ METRICS: dict[str, str] = {
     "completions/mean_length": "mean tokens of a completion, the end token included",
     "completions/clipped_ratio": "share of completions cut off at sampling.max_tokens",
     "self_check": "share of completions that check their own working (rule: verifiers.reflection)",
-    "caught": "of the wrong claims in completions that check themselves, the share found and mended",
+    "caught": "of the wrong claims in completions that check themselves, the share detected and corrected",
     "frac_reward_zero_std": "share of groups whose rewards are all equal",
     "grading/failed": "share of completions whose grading timed out, crashed or was refused",
     "loss": "the loss; on-policy its value says little, its gradient everything",
@@ -51,18 +51,18 @@ METRICS: dict[str, str] = {
     "sampler/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance is none)",
     "sampler/importance_capped": "share of tokens whose weight is at algo.importance_cap",
     "sampler/behind": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
-    "beta": "coefficient of the pull of the reference, where it is adapted",
-    "policy_kl": "KL(old || new) per token that the step has made, where a trust region measures it",
+    "beta": "coefficient of the KL penalty towards the reference, where it is adapted",
+    "policy_kl": "KL(old || new) per token of the step's update, where a trust region measures it",
     "penalty": "coefficient of KL(old || new), where it is adapted",
     "trust/share": "share of its full length that a constrained step took; 0 = none was accepted",
     "critic/loss": "the critic's loss",
-    "critic/explained": "share of the returns' variance that the critic's values told",
-    "refilled": "questions asked in the place of groups without a signal",
+    "critic/explained": "share of the returns' variance that the critic's values explain",
+    "refilled": "prompts sampled to replace zero-variance groups (dynamic sampling)",
     "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
     "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
     "eval/selection/greedy": "right greedy answers on the selection problems",
     "eval/selection/format": "share in the strict form on the selection problems",
-    "repetition": "share of completions that say most of what they say three times or more",
+    "repetition": "share of completions in which most 8-token windows occur three times or more",
     "attempt": "times that the run was rolled back before this step",
     "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
 }
@@ -73,24 +73,24 @@ TIMES: dict[str, str] = {
     "time/learn": "seconds spent on log-probabilities and the update",
     "time/sync": "seconds spent handing the weights to the engine",
     "time/step": "seconds of the whole step",
-    "time/record": "seconds spent on the look at the selection problems, the files and the checkpoint before this step",
-    "time/run": "seconds of the run so far, this step's record left out; pauses do not count",
+    "time/record": "seconds spent on validation, the files and the checkpoint before this step",
+    "time/run": "seconds of the run so far, without this step's record; pauses do not count",
 }
 
 
 def read_metrics(run_dir: Path) -> list[dict[str, float]]:
-    """The steps of a run, METRICS and TIMES of each: `step` counts the steps done before."""
+    """The METRICS and TIMES of each step of a run, in order; `step` counts from 0."""
     times = {line["step"]: line for line in _lines(run_dir / "times.jsonl")}
     return [line | times.get(line["step"], {}) for line in _lines(run_dir / "metrics.jsonl")]
 
 
 def read_evals(run_dir: Path) -> list[dict[str, Any]]:
-    """The looks at the selection problems: `step` (steps done), `sampled` and `greedy` (Evaluation.figures)."""
+    """The validations on the selection problems: `step` (steps done), `sampled`, `greedy` (Evaluation.figures)."""
     return _lines(run_dir / "evals.jsonl")
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file of JSON; a last line that was torn in writing is left out. ValueError for a damaged one."""
+    """The objects of a JSON lines file without a torn last line. ValueError for any other damaged line."""
     lines = scan(path)
     for number, (_, line) in enumerate(lines[:-1], 1):
         if line is None:
@@ -99,62 +99,56 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
-    """(text, object) of each line of a file of JSON with a `step` in every line; the object is None where the line is
-    damaged or torn. A whole last line counts without its newline as well. [] where there is no file.
+    """(text, object) of each line of a JSON lines file whose lines all have a whole number `step`.
+
+    The object is None where the line is damaged or torn. A complete last line counts even without its newline. Returns
+    [] when there is no file.
     """
-    if not path.is_file():
-        return []
-    lines = path.read_bytes().split(b"\n")
-    return [_parse(line) for line in (lines if lines[-1] else lines[:-1])]
+    return scan_lines(path, lambda line: isinstance(line.get("step"), int))
 
 
 def lacks_newline(path: Path) -> bool:
-    """The file's last line is whole but for its newline."""
+    """Whether the file's last line is complete except for its newline."""
     lines = scan(path)
     return bool(lines) and lines[-1][1] is not None and not path.read_bytes().endswith(b"\n")
-
-
-def _parse(line: bytes) -> tuple[str, dict[str, Any] | None]:
-    try:
-        text = line.decode()
-        found = json.loads(text)
-    except ValueError:
-        return "", None
-    return text, found if isinstance(found, dict) and isinstance(found.get("step"), int) else None
 
 
 def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     """(text, object) of the lines of metrics.jsonl for steps 0, 1, 2, ... up to the first that is missing, damaged or
     out of order.
     """
-    found: list[tuple[str, dict[str, Any]]] = []
+    prefix: list[tuple[str, dict[str, Any]]] = []
     for text, line in scan(run_dir / "metrics.jsonl"):
-        if line is None or line["step"] != len(found):
+        if line is None or line["step"] != len(prefix):
             break
-        found.append((text, line))
-    return found
+        prefix.append((text, line))
+    return prefix
 
 
 def cut(run_dir: Path, start: int, *, last_look: int) -> None:
-    """Leave the first `start` steps, and the looks at the selection problems after at most `last_look` of them; each
-    file is whole or as it was. Damaged lines of times.jsonl and evals.jsonl are left out.
+    """Cut the files of FILES back to the first `start` steps, and to the validations after at most `last_look` steps.
+
+    Each file is rewritten whole. Damaged lines of times.jsonl and evals.jsonl are dropped.
     """
-    kept = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
+    texts_of = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
     for name, last in (("times", start - 1), ("evals", last_look)):
         lines = scan(run_dir / f"{name}.jsonl")
-        kept[name] = [text for text, line in lines if line is not None and line["step"] <= last]
-    for name, texts in kept.items():
+        texts_of[name] = [text for text, line in lines if line is not None and line["step"] <= last]
+    for name, texts in texts_of.items():
         write_text(run_dir / f"{name}.jsonl", "".join(f"{text}\n" for text in texts))
 
 
 class Journal:
-    """Appends a line a step and shows progress on standard error: a panel on a terminal, else a plain line a step."""
+    """Log of a run: appends one line per step to the files, and shows progress on standard error.
+
+    On a terminal the progress is a live panel, otherwise one plain line per step.
+    """
 
     def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
         self.run_dir = run_dir
         self.steps = steps
         self.start = start
-        self._rewind(start, last_look=start or -1)  # a run that begins looks before its first step
+        self._rewind(start, last_look=start or -1)  # a new run is validated before its first step
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
         self.progress = Progress(None if self.console.is_terminal else self.say)  # inside a step or an evaluation
@@ -174,7 +168,7 @@ class Journal:
             self.live.stop()
 
     def rewind(self, start: int) -> None:
-        """Go on as if only so many steps had been done."""
+        """Cut the log back to the first `start` steps."""
         self._rewind(start, last_look=start)
 
     def _rewind(self, start: int, *, last_look: int) -> None:
@@ -184,13 +178,13 @@ class Journal:
         assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
 
     def alarm(self, alarms: Sequence[Alarm]) -> None:
-        """Record what has begun to ring, and say it."""
+        """Record new alarms and print them."""
         record(self.run_dir, alarms)
         for alarm in alarms:
             self.say(alarm.text)
 
     def say(self, line: str) -> None:
-        """One plain line beside the progress."""
+        """Print one plain line beside the progress."""
         if self.live is not None:
             self.live.console.print(line, highlight=False, markup=False)
         else:
@@ -198,16 +192,16 @@ class Journal:
             self.progress.line_printed()
 
     def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
-        """Record a look at the selection problems after so many steps."""
+        """Record a validation after `step` steps."""
         self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
 
     def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
-        """Record a step. `example` is a completion to show on a terminal. Unknown names are a mistake of ours.
+        """Record a step. `example` is a completion to show on a terminal. Names must be those of METRICS and TIMES.
 
-        A value that is not finite is left out of the file, which holds nothing but JSON.
+        A value that is not finite is left out of the file, because JSON has no word for it.
         """
-        assert metrics.keys() <= METRICS.keys(), f"metrics without a meaning: {metrics.keys() - METRICS.keys()}"
-        assert times.keys() <= TIMES.keys(), f"times without a meaning: {times.keys() - TIMES.keys()}"
+        assert metrics.keys() <= METRICS.keys(), f"metrics that METRICS lacks: {metrics.keys() - METRICS.keys()}"
+        assert times.keys() <= TIMES.keys(), f"times that TIMES lacks: {times.keys() - TIMES.keys()}"
         timed = {"step": metrics["step"], **times, "time/run": 60 * self.minutes()}
         self._append("times", timed)
         self._append("metrics", {name: value for name, value in metrics.items() if math.isfinite(value)})
@@ -219,21 +213,18 @@ class Journal:
             self.say(self._line())
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
-        with (self.run_dir / f"{name}.jsonl").open("a") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append_line(self.run_dir / f"{name}.jsonl", line)
 
     @property
     def steps_done(self) -> int:
         return int(self.history[-1]["step"]) + 1 if self.history else 0
 
     def num_tokens(self) -> float:
-        """Sampled by the steps so far."""
+        """Number of tokens sampled by the steps so far."""
         return self.history[-1].get("num_tokens", 0.0) if self.history else 0.0
 
     def minutes(self) -> float:
-        """Of the run so far: steps, looks at the selection problems and checkpoints."""
+        """Minutes of the run so far: steps, validations and checkpoints."""
         return (self._before + time.monotonic() - self.began) / 60
 
     def _seconds_left(self) -> float:
@@ -255,7 +246,7 @@ class Journal:
         return line
 
     def _shown(self) -> Group:
-        """The steps so far, and how far the work under way has come."""
+        """The panel of the steps so far, and the progress within the current one."""
         within = Text(self.progress.text(), "dim", overflow="ellipsis", no_wrap=True)
         return Group(*(self._panel() if self.history else ()), within)
 

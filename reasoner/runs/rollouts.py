@@ -1,18 +1,18 @@
-"""The run folder: settings, versions, and one parquet shard of rollouts a step.
+"""The run folder: settings, versions, and one parquet shard of rollouts per step.
 
-runs/NAME/config.json             the settings, where each value came from, fingerprints of model and problems
+runs/NAME/config.json             the settings, the origin of each value, fingerprints of model and problems
 runs/NAME/versions.json           packages, Python, processor, commit
-runs/NAME/metrics.jsonl           a line a step (reasoner.runs.metrics)
-runs/NAME/times.jsonl             what the clock said of it
-runs/NAME/evals.jsonl             the looks at the selection problems, the first before any step
+runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
+runs/NAME/times.jsonl             one line per step of what was measured by a clock
+runs/NAME/evals.jsonl             validations on the selection problems, the first before any step
 runs/NAME/rollouts/step-000012.parquet
 runs/NAME/checkpoints/step-000020/ (reasoner.trainer.checkpoint)
-runs/NAME/tokenizer.json          the model's, so that tokens can be shown
-runs/NAME/lock                    held by the process that trains
-runs/NAME/report.txt, report.json the table before against after (reasoner.evals.before_after)
+runs/NAME/tokenizer.json          the model's tokenizer, so that tokens can be shown
+runs/NAME/lock                    locked by the process that trains
+runs/NAME/report.txt, report.json the table of before and after (reasoner.evals.before_after)
 
-All but times.jsonl are a function of the settings and the machine: a run that was killed and gone on with has the same
-bytes in them as one that was not.
+All files but times.jsonl are a function of the settings and the machine: a run that was killed and resumed has the
+same bytes in them as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ _PACKAGES = (
 )
 
 
-_GLANCES = 10  # tries for a lock that a dashboard may be looking at
+_TRIES = 10  # for the lock: a dashboard takes it for a moment to see whether the run is live
 
 
 def open_run(
@@ -97,8 +97,10 @@ def open_run(
     resuming: bool,
     fingerprints: Mapping[str, str] | None = None,
 ) -> None:
-    """Write the settings, fingerprints (trainer.fingerprints) and versions into the run folder. The settings come
-    first: a folder with anything else in it has them. ValueError when a new run's folder is in use.
+    """Create the run folder with settings, fingerprints (trainer.fingerprints) and versions.
+
+    The settings are written first, so a folder with any other record has them. ValueError when the folder of a new run
+    is in use.
     """
     if not resuming:
         check_free(run_dir)
@@ -111,18 +113,18 @@ def open_run(
 
 @contextmanager
 def held(run_dir: Path) -> Iterator[None]:
-    """This process has the run's folder, which it makes, to itself until the block ends, or until it dies. ValueError
-    when another has.
+    """Lock the run's folder, which is created, until the block ends or the process dies.
 
-    The dashboard tells by it that a run is going on. Where the file system knows no locks, nothing is held.
+    ValueError when another process holds the lock. The dashboard sees by the lock that a run is live. On a file system
+    without locks nothing is locked.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
     with (run_dir / "lock").open("w") as file:
-        for patience in range(_GLANCES, -1, -1):
+        for tries_left in range(_TRIES, -1, -1):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                if not patience:
+                if not tries_left:
                     raise ValueError(f"{run_dir} is being trained by another process") from error
                 time.sleep(0.05)
             except OSError:
@@ -133,17 +135,17 @@ def held(run_dir: Path) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """What the run ran on."""
-    found = {"python": sys.version.split()[0], "platform": platform.platform(), "processor": _processor()}
+    """Versions of Python and the packages, the platform, the processor and, in a repository, the commit."""
+    numbers = {"python": sys.version.split()[0], "platform": platform.platform(), "processor": _processor()}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            numbers[package] = version(package)
         except PackageNotFoundError:
             continue
     commit = subprocess.run(
         ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"], capture_output=True, text=True, check=False
     )
-    return found | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
+    return numbers | ({"commit": commit.stdout.strip()} if commit.returncode == 0 else {})
 
 
 def _processor() -> str:
@@ -158,10 +160,12 @@ def _processor() -> str:
 
 
 def write_json(path: Path, value: object) -> None:
+    """Replace a file atomically by this value as indented JSON."""
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def shard(run_dir: Path, step: int) -> Path:
+    """The path of a step's shard of rollouts."""
     return run_dir / "rollouts" / f"step-{step:06d}.parquet"
 
 
@@ -172,10 +176,10 @@ def append(
     advantages: Sequence[float],
     tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
 ) -> list[dict[str, object]]:
-    """The step's rollouts as one shard, written beside, synced and renamed; its rows.
+    """Write the step's rollouts as one shard, atomically; returns its rows.
 
-    `advantages`: one for each completion. `tokens`: what the learner saw of every token, by completion
-    (reasoner.rl.token_stats); a completion that it did not compute has none.
+    `advantages`: one per completion. `tokens`: the trainer's statistics of every token by number of the completion
+    (reasoner.rl.token_stats); completions without them have null columns.
     """
     rows: list[dict[str, object]] = []
     tokens = tokens or {}
@@ -217,13 +221,13 @@ def append(
 
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Rows of SCHEMA; a column that a row leaves out is null."""
-    with replacing(path) as beside:
-        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), beside, compression="zstd")
+    """Write rows of SCHEMA atomically; a column that a row leaves out is null."""
+    with replacing(path) as partial:
+        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), partial, compression="zstd")
 
 
 def cut(run_dir: Path, start: int) -> None:
-    """Remove the shards of step `start` and later, and what a crash left of one that was being written."""
+    """Delete the shards of step `start` and later, and partial files that a crash left behind."""
     for path in (run_dir / "rollouts").glob("step-*.parquet*"):
         digits, _, rest = path.name.removeprefix("step-").partition(".")
         if rest == "parquet.partial" or (rest == "parquet" and digits.isdecimal() and int(digits) >= start):
@@ -231,7 +235,7 @@ def cut(run_dir: Path, start: int) -> None:
 
 
 def readable(path: Path) -> bool:
-    """The shard is there and not damaged."""
+    """Whether the shard exists and is not damaged."""
     try:
         pq.read_schema(path)
     except (OSError, pa.ArrowInvalid):
@@ -240,7 +244,7 @@ def readable(path: Path) -> bool:
 
 
 def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
-    """The rows of a step. ValueError when it has none."""
+    """Read the rows of a step. ValueError when there is no shard of it."""
     path = shard(run_dir, step)
     if not path.is_file():
         raise ValueError(f"{run_dir} has no rollouts of step {step}")

@@ -1,29 +1,31 @@
-"""Where runs are."""
+"""Run folders: find one by name, read its settings, and check whether a folder may be used for a new run."""
 
 from __future__ import annotations
 
 import errno
-import json
 import os
 from pathlib import Path
 from typing import Any
 
+from reasoner.runs.json_files import OBJECT, is_file, read_object
+
 
 def find_run(name: str, runs: Path) -> Path:
-    """The run of that folder or name. ValueError saying where it was looked for."""
-    found = [path for path in (Path(name), runs / name) if (path / "config.json").is_file()]
-    if not found:
-        begun = next((path for path in (Path(name), runs / name) if (path / "lock").is_file()), None)
-        hint = f"; {way_out(begun)}" if begun is not None else ""
+    """Find a run by its folder, or by its name in the folder `runs`. ValueError that names the places searched."""
+    candidates = (Path(name), runs / name)
+    run_dir = next((path for path in candidates if (path / "config.json").is_file()), None)
+    if run_dir is None:
+        unfinished = next((path for path in candidates if (path / "lock").is_file()), None)
+        hint = f"; {way_out(unfinished)}" if unfinished is not None else ""
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json{hint}")
-    check_inside(found[0])
-    return found[0]
+    check_inside(run_dir)
+    return run_dir
 
 
 def check_inside(folder: Path, kind: str = "run") -> None:
-    """ValueError where a link in the folder of a run, or of an evaluation, leads outside it or in a circle.
+    """Raise ValueError where a link in the folder of a run, or of an evaluation, leads outside it or in a circle.
 
-    Folders come from elsewhere too, and what is read, rewritten and pruned in one must not be somebody's other files.
+    A folder may come from another machine, and reading, rewriting or pruning it must not touch files elsewhere.
     """
     root = folder.resolve()
     for path in root.rglob("*"):
@@ -37,24 +39,18 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """config.json of a run: `config`, `origin` and, in runs since there are some, `fingerprints`. ValueError naming
-    the file where it is damaged.
+    """Read config.json of a run: `config`, and `origin` and `fingerprints` where the file has them.
+
+    A setting may be infinite or NaN. ValueError that names the file when it is missing or damaged.
     """
     path = run_dir / "config.json"
-    try:
-        found = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError(f"{path} is damaged: it holds no object")
-    for name in ("config", "origin", "fingerprints"):
-        if not isinstance(found.get(name, None if name == "config" else {}), dict):
-            raise ValueError(f"{path} is damaged: its {name!r} is no object")
-    return found
+    if not is_file(path):
+        raise ValueError(f"{run_dir} has no config.json")
+    return read_object(path, {"config": OBJECT}, {"origin": OBJECT, "fingerprints": OBJECT}, allow_nan=True)
 
 
 def way_out(run_dir: Path) -> str:
-    """What to do with a run that cannot be resumed as its folder stands."""
+    """Advice for the user about a run that cannot be resumed from its folder as it is."""
     if is_unused(run_dir):
         return f"nothing was recorded in {run_dir} yet: start the run again with --run.name {run_dir.name}"
     checkpoints = sorted((run_dir / "checkpoints").glob("step-??????"))
@@ -66,11 +62,11 @@ def way_out(run_dir: Path) -> str:
     )
 
 
-_BEFORE_STEPS = ("lock", "config.json", "versions.json", "tokenizer.json")  # what a run writes before its first step
+_BEFORE_STEPS = ("lock", "config.json", "versions.json", "tokenizer.json")  # files written before the first step
 
 
 def is_unused(run_dir: Path) -> bool:
-    """Nothing was recorded in the folder, and its settings cannot be read, as where a run was killed while it began."""
+    """Whether the folder has no records and no readable settings, as after a run was killed while it started."""
     files = (path for path in run_dir.rglob("*") if path.is_symlink() or path.is_file())
     for path in files:
         is_ours = path.name.removesuffix(".partial") in _BEFORE_STEPS or path.name.startswith("index.sqlite")
@@ -86,13 +82,13 @@ def is_unused(run_dir: Path) -> bool:
 
 
 def check_free(run_dir: Path) -> None:
-    """ValueError where the folder of a new run holds something."""
+    """Raise ValueError when the folder of a new run already holds a run or other files."""
     if run_dir.exists() and not is_unused(run_dir):
         raise ValueError(f"{run_dir} is in use; choose another --run.name, or continue it with --resume {run_dir.name}")
 
 
 def check_writable(folder: Path) -> None:
-    """OSError where the folder cannot be made, or nothing can be written into it."""
+    """Raise OSError when the folder cannot be created or written to."""
     place = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not place.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(place))

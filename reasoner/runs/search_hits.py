@@ -1,8 +1,8 @@
-"""Where a search's words stand in a text.
+"""Find the words of a search in a text.
 
-The index keeps words without texts, so FTS5 cannot mark hits in it, and its highlight() takes quadratic time on a text
-that repeats a word. The texts are cut into words here as its tokenizer unicode61 does: letters and digits, whatever
-their case and accents.
+The index stores words without the texts, so FTS5 cannot mark hits, and its highlight() takes quadratic time on a text
+that repeats a word. This module splits texts into words as FTS5's tokenizer unicode61 does: letters and digits,
+ignoring case and accents.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _WORD = re.compile(r"[^\W_\u0300-\u036f]+(?:[\u0300-\u036f]+[^\W_\u0300-\u036f]*
 
 
 def hits(text: str | None, query: str) -> list[Span]:
-    """The places of any of the query's wanted words, prefixes and phrases, in order, not overlapping.
+    """The spans of the query's wanted words, prefixes and phrases in the text, in order, without overlaps.
 
-    [] for a text that is None, and for a query that names nothing to look for.
+    Returns [] for a text that is None, and for a query without a wanted term.
     """
     wanted, _ = terms(query)
     if not (text and wanted):
@@ -40,21 +40,21 @@ def hits(text: str | None, query: str) -> list[Span]:
 
 
 def _words(text: str) -> list[str]:
-    """The words as they are compared."""
+    """The words of a text, folded for comparison."""
     words = _WORD.findall(text)
-    folded = {word: _folded(word) for word in set(words)}  # a text has few different ones
+    folded = {word: _folded(word) for word in set(words)}  # a text has few different words
     return [folded[word] for word in words]
 
 
 @lru_cache(maxsize=2**16)
 def _folded(word: str) -> str:
-    """In lower case, without accents."""
+    """The word in lower case, without accents."""
     letters = unicodedata.normalize("NFD", word.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 def _runs(words: Sequence[str], term: Term) -> Iterator[tuple[int, int]]:
-    """Where the term's words follow each other."""
+    """(first, last) numbers of the words at each place where the term's words are consecutive."""
     wanted = _words(" ".join(term.words))
     if not wanted:
         return
@@ -66,16 +66,16 @@ def _runs(words: Sequence[str], term: Term) -> Iterator[tuple[int, int]]:
 
 
 def excerpt(text: str | None, spans: Sequence[Span], *, before: int = 40, length: int = 240) -> list[str]:
-    """The text around its first hit, on one line: pieces in order, every second one a hit; [] without a hit.
+    """The text around its first hit, on one line, as pieces of which every second one is a hit; [] without a hit.
 
-    It begins at most `before` characters ahead of the hit and takes up `length` characters of the text; "…" where the
-    text goes on.
+    It starts at most `before` characters before the hit and covers up to `length` characters of the text; "…" marks
+    where the text continues.
     """
     if text is None or not spans:
         return []
     first = spans[0][0]
     start = max(0, first - before)
-    if start and (blank := re.search(r"\s", text[start:first])):  # begin with a whole word
+    if start and (blank := re.search(r"\s", text[start:first])):  # start with a whole word
         start += blank.end()
     end = min(len(text), start + length)
     pieces = ["…" if start else ""]

@@ -1,4 +1,4 @@
-"""The picture of a run: what it draws is what the run's files say."""
+"""The plots of a run agree with its files."""
 
 import json
 import struct
@@ -52,13 +52,13 @@ def run(tmp_path):
 
 
 def test_intervals_and_lengths_come_from_the_rollouts(run):
-    found = detailed(run)[2]
+    line = detailed(run)[2]
     expected = estimate([0.5, 0.0])
-    assert (found["correct/low"], found["correct/high"]) == (expected.low, expected.high)
-    assert (found["tokens/right"], found["tokens/wrong"]) == (10.0, 6.0)
+    assert (line["correct/low"], line["correct/high"]) == (expected.low, expected.high)
+    assert (line["tokens/right"], line["tokens/wrong"]) == (10.0, 6.0)
 
 
-def test_the_looks_at_the_selection_problems_bring_their_own_intervals_the_first_before_any_step(run):
+def test_validations_have_their_own_intervals_and_start_before_any_step(run):
     start, _, second, third = detailed(run)
     assert start["step"] == -1 and start["eval/selection/pass@1"] == 0.0
     assert second["eval/selection/cons@k"] == 0.7
@@ -66,17 +66,17 @@ def test_the_looks_at_the_selection_problems_bring_their_own_intervals_the_first
     assert not any(name.startswith("eval/") for name in third)
 
 
-def test_a_step_whose_rollouts_are_gone_keeps_its_metrics(run):
+def test_a_step_without_a_shard_keeps_its_metrics(run):
     shard(run, 2).unlink()
     assert "correct" in detailed(run)[3] and "tokens/right" not in detailed(run)[3]
 
 
-def test_the_picture_is_a_png_of_the_size_it_is_drawn_at(run, tmp_path):
+def test_draw_writes_a_png_of_the_expected_size(run, tmp_path):
     data = draw(run, tmp_path / "docs" / "run.png").read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", data[16:24]) == (1430, 704)
 
 
-def test_a_run_without_metrics_is_refused(tmp_path):
+def test_draw_refuses_a_run_without_metrics(tmp_path):
     with pytest.raises(ValueError, match="has no metrics yet"):
         draw(tmp_path, tmp_path / "run.png")

@@ -1,4 +1,4 @@
-"""Second thoughts over a run: counted once, and what is told of them agrees with counting by hand."""
+"""Reflection over a run: detected once, and in agreement with counts by hand."""
 
 import json
 import random
@@ -36,7 +36,7 @@ STEPS = [
 ]
 
 
-def made(run_dir, steps):
+def write_run(run_dir, steps):
     store.open_run(run_dir, {}, {}, resuming=False)
     for step, groups in enumerate(steps):
         write(run_dir, step, groups)
@@ -45,24 +45,24 @@ def made(run_dir, steps):
 
 @pytest.fixture
 def run(tmp_path):
-    return made(tmp_path / "runs" / "a", STEPS)
+    return write_run(tmp_path / "runs" / "a", STEPS)
 
 
 @pytest.fixture
 def index(run):
-    found = RolloutIndex(run)
-    found.refresh()
-    assert study.study(found) == 3
-    yield found
-    found.close()
+    result = RolloutIndex(run)
+    result.refresh()
+    assert study.study(result) == 3
+    yield result
+    result.close()
 
 
-def told(index):
+def alarm_lines(index):
     lines = study.timeline(index)
     return lines, study.totals(lines), study.uplift(index), study.gallery(index), study.gallery(index, label="aha")
 
 
-def test_the_timeline_counts_by_1000_tokens(index):
+def test_timeline_counts_spans_per_1000_tokens(index):
     """8 completions of 10 tokens in the first two steps, 2 of 25 in the last."""
     first, second, third = study.timeline(index)
     assert [line["step"] for line in (first, second, third)] == [0, 1, 2]
@@ -86,23 +86,23 @@ def test_totals_are_the_counts_of_all_steps(index):
     }
 
 
-def test_uplift_is_within_the_groups_that_have_both(index):
+def test_uplift_compares_within_groups_that_have_both(index):
     """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
-    found = study.uplift(index)
-    assert found.groups == 3
-    assert found.found.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
-    assert (found.found.wins, found.found.losses) == (1, 2)
+    result = study.uplift(index)
+    assert result.groups == 3
+    assert result.found.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
+    assert (result.found.wins, result.found.losses) == (1, 2)
     one = study.uplift(index, last_step=0)
     assert (one.found, one.groups) == (None, 1)
     assert study.uplift(index, first_step=2).groups == 0
 
 
-def test_uplift_and_timeline_are_those_of_counting_over_and_over(tmp_path):
-    drawn = random.Random(0)
+def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
+    rng = random.Random(0)
     said = [*((text, True) for text in (MENDED, CHECKED, PLAIN_RIGHT, PLAIN_RIGHT))]
     said += [*((text, False) for text in (SPOILT, UNSURE, DEEPSEEK, PLAIN_WRONG, PLAIN_WRONG))]
-    steps = [[group(f"{n}", "42", drawn.choices(said, k=drawn.randint(1, 6))) for n in range(5)] for _ in range(8)]
-    index = RolloutIndex(made(tmp_path / "a", steps))
+    steps = [[group(f"{n}", "42", rng.choices(said, k=rng.randint(1, 6))) for n in range(5)] for _ in range(8)]
+    index = RolloutIndex(write_run(tmp_path / "a", steps))
     index.refresh()
     study.study(index)
     for first, last in ((0, 7), (2, 4), (5, 6)):
@@ -113,21 +113,21 @@ def test_uplift_and_timeline_are_those_of_counting_over_and_over(tmp_path):
                 sides[completion.text not in (PLAIN_RIGHT, PLAIN_WRONG)].append(score.correct)
             if all(sides.values()):
                 pairs.append((fmean(sides[True]), fmean(sides[False])))
-        found = study.uplift(index, first_step=first, last_step=last)
-        assert found.groups == len(pairs) > 2
-        assert found.found.mean == pytest.approx(fmean(a - b for a, b in pairs))
-        assert found.found == difference(*zip(*pairs, strict=True))
+        result = study.uplift(index, first_step=first, last_step=last)
+        assert result.groups == len(pairs) > 2
+        assert result.found.mean == pytest.approx(fmean(a - b for a, b in pairs))
+        assert result.found == difference(*zip(*pairs, strict=True))
     for line, groups in zip(study.timeline(index), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
-        found = [span for text in texts for span in spans(text, "", "42")]
-        assert sum(line["kinds"].values()) == pytest.approx(1000 * len(found) / (10 * len(texts)))
+        result = [span for text in texts for span in spans(text, "", "42")]
+        assert sum(line["kinds"].values()) == pytest.approx(1000 * len(result) / (10 * len(texts)))
         assert line["counts"]["outcomes"].get("harm", 0) == texts.count(SPOILT)
     index.close()
 
 
-def test_a_step_is_studied_once_and_new_ones_are_added(run, index):
-    before = told(index)
-    assert study.study(index) == 0 and told(index) == before
+def test_study_adds_only_new_steps(run, index):
+    before = alarm_lines(index)
+    assert study.study(index) == 0 and alarm_lines(index) == before
     write(run, 3, STEPS[1])
     index.refresh()
     seen = []
@@ -140,34 +140,34 @@ def test_a_step_is_studied_once_and_new_ones_are_added(run, index):
     assert study.timeline(index)[3] == study.timeline(index)[2] | {"step": 3}
 
 
-def test_a_deleted_index_is_studied_again_with_the_same_answers(run, index):
-    before = told(index)
+def test_study_of_a_rebuilt_index_gives_the_same_answers(run, index):
+    before = alarm_lines(index)
     index.close()
     for path in run.glob("index.sqlite*"):
         path.unlink()
     again = RolloutIndex(run)
     again.refresh()
     assert study.timeline(again) == [] and study.gallery(again) == []
-    assert study.study(again) == 3 and told(again) == before
+    assert study.study(again) == 3 and alarm_lines(again) == before
     again.close()
 
 
-def test_the_gallery_shows_the_best_span_of_a_rollout_first(index):
-    found = study.gallery(index)
-    assert [(card["name"], card["label"]) for card in found[:3]] == [
+def test_gallery_has_the_best_span_per_rollout_by_score(index):
+    result = study.gallery(index)
+    assert [(card["name"], card["label"]) for card in result[:3]] == [
         ("1.0.0", "aha"),
         ("1.1.1", "self-correction"),
         ("1.0.3", "cue"),
     ]
-    assert found[2]["kind"] == "aha", "the published trace stands before what merely doubts or checks"
-    assert {card["kind"] for card in found[3:]} == {"doubt", "verify"}
-    assert len({card["id"] for card in found}) == len(found) == 9
-    assert [card["score"] for card in found] == sorted((card["score"] for card in found), reverse=True)
-    assert found[0]["others_right"] == pytest.approx(1 / 3) and found[0]["correct"] == 1
-    assert study.gallery(index, limit=2) + study.gallery(index, limit=9, offset=2) == found
+    assert result[2]["kind"] == "aha", "the published trace stands before what merely doubts or checks"
+    assert {card["kind"] for card in result[3:]} == {"doubt", "verify"}
+    assert len({card["id"] for card in result}) == len(result) == 9
+    assert [card["score"] for card in result] == sorted((card["score"] for card in result), reverse=True)
+    assert result[0]["others_right"] == pytest.approx(1 / 3) and result[0]["correct"] == 1
+    assert study.gallery(index, limit=2) + study.gallery(index, limit=9, offset=2) == result
 
 
-def test_a_label_chooses_and_an_unknown_one_is_refused(index):
+def test_gallery_filters_by_label_and_refuses_an_unknown_one(index):
     for label in LABELS:
         own = [card["name"] for card in study.gallery(index, label=label)]
         assert own and own == [card["name"] for card in study.gallery(index) if card["label"] == label]
@@ -176,31 +176,31 @@ def test_a_label_chooses_and_an_unknown_one_is_refused(index):
         study.gallery(index, label="insight")
 
 
-def test_the_spans_of_a_group_are_those_of_the_study_and_need_none(run, index):
+def test_spans_of_equals_the_study_and_needs_none(run, index):
     fresh = RolloutIndex(run, run.parent / "other.sqlite")
     fresh.refresh()
     stored = {(row["id"], row["start"], row["label"]) for row in index.rows("SELECT id, start, label FROM spans")}
     groups = fresh.rows("SELECT step, grp FROM groups")
-    found = [spans for group in groups for spans in study.spans_of(fresh, group["step"], group["grp"]).items()]
-    assert {(number, span.start, span.label) for number, own in found for span in own} == stored
-    assert dict(found)[fresh.find("0.0.0").id] == []
-    assert [(span.outcome, span.label) for span in dict(found)[fresh.find("1.1.1").id]] == [
+    result = [spans for group in groups for spans in study.spans_of(fresh, group["step"], group["grp"]).items()]
+    assert {(number, span.start, span.label) for number, own in result for span in own} == stored
+    assert dict(result)[fresh.find("0.0.0").id] == []
+    assert [(span.outcome, span.label) for span in dict(result)[fresh.find("1.1.1").id]] == [
         ("correct", "self-correction")
     ]
     fresh.close()
 
 
-def test_the_command_tells_what_the_functions_hold(run, tmp_path, capsys):
+def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
     path = tmp_path / "aha.json"
     assert main(["aha", str(run), "--json", str(path), "--limit", "4"]) == 0
     said = capsys.readouterr().out
     index = RolloutIndex(run)
-    lines, totals, uplift, cards, _ = told(index)
+    lines, totals, uplift, cards, _ = alarm_lines(index)
     index.close()
-    found = json.loads(path.read_text())
-    assert found["timeline"] == lines and found["totals"] == totals and found["gallery"] == cards[:4]
-    assert found["uplift"]["groups"] == uplift.groups == 3
-    assert found["uplift"]["difference"]["mean"] == uplift.found.mean
+    result = json.loads(path.read_text())
+    assert result["timeline"] == lines and result["totals"] == totals and result["gallery"] == cards[:4]
+    assert result["uplift"]["groups"] == uplift.groups == 3
+    assert result["uplift"]["difference"]["mean"] == uplift.found.mean
     assert "what came of them: correct 2, harm 1, switch 0, confirm 2, missed 0, open 4" in said
     assert f"{uplift.found} points over 3 groups that have both" in said
     table = [line.split() for line in said.splitlines()]
@@ -214,7 +214,7 @@ def test_a_run_without_rollouts_is_refused(tmp_path, capsys):
     assert "has no rollouts yet" in capsys.readouterr().err
 
 
-def test_steps_without_a_second_thought_are_studied_too(tmp_path, capsys):
-    run = made(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
+def test_study_includes_steps_without_reflection(tmp_path, capsys):
+    run = write_run(tmp_path / "a", [[group("6*7", "42", [(PLAIN_WRONG, False), (PLAIN_RIGHT, True)])], STEPS[1]])
     assert main(["aha", str(run)]) == 0
     assert ["0", "0.0%", "0.00", "0.00", "0.00"] in [line.split() for line in capsys.readouterr().out.splitlines()]

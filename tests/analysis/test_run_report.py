@@ -1,10 +1,11 @@
-"""The page about a run: every kind of block in both forms, and hostile text that stays text."""
+"""The report of a run: every kind of block in both formats, and hostile text that stays text."""
 
 from html.parser import HTMLParser
 
 import pytest
 
-from reasoner.analysis.run_report import Picture, Quote, Table, Words, as_html, as_markdown, write_report
+from reasoner.analysis.report_format import Picture, Quote, Table, Words, as_html, as_markdown
+from reasoner.analysis.run_report import write_report
 
 HOSTILE = "<script>alert(1)</script> `</pre>` ```\n# no heading | \x1b[2J <img src=x onerror=alert(1)>"
 SECTIONS = [
@@ -29,14 +30,14 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def test_what_a_model_wrote_is_text_in_html():
-    found = Tags(as_html("Run <x>", SECTIONS))
-    assert "script" not in found.tags and "img" not in found.tags and "b" not in found.tags
-    assert found.fetched == []
-    assert "<script>alert(1)</script>" in found.text and "\x1b" not in found.text
+def test_model_text_is_escaped_in_html():
+    tags = Tags(as_html("Run <x>", SECTIONS))
+    assert "script" not in tags.tags and "img" not in tags.tags and "b" not in tags.tags
+    assert tags.fetched == []
+    assert "<script>alert(1)</script>" in tags.text and "\x1b" not in tags.text
 
 
-def test_what_a_model_wrote_is_text_in_markdown():
+def test_model_text_is_escaped_in_markdown():
     text = as_markdown("Run *x*", SECTIONS)
     assert text.startswith("# Run \\*x\\*\n")
     fences = [line for line in text.splitlines() if set(line) == {"`"}]
@@ -46,14 +47,14 @@ def test_what_a_model_wrote_is_text_in_markdown():
     assert "\x1b" not in text
 
 
-def test_a_picture_is_inside_the_html_and_beside_the_markdown(tmp_path):
+def test_picture_is_inline_in_html_and_a_link_in_markdown(tmp_path):
     (tmp_path / "report.png").write_bytes(b"\x89PNG")
     sections = [("Curves", [Picture(tmp_path / "report.png")])]
-    found = Tags(as_html("x", sections))
-    assert "img" in found.tags and found.fetched == []
+    tags = Tags(as_html("x", sections))
+    assert "img" in tags.tags and tags.fetched == []
     assert "![curves of the run](report.png)" in as_markdown("x", sections)
 
 
-def test_a_run_without_a_step_is_refused(tmp_path):
+def test_report_refuses_a_run_without_a_step(tmp_path):
     with pytest.raises(ValueError, match="has no metrics yet"):
         write_report(tmp_path)

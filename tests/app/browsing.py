@@ -1,4 +1,4 @@
-"""The dashboard in a process of its own and a real browser on it: what the page tests share."""
+"""Fixtures of the page tests: the dashboard in its own process, and a real browser on it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NASTY = (
 
 @contextmanager
 def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
-    """The address of `reasoner app` over the folders."""
+    """Serve the folders by `reasoner app`; yields its address."""
     command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0", *flags]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
@@ -46,8 +46,8 @@ def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if found := re.search(r"http://localhost:\d+", line):
-                yield found[0]
+            if match := re.search(r"http://localhost:\d+", line):
+                yield match[0]
                 break
         else:
             raise AssertionError(f"the dashboard ended with status {process.wait()}")
@@ -57,7 +57,7 @@ def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
 
 
 def train(runs: Path, name: str, *, seed: int = 0) -> Path:
-    """A real run of the embedded base, small: three steps, a look, the held-out table."""
+    """A real run of the embedded base, small: three steps, a validation, the held-out table."""
     settings = {
         "engine.name": "transformers",
         "steps": 3,
@@ -85,7 +85,7 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
 
 
 def made_up(runs: Path, name: str, *, steps: int, texts: list[str], question: str = "What is 2 + 2?") -> Path:
-    """A run that was never trained: every step asks two problems and gets these texts, the first of them right."""
+    """A generated run: every step has two problems with these texts, of which the first is correct."""
     run = runs / name
     store.open_run(run, {"model": "base", "steps": 100, "algo.name": "grpo"}, {}, resuming=False)
     for step in range(steps):
@@ -94,7 +94,7 @@ def made_up(runs: Path, name: str, *, steps: int, texts: list[str], question: st
 
 
 def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 + 2?") -> None:
-    """One more step of a made-up run: its shard, then its line of metrics."""
+    """Add a step to a generated run: its shard, then its line of metrics."""
     groups, advantages = [], []
     for number in range(2):
         problem = Problem(f"made/up/{number}", question, "4", "made", "up", 1, "sums")

@@ -20,7 +20,7 @@ from tests.app.library_of import asking, labels_of, rows_of, write_library
 
 
 class Site:
-    """Where the dashboard is, what it shows, and a page on it that remembers what went wrong."""
+    """The dashboard's address, the runs it shows, and a browser page that records errors."""
 
     def __init__(self, url: str, runs: Path, context: Any) -> None:
         self.url, self.runs = url, runs
@@ -44,7 +44,7 @@ class Site:
         self.page.wait_for_selector(f'#reasoner[data-state="{state}"]')
 
     def refused(self) -> None:
-        """A question was refused, as it should be: the browser calls that an error."""
+        """Forget the error that the browser reports for a request that was rightly refused."""
         self.faults = [fault for fault in self.faults if "status of 400" not in fault]
 
     def ask(self, query: str, **values: Any) -> Any:
@@ -95,10 +95,10 @@ def address(real: Path) -> Iterator[str]:
 @pytest.fixture
 def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
     context = chromium.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
-    made = Site(address, real, context)
-    yield made
+    opened = Site(address, real, context)
+    yield opened
     context.close()
-    assert made.faults == []
+    assert opened.faults == []
 
 
 # ------------------------------------------------------------------------------------ without a browser
@@ -106,19 +106,19 @@ def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library of made-up runs."""
+    """A library of generated runs."""
     return write_library(tmp_path_factory.mktemp("library"))
 
 
 @pytest.fixture(scope="module")
-def asked(folder: Path) -> Iterator[Any]:
-    """What asks that library."""
+def call(folder: Path) -> Iterator[Any]:
+    """A function that calls the queries of that library."""
     yield from asking(folder)
 
 
 @pytest.fixture(scope="module")
 def rows(folder: Path) -> Any:
-    """The rollouts of its run `whole`."""
+    """The rollouts of the library's run `whole`."""
     return rows_of(folder / "runs" / "whole")
 
 
@@ -129,11 +129,11 @@ def labels(rows: Any) -> Any:
 
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The folder of a library without runs, and what asks it."""
+    """(folder of runs, function that calls the queries) of a library without runs."""
     monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
     (tmp_path / "runs").mkdir()
-    for asked in asking(tmp_path):
-        yield tmp_path / "runs", asked
+    for call in asking(tmp_path):
+        yield tmp_path / "runs", call
 
 
 # ---------------------------------------------------------------------------------------- damaged folders
@@ -153,12 +153,12 @@ def library(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 @pytest.fixture
 def ask(library: Path) -> Iterator[Any]:
-    """What asks the library; an answer must be JSON."""
+    """A function that calls the library's queries and checks that the reply is JSON."""
     asking_it = asking(library)
-    asked = next(asking_it)
+    call = next(asking_it)
 
-    def ask(query: str, **given: Any) -> Any:
-        answer = asked(query, **given)
+    def ask(query: str, **arguments: Any) -> Any:
+        answer = call(query, **arguments)
         json.dumps(answer, allow_nan=False)
         return answer
 

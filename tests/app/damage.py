@@ -1,4 +1,4 @@
-"""What may happen to the files of a run or of an evaluation, and a small library for it to happen to."""
+"""Ways to damage the files of a run or an evaluation, and a small library to damage."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def circle(path):
 
 
 def holding(text):
-    """Write this text into the file."""
+    """Damage: replace the file's contents by this text."""
 
     def damage(path):
         path.write_bytes(text if isinstance(text, bytes) else (text + "\n").encode())
@@ -141,7 +141,7 @@ def holding(text):
 
 
 def with_line(line, **changes):
-    """Put the line, changed, before the file's own lines."""
+    """Damage: insert the line, changed, before the file's own lines."""
 
     def damage(path):
         text = json.dumps({name: value for name, value in (line | changes).items() if value != "LEFT OUT"})
@@ -159,9 +159,9 @@ NOT_A_FILE = {
     circle: "is a circle of links",
 }
 NO_OBJECT = {
-    holding("null"): "it holds no object",
-    holding("[]"): "it holds no object",
-    holding("3"): "it holds no object",
+    holding("null"): "it is not a JSON object",
+    holding("[]"): "it is not a JSON object",
+    holding("3"): "it is not a JSON object",
     binary: "is damaged",
     holding(b'{"a": "\xed\xa0\x80"}\n{"step": 0}\n'): "is damaged",  # a surrogate in bytes: no UTF-8
     holding("[" * 100_000 + "\n{}"): "is damaged",
@@ -170,7 +170,7 @@ NO_OBJECT = {
 
 
 def changed(name, values, kind=None):
-    """Write these values into a column of the shard, or none: the column is left out."""
+    """Damage: replace a column of the shard by these values, or remove it."""
 
     def damage(path):
         table = pq.read_table(path)
@@ -192,9 +192,9 @@ def cases(table):
     ]
 
 
-def refused_at_most(ask, query, given):
-    """The question of a damaged run is answered, or refused in a line of text as the server passes it on."""
+def refused_at_most(ask, query, arguments):
+    """Call a query on a damaged run: it must reply, or raise an error with a message."""
     try:
-        ask(query, **given)
+        ask(query, **arguments)
     except (ValueError, OSError) as error:
         assert str(error)

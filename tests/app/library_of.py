@@ -1,4 +1,4 @@
-"""Small runs and evaluations for the dashboard to look at: drawn from a seed, or worked out by hand."""
+"""Small runs and evaluations for the dashboard's tests: generated from a seed, or worked out by hand."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ PHRASES = [
 
 
 def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
-    """What asks the dashboard over the folder, as a fixture yields it."""
+    """Yield a function that calls the dashboard's queries over the folder."""
     library = Library(folder / "runs", folder / "evals")
-    yield lambda query, **given: answer(library, query, given)
+    yield lambda query, **arguments: answer(library, query, arguments)
     library.close()
 
 
@@ -66,7 +66,7 @@ def open_run(run: Path, *, steps: int) -> None:
 
 
 def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, indexed: bool = True) -> Path:
-    """A run of so many steps of which some are written: three groups of four each, metrics, looks."""
+    """A run of `steps` steps of which some are written: three groups of four each, metrics, validations."""
     open_run(run, steps=steps)
     for step in range(written):
         write_step(run, step, seed=seed)
@@ -80,10 +80,14 @@ def write_run(run: Path, *, steps: int, written: int = STEPS, seed: int = 0, ind
 
 def write_step(run: Path, step: int, *, seed: int = 0) -> None:
     draw = random.Random(1000 * seed + step)
-    asked = [PROBLEMS[0], PROBLEMS[1 + step % 6], PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6]]  # some of them twice
+    problems = [
+        PROBLEMS[0],
+        PROBLEMS[1 + step % 6],
+        PROBLEMS[1 + (step + 2 * (step % 3 > 0)) % 6],
+    ]  # may repeat
     groups = [
         _group(draw, problem, right=RETURNS[step % len(RETURNS)] if number == 0 else None)
-        for number, problem in enumerate(asked)
+        for number, problem in enumerate(problems)
     ]
     rewards = [[score.reward for score in group.scores] for group in groups]
     rows = store.append(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
@@ -105,18 +109,18 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
 
 
 def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Group:
-    """Four completions, so many of them right (else by chance); every third group has equal rewards."""
+    """Four completions, `right` of them correct (random if None); about every third group has equal rewards."""
     is_flat = right is None and draw.random() < 0.35
     if right is None:
         right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if is_flat else draw.randint(0, 4)
     order = draw.sample(range(4), 4)
-    drawn = [_completion(draw, problem, is_right=place < right) for place in order]
+    completions = [_completion(draw, problem, is_right=place < right) for place in order]
     scores = [
-        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in drawn
+        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in completions
     ]
     if is_flat:
         scores = [replace(score, reward=scores[0].reward) for score in scores]
-    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in drawn), tuple(scores))
+    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores))
 
 
 def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tuple[Completion, Score]:
@@ -161,24 +165,24 @@ def write_library(folder: Path) -> Path:
 
 
 def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
-    """Wait for what another thread brings about."""
+    """Wait until `holds()` is true because of another thread; returns whether it is."""
     end = time.monotonic() + seconds
-    while not (found := holds()) and time.monotonic() < end:
+    while not (is_done := holds()) and time.monotonic() < end:
         time.sleep(0.05)
-    return found
+    return is_done
 
 
 def rows_of(run: Path) -> Rows:
-    """What the shards say, in order; each with its name."""
+    """The rows of all shards in order, each with its name."""
     steps = sorted(int(path.stem.removeprefix("step-")) for path in (run / "rollouts").glob("step-*.parquet"))
     rows = [row for step in steps for row in store.read(run, step)]
     return [row | {"name": f"{row['step']}.{row['group']}.{row['sample']}"} for row in rows]
 
 
 def grouped(rows: Rows, *names: str) -> dict[Any, Rows]:
-    """Rows that follow each other, by the values of these columns."""
-    found = groupby(rows, key=itemgetter(*names))
-    return {key: list(own) for key, own in found}
+    """Group consecutive rows by the values of these columns."""
+    runs = groupby(rows, key=itemgetter(*names))
+    return {key: list(own) for key, own in runs}
 
 
 def num_right(rows: Rows) -> int:
@@ -186,15 +190,15 @@ def num_right(rows: Rows) -> int:
 
 
 def labels_of(rows: Rows) -> dict[str, list[str]]:
-    """The labels of each rollout's second thoughts by its name, found group by group without the index."""
-    found = {}
+    """The labels of each rollout's reflection spans by its name, detected without the index."""
+    labels = {}
     for own in grouped(rows, "step", "group").values():
         members = [
             Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
             for r in own
         ]
-        found |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
-    return found
+        labels |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
+    return labels
 
 
 # What is looked for, and whether a completion's words in lower case have it.

@@ -1,4 +1,4 @@
-"""The alarms of a run in a real browser: told where one looks first, as text, and while the run goes on."""
+"""Alarms in a real browser: in the list of runs, as text on the overview, and updated while the run continues."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
     for word in ("when", "meaning", "help"):
         assert f"{word} first" in first.inner_text()
         assert f'{word} <img src=x onerror="window.PWNED=1"> ${{6*7}} {{{{6*7}}}}' in newest.inner_text()
-    assert "limit 0.300" in first.inner_text() and "over" in first.inner_text()
+    assert "limit 0.300" in first.inner_text() and "resolved" in first.inner_text()
     assert page.evaluate("window.PWNED") is None
     assert page.evaluate("document.querySelectorAll('#reasoner img, #reasoner script').length") == 0
     first.get_by_role("link", name="step 1").click()

@@ -1,4 +1,4 @@
-"""Charts in a real browser: ticks that can be read and are true, series that can be hidden, a zoom with a way back."""
+"""Charts in a real browser: readable and correct ticks, series that can be hidden, a zoom that can be reset."""
 
 import json
 import re
@@ -71,13 +71,13 @@ RANGES = [
 ]
 
 
-def test_ticks_are_round_differ_and_say_where_they_stand(site):
+def test_ticks_are_round_distinct_and_correct(site):
     page = site.open("/")
     for low, high, options in RANGES:
         for count in (2, 4, 8):
             check_ticks(page.evaluate(TICKS, [low, high, count, options]), low, high, count, options)
-    for given in ([5, 5, 4], [1e9, 1e9 + 1e-6, 4]):  # no width
-        assert len(page.evaluate(TICKS, given)) == 1
+    for arguments in ([5, 5, 4], [1e9, 1e9 + 1e-6, 4]):  # no width
+        assert len(page.evaluate(TICKS, arguments)) == 1
 
 
 def check_ticks(ticks, low, high, count, options):
@@ -95,18 +95,18 @@ def check_ticks(ticks, low, high, count, options):
 
 def test_axes_have_labels_of_their_own_in_the_figures_units(site):
     page = site.open(f"/overview?run={RUN}")
-    assert ticks(page, "groups without a signal") == ["0.0 %", "0.1 %", "0.2 %", "0.3 %", "0.4 %"]
+    assert ticks(page, "zero-variance groups") == ["0.0 %", "0.1 %", "0.2 %", "0.3 %", "0.4 %"]
     assert ticks(page, "cut off at the limit")[0] == "0 %" and "-" not in "".join(ticks(page, "cut off at the limit"))
     assert "1.00e-6" in ticks(page, "learning rate")
     assert ticks(page, "Reward", "x") == ["5", "10", "15", "20", "25", "30", "35", "40"]
     assert chart(page, "Response length").locator("figcaption").inner_text() == "Response length, tokens"
-    for drawn in page.locator("[data-yticks]").all():
+    for plot in page.locator("[data-yticks]").all():
         for axis in ("data-xticks", "data-yticks"):
-            texts = drawn.get_attribute(axis).split("|")
+            texts = plot.get_attribute(axis).split("|")
             assert len(set(texts)) == len(texts), texts
 
 
-def test_a_legend_hides_a_series_and_the_axis_fits_what_is_left(site):
+def test_legend_hides_a_series_and_rescales_the_axis(site):
     page = site.open(f"/overview?run={RUN}")
     key = chart(page, "Reward").locator('[data-line="reward"]')
     assert key.get_attribute("aria-pressed") == "true"
@@ -124,7 +124,7 @@ def test_a_legend_hides_a_series_and_the_axis_fits_what_is_left(site):
     assert chart(page, "Reward").get_attribute("data-drawn") == "0"
 
 
-def test_what_is_hidden_stays_hidden_and_focused_when_the_run_grows(site):
+def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
     run = made_up(site.runs, "growing", steps=3, texts=["4", "5"])
     page = site.open("/overview?run=growing")
     key = chart(page, "Reward").locator('[data-line="reward"]')
@@ -136,7 +136,7 @@ def test_what_is_hidden_stays_hidden_and_focused_when_the_run_grows(site):
     assert chart(page, "Reward").get_attribute("data-drawn") == "4"
 
 
-def test_the_range_is_said_and_a_zoom_has_a_way_back(site):
+def test_zoom_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
     said = reward.locator("[data-range]")
@@ -166,4 +166,4 @@ def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
 def test_figures_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
     page = site.open(f"/overview?run={RUN}&log=1")
     assert chart(page, "cut off at the limit").get_attribute("data-drawn") == "0"
-    assert ticks(page, "groups without a signal")[0] == "0.01 %"
+    assert ticks(page, "zero-variance groups")[0] == "0.01 %"

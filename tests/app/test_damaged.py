@@ -1,4 +1,4 @@
-"""Damaged runs: each is a row with its reason, and everything beside it works as ever."""
+"""Damaged runs: each is a row with the reason, and the pages of other runs work."""
 
 import shutil
 
@@ -52,7 +52,7 @@ RUNS = {
         holding(SETTINGS.format('{"steps": "ten"}')): "steps is 'ten'",
         holding(SETTINGS.format('{"steps": -1}')): "steps is -1",
         holding(SETTINGS.format('{"steps": 1e999}')): "steps is inf",
-        holding(SETTINGS.format('{"steps": NaN}')): "NaN is no JSON",
+        holding(SETTINGS.format('{"steps": NaN}')): "steps is nan; it must be a whole number",
         holding(SETTINGS.format('{"steps": 1' + "0" * 400 + "}")): "steps is a huge number",
         holding(SETTINGS.format('{"algo.name": ["grpo"]}')): "algo.name is ['grpo']; it must be a text",
         holding('{"config": {}, "origin": null}'): "origin is None",
@@ -73,7 +73,7 @@ RUNS = {
         with_line(STEP, correct="half"): "correct is 'half'",
         with_line(STEP, correct="\ud800"): "correct is '\\ud800'",
         with_line(STEP, correct="HUGE"): "correct is a huge number",
-        with_line(STEP, correct=float("nan")): "NaN is no JSON",
+        with_line(STEP, correct=float("nan")): "NaN is not JSON",
         with_line(STEP, correct=[1]): "correct is [1]",
     },
     "times.jsonl": NO_LINES | GROWS | {with_line(STEP, **{"time/step": None}): "time/step is None"},
@@ -97,9 +97,14 @@ RUNS = {
     "report.json": NOT_A_FILE | {missing: None, binary: None},
     "index.sqlite": NOT_A_FILE | {missing: None, empty: None, binary: None, truncated: None},
     "index.sqlite.lock": NOT_A_FILE | {missing: None, binary: None},
-    "rollouts": {missing: None, plain_file: "is no directory", pipe: "is no directory", circle: "is a circle of links"},
-    "checkpoints": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
-    "heldout": {missing: None, plain_file: "is no directory", pipe: "is no directory"},
+    "rollouts": {
+        missing: None,
+        plain_file: "is not a directory",
+        pipe: "is not a directory",
+        circle: "is a circle of links",
+    },
+    "checkpoints": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
+    "heldout": {missing: None, plain_file: "is not a directory", pipe: "is not a directory"},
 }
 
 
@@ -110,10 +115,10 @@ def test_a_damaged_run_is_a_row_with_the_reason_and_every_page_of_another_run_wo
     fault = rows.pop("bad")
     assert rows == {"good": None, "fine": None}
     assert fault is None if reason is None else (reason in fault and file in fault)
-    for query, given in QUESTIONS:
-        ask(query, **given)
-    for query, given in QUESTIONS:
-        refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in given.items()})
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
+    for query, arguments in QUESTIONS:
+        refused_at_most(ask, query, {name: "bad" if value == "good" else value for name, value in arguments.items()})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 
@@ -184,15 +189,15 @@ def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(libra
     answer = ask("rollouts", run="bad")
     assert answer["total"] == 24 and list(answer["faults"]) == ["1"] and reason in answer["faults"]["1"]
     assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("aha", run="bad")["steps"] == 2
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=lambda damage: damage.__name__)
 def test_a_strange_value_in_a_shard_ends_no_page_of_its_run(library, ask, damage):
     damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
-    for query, given in QUESTIONS:
-        ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in given.items()})
+    for query, arguments in QUESTIONS:
+        ask(query, **{name: "bad" if value == "good" and name == "run" else value for name, value in arguments.items()})
     assert ask("rollouts", run="bad")["faults"] == {}
     for row in ask("rollouts", run="bad", where={"step": "1"})["rows"]:
         assert ask("rollout", run="bad", name=row["name"])["completion"]
@@ -208,7 +213,7 @@ def test_a_file_that_is_named_like_no_step_is_no_shard(library, ask, name):
     assert (answer["total"], answer["shards"], answer["faults"]) == (36, 3, {})
 
 
-def test_a_checkpoint_that_is_named_like_no_step_cannot_be_asked(library, ask):
+def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
     (library / "runs" / "bad" / "checkpoints" / "step-abcdef").mkdir()
     assert [(entry["model"], entry["steps"]) for entry in ask("models")["models"] if entry["model"] == "bad"] == [
         ("bad", ["2"])

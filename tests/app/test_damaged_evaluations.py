@@ -1,4 +1,4 @@
-"""Damaged evaluations: each is named with its reason, and everything beside it works as ever."""
+"""Damaged evaluations: each is listed with the reason, and the others work."""
 
 import json
 
@@ -45,8 +45,8 @@ EVALS = {
         about(data=None): "data is None",
         about(data=[]): "data is []",
         about(data={}): "it names no data set",
-        about(data={SPEC: None}): "it holds no object",
-        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is no JSON",
+        about(data={SPEC: None}): "it is not a JSON object",
+        about(data={SPEC: {"rows": float("nan"), "sha256": ""}}): "NaN is not JSON",
         about(data={SPEC: {"rows": 1e300, "sha256": ""}}): "rows is 1e+300",
         about(samples="two"): "samples is 'two'",
         about(prompt="none"): "prompt is 'none'",
@@ -57,10 +57,10 @@ EVALS = {
         empty: "is damaged",
         truncated: "is damaged",
         holding('{"reasoner": null}'): "reasoner is None",
-        holding('{"reasoner": {"set": []}}'): "it holds no object",
+        holding('{"reasoner": {"set": []}}'): "it is not a JSON object",
         holding('{"reasoner": {"set": {"sampled": {"metrics": []}}}}'): "metrics is []",
         holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": "x"}}}}}}'): "value is 'x'",
-        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}}'): "NaN is no JSON",
+        holding('{"reasoner": {"set": {"sampled": {"metrics": {"pass@1": {"value": NaN}}}}}}'): "NaN is not JSON",
     },
 }
 SAMPLES = {
@@ -70,7 +70,7 @@ SAMPLES = {
         truncated: "is damaged",
         binary: "is damaged",
         holding("{}"): "it has no 'doc'",
-        holding("null"): "it holds no object",
+        holding("null"): "it is not a JSON object",
         holding('{"doc": {"id": 1}, "filter": "none", "metrics": []}'): "id is 1",
     },
     "samples.parquet": NOT_A_FILE
@@ -94,8 +94,8 @@ def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(libr
     faults = {entry["name"]: entry["fault"] for entry in answer["faults"]}
     assert name in faults and reason in faults[name] and file in faults[name]
     assert {"good", "good/after", "fine/after"} <= {row["name"] for row in answer["rows"]}
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
     refused_at_most(ask, "evaluation", {"name": name})
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
@@ -107,8 +107,8 @@ def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, 
     with pytest.raises(ValueError) as caught:
         ask("evaluation", name=name)
     assert reason in str(caught.value) and file in str(caught.value)
-    for query, given in QUESTIONS:
-        ask(query, **given)
+    for query, arguments in QUESTIONS:
+        ask(query, **arguments)
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 

@@ -1,4 +1,4 @@
-"""The difference between two texts: whole, and within a bound on the work."""
+"""The difference between two texts: complete, and computed within a bound."""
 
 import difflib
 from itertools import pairwise
@@ -29,7 +29,7 @@ def test_a_matcher_keeps_its_bound_and_still_covers_both_texts(a, b, most_steps)
     assert matcher.steps <= most_steps
 
 
-def test_an_unbounded_matcher_finds_what_difflib_finds():
+def test_an_unbounded_matcher_equals_difflib():
     a, b = LOOP * 10, OTHER_LOOP * 9
     plain = difflib.SequenceMatcher(a=list(a), b=list(b), autojunk=False)
     assert BoundedMatcher(list(a), list(b), 10**12).get_opcodes() == plain.get_opcodes()
@@ -37,13 +37,13 @@ def test_an_unbounded_matcher_finds_what_difflib_finds():
 
 @pytest.mark.timeout(60)  # 150 s before there was a bound
 @pytest.mark.parametrize("times", [500, 20_000])
-def test_two_texts_that_loop_are_compared_within_the_bound(times):
+def test_repetitive_texts_are_compared_within_the_bound(times):
     a, b = LOOP * times, OTHER_LOOP * times
     assert_whole(word_difference(a, b), a, b)
 
 
 @pytest.mark.timeout(60)
-def test_what_two_long_texts_begin_and_end_with_is_the_same_whatever_the_bound():
+def test_shared_beginning_and_end_are_same_whatever_the_bound():
     a, b = (LOOP * 2_000 + middle + OTHER_LOOP * 2_000 for middle in ("one ", "another thing "))
     pieces = word_difference(a, b)
     assert_whole(pieces, a, b)

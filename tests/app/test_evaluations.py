@@ -1,4 +1,4 @@
-"""Evaluations and runs beside each other: the figures are those of the evaluation's own files."""
+"""Pages of evaluations and of compared runs: their numbers equal those of the evaluations' files."""
 
 import json
 import shutil
@@ -35,8 +35,8 @@ def responses(folder, name, spec=SPEC):
     return {p.problem.id: [row for row in own if row["problem_id"] == p.problem.id] for p in PROMPTS}
 
 
-def test_the_list_has_a_row_for_each_evaluation_and_set(asked, folder):
-    rows = asked("evals")["rows"]
+def test_the_list_has_a_row_for_each_evaluation_and_set(call, folder):
+    rows = call("evals")["rows"]
     assert sorted((row["name"], row["set"]) for row in rows) == [
         ("other/after", SPEC),
         ("unvoted", SPEC),
@@ -57,20 +57,20 @@ def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
     copied = tmp_path / "evals" / "some"
     shutil.copytree(folder / "evals" / "unvoted", copied)
     write_json(copied / "evaluation.json", files.read_about(copied) | {"model": model})
-    for asked in asking(tmp_path):
-        assert asked("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
+    for call in asking(tmp_path):
+        assert call("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
 
 
 @pytest.mark.parametrize("name", ["voted", "unvoted"])
-def test_figures_are_those_of_results_json(asked, folder, name):
+def test_figures_are_those_of_results_json(call, folder, name):
     results = json.loads((folder / "evals" / name / "results.json").read_text())
     stored = results["results"][files.task_name(SPEC)]
     sampled = results["reasoner"][files.task_name(SPEC)]["sampled"]["metrics"]
     greedy = results["reasoner"][files.task_name(SPEC)]["greedy"]["metrics"]["pass@1"]
-    (row,) = [row for row in asked("evals")["rows"] if (row["name"], row["set"]) == (name, SPEC)]
-    found = asked("evaluation", name=name, set=SPEC)["metrics"]
-    assert found.keys() == row["metrics"].keys() == sampled.keys() | {"greedy"}
-    for metric, one in found.items():
+    (row,) = [row for row in call("evals")["rows"] if (row["name"], row["set"]) == (name, SPEC)]
+    page = call("evaluation", name=name, set=SPEC)["metrics"]
+    assert page.keys() == row["metrics"].keys() == sampled.keys() | {"greedy"}
+    for metric, one in page.items():
         expected = greedy if metric == "greedy" else sampled[metric]
         assert {key: one[key] for key in one} == {key: pytest.approx(expected[key]) for key in one}
         assert row["metrics"][metric] == pytest.approx({key: one[key] for key in ("value", "low", "high")})
@@ -95,11 +95,11 @@ def wins(draw):
     return Fraction(1, len(winners)) if 0 in winners else 0
 
 
-def test_curves_are_those_of_the_counts_and_of_every_draw(asked, folder):
+def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
     own = list(responses(folder, "voted").values())
     counts = [(len(rows), sum(row["right"] for row in rows)) for rows in own]
     votes = [class_sizes([row["class"] for row in rows]) for rows in own]
-    curves = asked("evaluation", name="voted", set=SPEC)["curves"]
+    curves = call("evaluation", name="voted", set=SPEC)["curves"]
     assert [point["k"] for curve in curves.values() for point in curve] == 2 * [1, 2, 3, 4, 6]
     for passed, voted in zip(curves["pass@k"], curves["cons@k"], strict=True):
         k = passed["k"]
@@ -116,7 +116,7 @@ def test_curves_are_those_of_the_counts_and_of_every_draw(asked, folder):
     assert curves["pass@k"][0]["value"] == pytest.approx(curves["cons@k"][0]["value"])
 
 
-def test_k_is_never_above_the_fewest_samples(asked, folder, tmp_path):
+def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
     """A problem with four responses among those with six ends the curves at four."""
     (tmp_path / "runs").mkdir()
     shutil.copytree(folder / "evals" / "voted", tmp_path / "evals" / "short")
@@ -142,9 +142,9 @@ UNMERGED = ("tie", 2 / 6, 1, 1, [(False, 2, {"0.75"}), (False, 2, {"3/4"}), (Tru
 
 
 @pytest.mark.parametrize(("name", "votes"), [("voted", VOTES), ("unvoted", VOTES | {"confident": UNMERGED})])
-def test_the_vote_of_each_problem(asked, folder, name, votes):
+def test_the_vote_of_each_problem(call, folder, name, votes):
     """Where no vote was asked for, wrong answers are told apart by their texts alone, and do not all abstain."""
-    found = asked("evaluation", name=name, set=SPEC)
+    page = call("evaluation", name=name, set=SPEC)
     assert {
         p["problem"]: (
             p["winner"],
@@ -153,9 +153,9 @@ def test_the_vote_of_each_problem(asked, folder, name, votes):
             p["abstained"],
             [(c["right"], c["votes"], set(c["spelt"])) for c in p["classes"]],
         )
-        for p in found["problems"]
+        for p in page["problems"]
     } == votes
-    for one in found["problems"]:
+    for one in page["problems"]:
         assert one["tied"] == (one["winner"] == "tie")
         assert one["n"] == N == one["abstained"] + sum(c["votes"] for c in one["classes"])
         assert (one["question"], one["gold"]) == (
@@ -165,13 +165,13 @@ def test_the_vote_of_each_problem(asked, folder, name, votes):
         assert [text["text"] for text in one["texts"]] == [
             r["text"] for r in responses(folder, name)[one["problem"]][:4]
         ]
-    assert ("cons@k" in found["curves"]) == (name == "voted")
+    assert ("cons@k" in page["curves"]) == (name == "voted")
 
 
-def test_greedy_answers_stand_beside_the_votes(asked):
-    found = {p["problem"]: p["greedy"] for p in asked("evaluation", name="voted", set=SPEC)["problems"]}
-    assert found["unanimous"] == {"answer": "4", "right": True}
-    assert found["silent"] == {"answer": None, "right": False}
+def test_votes_page_has_greedy_answers(call):
+    page = {p["problem"]: p["greedy"] for p in call("evaluation", name="voted", set=SPEC)["problems"]}
+    assert page["unanimous"] == {"answer": "4", "right": True}
+    assert page["silent"] == {"answer": None, "right": False}
 
 
 SHOWN = {
@@ -185,19 +185,19 @@ SHOWN = {
 
 
 @pytest.mark.parametrize("show", SHOWN)
-def test_a_choice_of_problems_shows_as_many_as_it_says(asked, show):
-    found = asked("evaluation", name="voted", set=SPEC, show=show)
-    assert [problem["problem"] for problem in found["problems"]] == SHOWN[show]
-    assert found["shows"] == {key: len(names) for key, names in SHOWN.items()} and found["total"] == len(SHOWN[show])
+def test_selection_of_problems_matches_its_count(call, show):
+    page = call("evaluation", name="voted", set=SPEC, show=show)
+    assert [problem["problem"] for problem in page["problems"]] == SHOWN[show]
+    assert page["shows"] == {key: len(names) for key, names in SHOWN.items()} and page["total"] == len(SHOWN[show])
 
 
-def test_pages_of_problems_follow_one_another(asked):
-    pages = [asked("evaluation", name="voted", offset=n, limit=4)["problems"] for n in (0, 4, 8)]
+def test_pages_of_problems_follow_one_another(call):
+    pages = [call("evaluation", name="voted", offset=n, limit=4)["problems"] for n in (0, 4, 8)]
     assert [problem["problem"] for page in pages for problem in page] == list(VOTES)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"name": "voted", "show": "colour"}, "unknown choice 'colour'"),
         ({"name": "voted", "set": "nothing"}, "has no set 'nothing'; it has generated:heldout, other:set"),
@@ -205,9 +205,9 @@ def test_pages_of_problems_follow_one_another(asked):
         ({"name": "whole/before"}, "no evaluation 'whole/before'"),
     ],
 )
-def test_an_evaluation_that_is_not_there_is_named(asked, given, message):
+def test_an_evaluation_that_is_not_there_is_named(call, arguments, message):
     with pytest.raises(ValueError) as caught:
-        asked("evaluation", **given)
+        call("evaluation", **arguments)
     assert message in str(caught.value)
 
 
@@ -220,53 +220,53 @@ def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
     lines[0]["resps"][0][0] = f"one{sign}two"
     path = copied / f"samples_{files.task_name(SPEC)}.jsonl"
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    for asked in asking(tmp_path):
-        assert asked("evaluation", name="strange", set=SPEC)["total"] == len(PROMPTS)
+    for call in asking(tmp_path):
+        assert call("evaluation", name="strange", set=SPEC)["total"] == len(PROMPTS)
 
 
 # ---------------------------------------------------------------------------------------------- comparing
 
 
-def test_the_held_out_problems_are_compared_as_reasoner_compare_does(asked, folder):
-    (found,) = asked("compare", runs=["whole", "other"])["paired"]
+def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folder):
+    (page,) = call("compare", runs=["whole", "other"])["paired"]
     a, b = (lines_of(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
     expected = [asdict(one) for one in compared({SPEC: (b, a)})]
-    assert (found["a"], found["b"], found["fault"]) == ("whole", "other", None)
-    assert found["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
-    assert found["flipped"] == [asdict(flip) for flip in flipped(SPEC, b, a)]
-    assert {flip["problem"]: flip["b"] > flip["a"] for flip in found["flipped"]} == {"unanimous": True, "silent": False}
+    assert (page["a"], page["b"], page["fault"]) == ("whole", "other", None)
+    assert page["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
+    assert page["flipped"] == [asdict(flip) for flip in flipped(SPEC, b, a)]
+    assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flipped"]} == {"unanimous": True, "silent": False}
 
 
-def test_a_run_without_a_held_out_evaluation_says_so(asked):
-    found = asked("compare", runs=["whole", "stopped", "other"])["paired"]
-    assert [one["fault"] is None for one in found] == [False, True]
-    assert found[0]["fault"].startswith("stopped has no held-out evaluation") and found[0]["differences"] == []
-    (both,) = asked("compare", runs=["stopped", "theirs"])["paired"]
+def test_compare_names_a_run_without_held_out_evaluation(call):
+    page = call("compare", runs=["whole", "stopped", "other"])["paired"]
+    assert [one["fault"] is None for one in page] == [False, True]
+    assert page[0]["fault"].startswith("stopped has no held-out evaluation") and page[0]["differences"] == []
+    (both,) = call("compare", runs=["stopped", "theirs"])["paired"]
     assert both["fault"].startswith("stopped and theirs")
 
 
-def test_evaluations_that_differ_in_what_was_asked_are_not_compared(folder, tmp_path):
+def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
     shutil.copytree(folder / "runs", tmp_path / "runs")
     path = tmp_path / "runs" / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_about(path) | {"grader": "another"})
-    for asked in asking(tmp_path):
-        (found,) = asked("compare", runs=["whole", "other"])["paired"]
-    assert "the grader differs (another, abc" in found["fault"] and found["flipped"] == []
+    for call in asking(tmp_path):
+        (page,) = call("compare", runs=["whole", "other"])["paired"]
+    assert "the grader differs (another, abc" in page["fault"] and page["flipped"] == []
 
 
-def test_curves_stand_beside_each_other_and_settings_that_differ_are_told(asked, folder):
-    found = asked("compare", runs=["whole", "stopped"])
-    assert found["runs"] == ["whole", "stopped"]
-    assert {row["key"]: row["values"] for row in found["settings"]} == {"steps": [8, 16]}
-    assert found["versions"] == []
-    for name in found["runs"]:
+def test_compare_has_curves_and_differing_settings(call, folder):
+    page = call("compare", runs=["whole", "stopped"])
+    assert page["runs"] == ["whole", "stopped"]
+    assert {row["key"]: row["values"] for row in page["settings"]} == {"steps": [8, 16]}
+    assert page["versions"] == []
+    for name in page["runs"]:
         rows = rows_of(folder / "runs" / name)
-        assert [step["correct"] for step in found["curves"][name]["steps"]] == [
+        assert [step["correct"] for step in page["curves"][name]["steps"]] == [
             sum(row["verdict"] == "correct" for row in rows if row["step"] == step)
             for step in range(rows[-1]["step"] + 1)
         ]
-        alone = asked("overview", run=name)
-        assert all(found["curves"][name][key] == alone[key] for key in found["curves"][name])
+        alone = call("overview", run=name)
+        assert all(page["curves"][name][key] == alone[key] for key in page["curves"][name])
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_curves_stand_beside_each_other_and_settings_that_differ_are_told(asked,
         (["whole", "damaged"], "is damaged"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(asked, runs, message):
+def test_compare_refuses_invalid_runs(call, runs, message):
     with pytest.raises(ValueError) as caught:
-        asked("compare", runs=runs)
+        call("compare", runs=runs)
     assert message in str(caught.value)

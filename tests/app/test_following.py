@@ -1,4 +1,4 @@
-"""Evals and Play show the run that is picked, in a real browser; the table of evaluations says what the cards say."""
+"""Evals and Play follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
 
 import pytest
 
@@ -80,33 +80,36 @@ def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
     assert "±" not in page.locator("#reasoner main").inner_text()
 
 
-def asked(page):
+def model_of(page):
     return page.get_by_label("model", exact=True).input_value(), page.locator("[data-note]").inner_text()
 
 
 def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
     page = site.open("/play?run=first")
-    assert asked(page) == ("first", "Asks run first, its last checkpoint.")
+    assert model_of(page) == ("first", "Asks run first, its last checkpoint.")
     page.get_by_label("question").fill("What is 5 + 3?")
     page.keyboard.press("Tab")
     page.get_by_label("checkpoint").select_option("2")
-    assert asked(page) == ("first", "Asks run first, after 2 steps.")
+    assert model_of(page) == ("first", "Asks run first, after 2 steps.")
     pick(site, "second")
-    assert "/play?" in page.url and asked(page) == ("second", "Asks run second, its last checkpoint.")
+    assert "/play?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
     assert page.get_by_label("question").input_value() == "What is 5 + 3?"
     assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
     page.get_by_label("model", exact=True).select_option("base")
-    assert asked(page)[1] == "Asks the embedded base model. The run that is picked above is second: ask second."
+    assert model_of(page)[1] == "Asks the embedded base model. The run that is picked above is second: ask second."
     page.locator("[data-note] a").click()
     page.wait_for_selector("[data-note]:has-text('Asks run second')")
     pick(site, "bare")
-    assert asked(page) == ("base", "Asks the embedded base model. Run bare has no checkpoint that could be asked.")
+    assert model_of(page) == (
+        "base",
+        "Asks the embedded base model. Run bare has no checkpoint to sample from.",
+    )
 
 
-def test_ask_again_asks_the_rollout_s_run(site):
+def test_sample_again_uses_the_run_of_the_rollout(site):
     page = site.open("/rollouts?run=second&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
     page.get_by_role("link", name="ask again").click()
     page.wait_for_url("**/play?run=second*")
     site.ready()
-    assert asked(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"
+    assert model_of(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"

@@ -1,4 +1,4 @@
-"""The formulas of a text: found, shown with a few elements alone, and never mistaken for money."""
+"""Formulas of a text: detected, shown with a few allowed elements, and not confused with money."""
 
 import json
 import time
@@ -53,7 +53,7 @@ def test_money_and_prose_stay_text(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "formulas"),
     [
         ("$x$ costs $5", ["$x$"]),
         ("$x$ apples at $3 each cost $3x$.", ["$x$", "$3x$"]),
@@ -67,27 +67,27 @@ def test_money_and_prose_stay_text(text):
         ("<think>$x$</think>", ["$x$"]),
     ],
 )
-def test_formulas_are_found_between_their_signs(text, found):
-    assert sources(text) == found and joined(text) == text
+def test_formulas_are_found_between_their_signs(text, formulas):
+    assert sources(text) == formulas and joined(text) == text
 
 
-def test_what_stands_alone_on_a_line_is_a_block():
+def test_display_formulas_are_blocks():
     assert [piece["block"] for piece in formulas("\\(x\\) \\[x\\] $$x$$ $x$")] == [False, True, True, False]
 
 
-def test_a_formula_becomes_a_tree():
+def test_tree_of_a_formula_is_mathml():
     (piece,) = formulas("$x^2$")
     math, _, row = piece["tree"]
     assert math == "math" and row == ["mrow", {}, ["msup", {}, ["mi", {}, "x"], ["mn", {}, "2"]]]
 
 
 def test_aligned_lines_are_a_table():
-    made = tree("\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}")
-    assert sum(name == "mtr" for name, _ in elements(made)) == 2
+    node = tree("\\begin{aligned} a &= b \\\\ c &= d \\end{aligned}")
+    assert sum(name == "mtr" for name, _ in elements(node)) == 2
 
 
 @pytest.mark.parametrize("latex", ["x" * 601, "{" * 21 + "}" * 21, "\\left(", "", "}{", "\x00"])
-def test_what_cannot_be_shown_is_none(latex):
+def test_invalid_long_or_deep_formulas_have_no_tree(latex):
     assert tree(latex) is None
 
 
@@ -99,11 +99,11 @@ signs = st.lists(
 
 @settings(deadline=None)
 @given(text=signs)
-def test_nothing_of_a_text_is_lost(text):
+def test_segments_join_to_the_text(text):
     assert joined(text) == text
 
 
-def test_after_many_formulas_the_rest_is_text_and_is_not_lost():
+def test_text_after_the_formula_limit_stays_text():
     text = "$x$ " * 1_000
     assert joined(text) == text and len(formulas(text)) == 400
 
@@ -111,19 +111,19 @@ def test_after_many_formulas_the_rest_is_text_and_is_not_lost():
 # ------------------------------------------------------------------------------------------------ hostile
 
 
-def elements(made):
+def elements(node):
     """(name, attributes) of a tree's elements. What is neither an element nor a text fails."""
-    name, attributes, *children = made
+    name, attributes, *children = node
     yield name, attributes
     for child in children:
         if not isinstance(child, str):
             yield from elements(child)
 
 
-def is_harmless(made):
-    return made is None or all(
+def is_harmless(node):
+    return node is None or all(
         name in _ELEMENTS and attributes.keys() <= _ATTRIBUTES and all(map(is_plain, attributes.values()))
-        for name, attributes in elements(made)
+        for name, attributes in elements(node)
     )
 
 
@@ -132,7 +132,7 @@ def is_plain(value):
     return isinstance(value, str) and len(value) <= 40 and not set(value) & set("():;<>\"'/")
 
 
-def test_the_lists_hold_nothing_that_acts():
+def test_allowed_elements_and_attributes_are_inert():
     assert not _ELEMENTS & {"script", "style", "a", "img", "iframe", "annotation", "annotation-xml", "semantics", "svg"}
     assert not any(name.startswith("on") or name in ("href", "src", "style", "class", "id") for name in _ATTRIBUTES)
 
@@ -165,7 +165,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("latex", HOSTILE)
-def test_hostile_latex_gives_listed_elements_alone(latex):
+def test_hostile_latex_gives_only_allowed_elements(latex):
     assert is_harmless(tree(latex))
     assert "href" not in str(tree(latex)) and "onclick" not in str(tree(latex))
     for text in (f"\\({latex}\\)", f"a ${latex}$ b"):
@@ -183,7 +183,7 @@ commands = st.lists(st.sampled_from(PARTS), max_size=25).map(" ".join)
 
 @settings(deadline=None)
 @given(latex=commands)
-def test_any_latex_gives_listed_elements_alone(latex):
+def test_any_latex_gives_only_allowed_elements(latex):
     assert is_harmless(tree(latex))
 
 
@@ -206,11 +206,11 @@ def test_any_latex_gives_listed_elements_alone(latex):
     ],
     ids=lambda text: f"{text[:12]}…",
 )
-def test_long_hostile_texts_are_cut_in_a_moment(text):
+def test_long_hostile_texts_are_split_in_linear_time(text):
     """The bound is ten times what it takes, and a tenth of what reading a text to its end from every sign takes."""
-    begun = time.process_time()
+    start = time.process_time()
     assert joined(text) == text
-    assert time.process_time() - begun < 3
+    assert time.process_time() - start < 3
 
 
 # ------------------------------------------------------------------------------------------- real problems
@@ -231,17 +231,17 @@ def cut(name):
 
 
 def test_no_money_of_gsm8k_is_a_formula():
-    found = texts("gsm8k_train_2000.jsonl")
-    assert sum("$" in text for text in found) > 1_000
-    assert [(text, sources(text)) for text in found if sources(text)] == []
+    problems = texts("gsm8k_train_2000.jsonl")
+    assert sum("$" in text for text in problems) > 1_000
+    assert [(text, sources(text)) for text in problems if sources(text)] == []
 
 
 CHILDREN = {"mfrac": 2, "mroot": 2, "msup": 2, "msub": 2, "munder": 2, "mover": 2, "msubsup": 3, "munderover": 3}
 
 
-def is_well_made(made):
+def is_well_made(node):
     """Every fraction has two parts, every power an exponent, and no command is shown as it was written."""
-    name, _, *children = made
+    name, _, *children = node
     texts = [child for child in children if isinstance(child, str)]
     parts = [child for child in children if not isinstance(child, str)]
     if len(parts) != CHILDREN.get(name, len(parts)) or (name != "mtext" and any("\\" in text for text in texts)):
@@ -251,13 +251,13 @@ def is_well_made(made):
 
 @pytest.mark.parametrize("name", MATHS)
 def test_nearly_every_formula_of_math_can_be_shown(name):
-    found = [piece for pieces in cut(name) for piece in pieces if not isinstance(piece, str)]
+    formulas = [piece for pieces in cut(name) for piece in pieces if not isinstance(piece, str)]
     for block, least in ((False, 0.999), (True, 0.98)):
-        trees = [piece["tree"] for piece in found if piece["block"] is block]
-        shown = [made for made in trees if made is not None]
+        trees = [piece["tree"] for piece in formulas if piece["block"] is block]
+        shown = [node for node in trees if node is not None]
         assert len(trees) > 250 and len(shown) / len(trees) > 0.99
         assert sum(map(is_well_made, shown)) / len(trees) > least
-    assert all(is_harmless(piece["tree"]) for piece in found)
+    assert all(is_harmless(piece["tree"]) for piece in formulas)
 
 
 @pytest.mark.parametrize("name", MATHS)

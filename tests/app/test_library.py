@@ -1,4 +1,4 @@
-"""Runs that go on while they are looked at, and indexes that several use at once."""
+"""Runs that change while they are shown, and indexes that several processes use at once."""
 
 import signal
 import subprocess
@@ -26,52 +26,52 @@ with store.held(Path(sys.argv[1])):
 """
 
 
-def test_a_run_is_live_exactly_while_another_process_holds_it(fresh):
-    runs, asked = fresh
+def test_run_is_live_while_another_process_holds_its_lock(fresh):
+    runs, call = fresh
     run = write_run(runs / "a", steps=10, written=2, indexed=False)
     assert not is_live(run)
     process = subprocess.Popen([sys.executable, "-c", HOLD, str(run)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert process.stdout.readline() == "held\n"
         assert [is_live(run) for _ in range(3)] == [True] * 3  # looking does not take the lock away
-        assert asked("runs")["runs"][0]["status"] == "live"
+        assert call("runs")["runs"][0]["status"] == "live"
         with pytest.raises(ValueError, match="is being trained by another process"), store.held(run):
             pass
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
-    assert not is_live(run) and asked("runs")["runs"][0]["status"] == "stopped"
+    assert not is_live(run) and call("runs")["runs"][0]["status"] == "stopped"
 
 
 def test_the_first_question_waits_for_the_index_and_later_shards_appear(fresh):
-    runs, asked = fresh
+    runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
-    assert asked("rollouts", run="a")["total"] == 36
-    assert until(lambda: asked("aha", run="a")["studied"] == 3)
+    assert call("rollouts", run="a")["total"] == 36
+    assert until(lambda: call("aha", run="a")["studied"] == 3)
     write_step(run, 3)
-    assert until(lambda: asked("rollouts", run="a")["total"] == 48)
-    assert until(lambda: asked("aha", run="a")["studied"] == 4)
+    assert until(lambda: call("rollouts", run="a")["total"] == 48)
+    assert until(lambda: call("aha", run="a")["studied"] == 4)
 
 
-def test_an_index_that_is_deleted_beneath_the_dashboard_is_made_again(fresh):
-    runs, asked = fresh
+def test_an_index_deleted_while_open_is_rebuilt(fresh):
+    runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
-    assert asked("rollouts", run="a")["total"] == 36
+    assert call("rollouts", run="a")["total"] == 36
     for path in run.glob("index.sqlite*"):
         path.unlink()
-    assert until(lambda: asked("rollouts", run="a")["total"] == 36)
+    assert until(lambda: call("rollouts", run="a")["total"] == 36)
     write_step(run, 3)
-    assert until(lambda: asked("rollouts", run="a")["total"] == 48)
+    assert until(lambda: call("rollouts", run="a")["total"] == 48)
 
 
-def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(fresh):
-    runs, asked = fresh
+def test_an_unreadable_shard_is_named_and_others_are_listed(fresh):
+    runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
     store.shard(run, 1).write_bytes(b"PAR1 torn")
-    found = asked("rollouts", run="a")
-    assert found["total"] == 24 and list(found["faults"]) == ["1"]
-    assert [step["step"] for step in asked("overview", run="a")["steps"]] == [0, 2]
+    page = call("rollouts", run="a")
+    assert page["total"] == 24 and list(page["faults"]) == ["1"]
+    assert [step["step"] for step in call("overview", run="a")["steps"]] == [0, 2]
 
 
 def test_readers_and_a_writer_at_once_do_not_disturb_each_other(tmp_path):
@@ -84,10 +84,10 @@ def test_readers_and_a_writer_at_once_do_not_disturb_each_other(tmp_path):
         try:
             while not is_over.is_set() or len(mine) < 100:
                 mine.append(index.count())
-                found = index.page(limit=500)
-                assert len(found) % 12 == 0 and len(found) >= mine[-1]  # whole shards alone
-                assert index.rows("SELECT COUNT(*) AS n FROM groups")[0]["n"] * 4 >= len(found)
-                index.rollout(found[-1].id)
+                page = index.page(limit=500)
+                assert len(page) % 12 == 0 and len(page) >= mine[-1]  # whole shards alone
+                assert index.rows("SELECT COUNT(*) AS n FROM groups")[0]["n"] * 4 >= len(page)
+                index.rollout(page[-1].id)
         except Exception as error:
             faults.append(error)
         finally:

@@ -37,13 +37,13 @@ def million(tmp_path_factory):
     return runs / "big"
 
 
-def test_a_million_rollouts_are_indexed_and_asked_for_in_time(million):
+def test_a_million_rollouts_are_indexed_and_queried_in_time(million):
     index = RolloutIndex(million)
     began = time.perf_counter()
     assert index.refresh() == ROLLOUTS
     assert ROLLOUTS / (time.perf_counter() - began) >= 5_000
-    asked = questions(index, random.Random(0))
-    medians = {name: statistics.median(timed(asked[name], times=21)) for name in ASKED}
+    queries = questions(index, random.Random(0))
+    medians = {name: statistics.median(timed(queries[name], times=21)) for name in ASKED}
     assert max(medians.values()) < 50, medians
 
 

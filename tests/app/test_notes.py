@@ -1,4 +1,4 @@
-"""Stars and notes: kept beside the rollouts, whatever happens to the index."""
+"""Stars and notes: stored beside the rollouts, independent of the index."""
 
 import json
 
@@ -14,45 +14,45 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def asked(run):
+def call(run):
     yield from asking(run.parents[1])
 
 
-def listed(asked):
-    return [(row["name"], row["star"], row["note"]) for row in asked("notes", run="a")["rows"]]
+def listed(call):
+    return [(row["name"], row["star"], row["note"]) for row in call("notes", run="a")["rows"]]
 
 
-def test_a_star_and_a_note_are_kept_and_shown_the_latest_first(asked, run):
-    assert listed(asked) == []
-    asked("annotate", run="a", name="0.1.2", star=True)
-    asked("annotate", run="a", name="1.0.3", note="look: “five”\nand <b>six</b>")
-    assert listed(asked) == [("1.0.3", False, "look: “five”\nand <b>six</b>"), ("0.1.2", True, "")]
-    shown = asked("rollout", run="a", name="0.1.2")
-    assert shown["note"]["star"] and asked("rollout", run="a", name="0.1.1")["note"] is None
-    row = asked("notes", run="a")["rows"][1]
+def test_stars_and_notes_are_stored_and_listed_latest_first(call, run):
+    assert listed(call) == []
+    call("annotate", run="a", name="0.1.2", star=True)
+    call("annotate", run="a", name="1.0.3", note="look: “five”\nand <b>six</b>")
+    assert listed(call) == [("1.0.3", False, "look: “five”\nand <b>six</b>"), ("0.1.2", True, "")]
+    shown = call("rollout", run="a", name="0.1.2")
+    assert shown["note"]["star"] and call("rollout", run="a", name="0.1.1")["note"] is None
+    row = call("notes", run="a")["rows"][1]
     assert (row["verdict"], row["problem"]) == (shown["verdict"], shown["problem_id"])
 
 
-def test_the_last_line_of_a_rollout_wins(asked, run):
+def test_the_last_line_of_a_rollout_wins(call, run):
     for note in ("first", "second"):
-        asked("annotate", run="a", name="0.1.2", star=True, note=note)
-    assert listed(asked) == [("0.1.2", True, "second")]
-    asked("annotate", run="a", name="0.1.2")
-    assert listed(asked) == [] and notes_of(run) == {}
+        call("annotate", run="a", name="0.1.2", star=True, note=note)
+    assert listed(call) == [("0.1.2", True, "second")]
+    call("annotate", run="a", name="0.1.2")
+    assert listed(call) == [] and notes_of(run) == {}
     assert len((run / "notes.jsonl").read_text().splitlines()) == 3
 
 
-def test_a_torn_last_line_is_left_out_and_spoils_no_later_one(asked, run):
-    asked("annotate", run="a", name="0.0.0", note="whole")
+def test_a_torn_note_line_is_left_out_and_later_ones_are_read(call, run):
+    call("annotate", run="a", name="0.0.0", note="whole")
     path = run / "notes.jsonl"
     path.write_text(path.read_text() + '{"rollout": "0.0.1", "star": tr')
-    assert listed(asked) == [("0.0.0", False, "whole")]
-    asked("annotate", run="a", name="0.0.2", note="after")
-    assert listed(asked) == [("0.0.2", False, "after"), ("0.0.0", False, "whole")]
+    assert listed(call) == [("0.0.0", False, "whole")]
+    call("annotate", run="a", name="0.0.2", note="after")
+    assert listed(call) == [("0.0.2", False, "after"), ("0.0.0", False, "whole")]
 
 
-def test_notes_outlive_the_index(asked, run):
-    asked("annotate", run="a", name="0.1.2", star=True, note="kept")
+def test_notes_outlive_the_index(call, run):
+    call("annotate", run="a", name="0.1.2", star=True, note="kept")
     for path in run.glob("index.sqlite*"):
         path.unlink()
     for again in asking(run.parents[1]):
@@ -60,37 +60,37 @@ def test_notes_outlive_the_index(asked, run):
         assert again("rollout", run="a", name="0.1.2")["note"]["note"] == "kept"
 
 
-def test_a_note_on_a_rollout_that_is_gone_is_shown_as_missing(asked, run):
-    asked("annotate", run="a", name="1.2.3", note="once")
+def test_a_note_on_a_rollout_that_is_gone_is_shown_as_missing(call, run):
+    call("annotate", run="a", name="1.2.3", note="once")
     path = run / "notes.jsonl"
     path.write_text(path.read_text().replace("1.2.3", "9.2.3"))
-    (row,) = asked("notes", run="a")["rows"]
+    (row,) = call("notes", run="a")["rows"]
     assert row["is_missing"] and row["note"] == "once"
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("arguments", "message"),
     [
         ({"name": "0.0.0", "note": "x" * 10_001}, "the note has 10,001 characters; at most 10,000 are kept"),
         ({"name": "9.0.0", "star": True}, "has no rollout 9.0.0"),
-        ({"name": "../a", "star": True}, "'../a' names no rollout"),
+        ({"name": "../a", "star": True}, "'../a' is not the name of a rollout"),
         ({"name": "0.0.0", "run": "nobody"}, "no run 'nobody'"),
         ({"name": "0.0.0", "star": "yes"}, "star is 'yes'; it must be true or false"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_and_nothing_is_written(asked, run, given, message):
+def test_invalid_notes_are_refused_and_not_written(call, run, arguments, message):
     with pytest.raises(ValueError) as caught:
-        asked("annotate", **{"run": "a"} | given)
+        call("annotate", **{"run": "a"} | arguments)
     assert message in str(caught.value) and not (run / "notes.jsonl").exists()
 
 
-def test_the_longest_note_is_kept(asked):
-    asked("annotate", run="a", name="0.0.0", note="x" * 10_000)
-    assert listed(asked) == [("0.0.0", False, "x" * 10_000)]
+def test_the_longest_note_is_kept(call):
+    call("annotate", run="a", name="0.0.0", note="x" * 10_000)
+    assert listed(call) == [("0.0.0", False, "x" * 10_000)]
 
 
-def test_half_a_character_in_a_note_can_be_sent_back(asked):
+def test_lone_surrogate_in_a_note_is_replaced(call):
     """A lone surrogate, which JSON may hold and UTF-8 may not."""
-    found = [asked("annotate", run="a", name="0.0.0", note="half \ud83d"), *asked("notes", run="a")["rows"]]
-    for change in found:
+    changes = [call("annotate", run="a", name="0.0.0", note="half \ud83d"), *call("notes", run="a")["rows"]]
+    for change in changes:
         assert json.dumps(change, ensure_ascii=False).encode() and change["note"] == "half ?"

@@ -1,4 +1,4 @@
-"""What pages of other origins can make of the dashboard, in the real browser: nothing."""
+"""Pages of other origins in a real browser: they can neither change nor read anything of the dashboard."""
 
 import http.server
 import json

@@ -1,4 +1,4 @@
-"""Every page in a real browser, over a real run of the embedded base: what it shows is what the shards hold."""
+"""Every page in a real browser over a real run of the embedded base, compared with the shards."""
 
 import json
 import subprocess
@@ -68,7 +68,7 @@ def test_the_curves_are_the_metrics_and_the_shards(site):
     assert page.locator('[data-chart="Reward"]').get_attribute("data-drawn") == "9"  # three lines of three steps
 
 
-def test_a_click_on_a_curve_opens_the_rollouts_of_the_step_and_back_comes_back(site):
+def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
     page = site.open("/overview?run=real")
     box = page.locator('[data-chart="Reward"] canvas').bounding_box()
     page.mouse.click(box["x"] + box["width"] - 15, box["y"] + box["height"] / 2)
@@ -205,7 +205,7 @@ def test_tokens_carry_their_figures(site):
     assert "colour=" in page.url
 
 
-def test_a_group_says_how_each_reward_became_its_advantage(site):
+def test_group_page_shows_rewards_and_advantages(site):
     run = site.runs / "real"
     rows = rows_of(run)
     groups = {}
@@ -236,7 +236,7 @@ def test_a_problem_across_the_steps(site):
     page = site.open("/problem?run=growing&id=made/up/1")
     steps = len(read_metrics(site.runs / "growing"))
     assert page.locator(".visits button").count() == steps
-    assert f"asked {steps} times" in text(page, "[data-summary]") and "first solved at step 0" in text(
+    assert f"sampled {steps} times" in text(page, "[data-summary]") and "first solved at step 0" in text(
         page, "[data-summary]"
     )
     page.keyboard.press("K")
@@ -316,7 +316,7 @@ def test_a_star_and_a_note_last(site):
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
 
 
-def test_what_is_filtered_can_be_taken_along(site):
+def test_filtered_rollouts_can_be_exported(site):
     page = site.open("/rollouts?run=real&correct=no")
     page.wait_for_selector('.list[data-state="ready"]')
     with page.expect_download() as download:
@@ -407,7 +407,7 @@ def test_dark_and_light_are_remembered(site):
     assert page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor") == after
 
 
-def test_what_is_not_there_is_said(site):
+def test_missing_pages_and_runs_show_an_error(site):
     site.page.goto(f"{site.url}/overview?run=nothing")
     site.ready("error")
     assert "no run 'nothing'" in text(site.page, '[role="alert"]')

@@ -1,4 +1,4 @@
-"""One problem across the steps and the map of all: counted from the shards."""
+"""One problem across the steps and the map of all problems, compared with counts over the shards."""
 
 from collections import Counter
 from itertools import pairwise
@@ -20,32 +20,32 @@ from tests.app.library_of import (
 )  # fmt: skip
 
 
-def test_a_problem_that_comes_back_is_told_visit_by_visit(asked, rows):
-    found = asked("problem", run="whole", id=PROBLEMS[0].id)
-    assert [visit["correct"] for visit in found["visits"]] == RETURNS and found["first_solved"] == 1
-    learnt = [{"from": flip["from"], "to": flip["to"]} for flip in found["flips"] if flip["learnt"]]
-    forgotten = [{"from": flip["from"], "to": flip["to"]} for flip in found["flips"] if not flip["learnt"]]
+def test_problem_page_lists_every_visit(call, rows):
+    page = call("problem", run="whole", id=PROBLEMS[0].id)
+    assert [visit["correct"] for visit in page["visits"]] == RETURNS and page["first_solved"] == 1
+    learnt = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if flip["learnt"]]
+    forgotten = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if not flip["learnt"]]
     assert (learnt, forgotten) == (LEARNT, FORGOTTEN)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.id)
-def test_the_visits_of_a_problem_are_its_groups(asked, rows, problem):
+def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
     visits = grouped([row for row in rows if row["problem_id"] == problem.id], "step", "group")
-    found = asked("problem", run="whole", id=problem.id)
-    assert [(visit["step"], visit["group"]) for visit in found["visits"]] == list(visits)
-    for visit, own in zip(found["visits"], visits.values(), strict=True):
+    page = call("problem", run="whole", id=problem.id)
+    assert [(visit["step"], visit["group"]) for visit in page["visits"]] == list(visits)
+    for visit, own in zip(page["visits"], visits.values(), strict=True):
         assert (visit["size"], visit["correct"]) == (len(own), num_right(own))
         assert visit["reward"] == pytest.approx(fmean(row["reward"] for row in own))
         assert visit["tokens"] == pytest.approx(fmean(row["tokens"] for row in own))
         counts = Counter((row["extracted"] or "no answer", row["verdict"] == "correct") for row in own)
         assert {(item["answer"], item["right"]): item["count"] for item in visit["answers"]} == counts
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
-    assert found["first_solved"] == next((step for (step, _), own in visits.items() if num_right(own)), None)
-    assert (found["question"], found["gold"], found["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
+    assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_right(own)), None)
+    assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
 
 
-def test_a_problem_that_was_never_solved_says_so(asked):
-    assert asked("problem", run="whole", id=NEVER_SOLVED)["first_solved"] is None
+def test_problem_never_solved_has_no_first_solved(call):
+    assert call("problem", run="whole", id=NEVER_SOLVED)["first_solved"] is None
 
 
 def name_of(by, row):
@@ -56,10 +56,10 @@ def name_of(by, row):
 
 def summary(by, rows):
     """By row of the map: what its groups come to."""
-    found = {}
+    page = {}
     for own in grouped(rows, "step", "group").values():
-        found.setdefault(name_of(by, own[0]), []).append(own)
-    return {name: _summary(groups) for name, groups in found.items()}
+        page.setdefault(name_of(by, own[0]), []).append(own)
+    return {name: _summary(groups) for name, groups in page.items()}
 
 
 def _summary(groups):
@@ -92,36 +92,36 @@ SORTS = {
 @pytest.mark.parametrize("by", ["problem", "family"])
 @pytest.mark.parametrize("subject", ["", "sums"])
 @pytest.mark.parametrize("sort", SORTS)
-def test_the_map_of_problems_counts_every_group_once(asked, rows, by, subject, sort):
+def test_problem_map_counts_every_group_once(call, rows, by, subject, sort):
     own = [row for row in rows if not subject or row["subject"] == subject]
-    expected = sorted(({"problem": name, **found} for name, found in summary(by, own).items()), key=SORTS[sort])
-    found = asked("problems", run="whole", by=by, sort=sort, subject=subject)
-    assert [{name: row[name] for name in expected[0]} for row in found["rows"]] == expected
-    assert found["total"] == len(expected) and found["sorts"] == list(SORTS)
+    expected = sorted(({"problem": name, **page} for name, page in summary(by, own).items()), key=SORTS[sort])
+    page = call("problems", run="whole", by=by, sort=sort, subject=subject)
+    assert [{name: row[name] for name in expected[0]} for row in page["rows"]] == expected
+    assert page["total"] == len(expected) and page["sorts"] == list(SORTS)
     cells = Counter()
     for row in own:
         cells[name_of(by, row), row["step"]] += 1
     right = Counter((name_of(by, row), row["step"]) for row in own if row["verdict"] == "correct")
-    names = [row["problem"] for row in found["rows"]]
-    assert {(names[row], step): (correct, size) for row, step, correct, size in found["cells"]} == {
+    names = [row["problem"] for row in page["rows"]]
+    assert {(names[row], step): (correct, size) for row, step, correct, size in page["cells"]} == {
         key: (right[key], size) for key, size in cells.items()
     }
-    assert found["steps"] == list(range(STEPS)) and found["subjects"] == ["sums", "words"]
+    assert page["steps"] == list(range(STEPS)) and page["subjects"] == ["sums", "words"]
 
 
-def test_pages_of_the_map_follow_one_another(asked):
-    whole = asked("problems", run="whole", by="problem", sort="rate")
-    pages = [asked("problems", run="whole", by="problem", sort="rate", offset=n, limit=2) for n in range(0, 8, 2)]
+def test_pages_of_the_map_are_consecutive(call):
+    whole = call("problems", run="whole", by="problem", sort="rate")
+    pages = [call("problems", run="whole", by="problem", sort="rate", offset=n, limit=2) for n in range(0, 8, 2)]
     assert [row for page in pages for row in page["rows"]] == whole["rows"]
     assert [len(page["cells"]) for page in pages] == [
         sum(row in range(n, n + 2) for row, *_ in whole["cells"]) for n in range(0, 8, 2)
     ]
 
 
-def test_solve_rates_count_the_groups_by_tenths_of_the_run(asked, rows, fresh):
+def test_solve_rates_count_the_groups_by_tenths_of_the_run(call, rows, fresh):
     parts = Counter((step, num_right(own), len(own)) for (step, _), own in grouped(rows, "step", "group").items())
-    found = asked("problems", run="whole")["solve_rates"]  # fewer than ten steps: a part each
-    assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in found} == parts
+    page = call("problems", run="whole")["solve_rates"]  # fewer than ten steps: a part each
+    assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in page} == parts
     runs, asked_fresh = fresh
     run = write_run(runs / "long", steps=25, written=25)
     groups = grouped(rows_of(run), "step", "group")

@@ -1,4 +1,4 @@
-"""What the pages may ask, and what cannot be answered."""
+"""Queries of the pages: their arguments, and the refusal of invalid ones."""
 
 import json
 
@@ -29,10 +29,10 @@ BAD = [
     ("rollouts", R | {"where": {"colour": "red"}}, "unknown filter 'colour'"),
     ("rollouts", R | {"where": {"reward": "much"}}, "reward is 'much'"),
     ("rollouts", R | {"where": {"correct": "perhaps"}}, "correct is 'perhaps'"),
-    ("rollouts", R | {"where": {"text": "-wait"}}, "nothing to look for in '-wait'"),
+    ("rollouts", R | {"where": {"text": "-wait"}}, "nothing to search for in '-wait'"),
     ("rollouts", R | {"order": "colour"}, "unknown order 'colour'"),
     ("rollouts", R | {"limit": 501}, "limit is 501"),
-    ("rollouts", R | {"near": "9.9"}, "'9.9' names no rollout"),
+    ("rollouts", R | {"near": "9.9"}, "'9.9' is not the name of a rollout"),
     ("rollouts", {"run": "nobody"}, "no run 'nobody'"),
     ("rollouts", {"run": "../runs/whole"}, "no run '../runs/whole'"),
     ("rollouts", {"run": ""}, "no run ''"),
@@ -42,22 +42,22 @@ BAD = [
     ("problems", R | {"by": "colour"}, "unknown rows 'colour'"),
     ("problems", R | {"sort": "colour"}, "unknown order 'colour'"),
     ("problems", R | {"limit": 1001}, "limit is 1001"),
-    ("words", R | {"text": "()"}, "nothing to look for"),
+    ("words", R | {"text": "()"}, "nothing to search for"),
     ("evaluation", {"name": "nothing"}, "no evaluation 'nothing'"),
     ("compare", {"runs": ["whole"]}, "1 runs are chosen"),
     ("notes", {"run": "nobody"}, "no run 'nobody'"),
 ]
 
 
-@pytest.mark.parametrize(("query", "given", "message"), BAD, ids=lambda value: str(value)[:40])
-def test_what_cannot_be_answered_is_named(asked, query, given, message):
+@pytest.mark.parametrize(("query", "arguments", "message"), BAD, ids=lambda value: str(value)[:40])
+def test_invalid_queries_are_refused_with_the_reason(call, query, arguments, message):
     with pytest.raises(ValueError) as caught:
-        asked(query, **given)
+        call(query, **arguments)
     assert message in str(caught.value)
 
 
-def test_every_query_is_told_its_names_and_gives_json(asked, rows):
-    found = {
+def test_every_query_takes_its_arguments_and_returns_json(call, rows):
+    arguments_of = {
         "runs": {},
         "overview": R,
         "rollouts": R,
@@ -73,11 +73,11 @@ def test_every_query_is_told_its_names_and_gives_json(asked, rows):
         "notes": R,
         "models": {},
     }
-    assert found.keys() == QUERIES.keys() - {"evaluation", "annotate"}
-    for query, given in found.items():
-        json.dumps(asked(query, **given), allow_nan=False)
+    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate"}
+    for query, arguments in arguments_of.items():
+        json.dumps(call(query, **arguments), allow_nan=False)
 
 
-def test_numbers_that_json_has_no_word_for_are_nothing():
+def test_finite_replaces_nan_and_infinity_by_none():
     value = {"a": [1.0, float("nan"), (float("inf"), "x")], 3: {"b": -float("inf")}, "c": True, "d": None, "e": 2**60}
     assert finite(value) == {"a": [1.0, None, [None, "x"]], "3": {"b": None}, "c": True, "d": None, "e": 2**60}

@@ -1,4 +1,4 @@
-"""A search in a real browser: rows show the place of the hit, the pane marks every one, and text stays text."""
+"""A search in a real browser: rows show an excerpt, the pane marks every hit, and text stays text."""
 
 from itertools import pairwise
 
@@ -90,7 +90,7 @@ def test_every_row_of_a_long_search_has_its_own_excerpt(site):
     assert all(top + height <= following for (top, height), (following, _) in pairwise(tops))
 
 
-def test_the_pane_marks_every_hit_where_it_stands_and_scrolls_to_the_first(site):
+def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
     page = search(site, "/rollouts?run=words&text=wait*&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
     assert marks(page, ".pane") == ["waiter", "wait"]  # two emojis stand between them: characters, not half of them
@@ -117,12 +117,12 @@ def test_tokens_of_a_hit_are_marked(site):
         assert page.locator(".pane .now").text_content() == expected
 
 
-def test_a_rollout_without_the_words_says_so_and_a_search_for_nothing_hides_no_rollout(site):
+def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
     page = search(site, "/rollouts?run=words&text=cafe&rollout=0.0.2")
     page.wait_for_selector(PANE.format("0.0.2"))
     assert "no hit" in page.locator('[data-hits="0"]').text_content() and marks(page, ".pane") == []
     page = site.open("/rollouts?run=words&text=-cafe&rollout=0.0.2")
-    page.wait_for_selector('[role="alert"]:has-text("nothing to look for")')
+    page.wait_for_selector('[role="alert"]:has-text("nothing to search for")')
     site.refused()
 
 
@@ -140,7 +140,7 @@ def test_hits_are_marked_where_formulas_are_set(site):
     assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
 
 
-def test_second_thoughts_behind_an_emoji_are_marked_where_they_stand(site):
+def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
     for path in ("/rollouts?run=party&rollout=0.0.0&text=wait", "/group?run=party&step=0&group=0"):
         page = site.open(path)
         page.wait_for_selector("mark.cue")

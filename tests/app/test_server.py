@@ -1,4 +1,4 @@
-"""The server: what it answers, to whom, and how it refuses."""
+"""The server: which requests it answers, to whom, and how it refuses others."""
 
 import json
 import re
@@ -34,14 +34,14 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"))) as found:
-        yield found
+    with TestClient(build(Library(folder / "runs", folder / "evals"))) as exported:
+        yield exported
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"), auth=SECRET)) as found:
-        yield found
+    with TestClient(build(Library(folder / "runs", folder / "evals"), auth=SECRET)) as exported:
+        yield exported
 
 
 # ------------------------------------------------------------------------------------------------- asking
@@ -70,14 +70,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("query", "given", "message"), BAD)
-def test_what_cannot_be_answered_is_an_error_in_json(client, query, given, message):
-    reply = client.post(f"/ask/{query}", content=json.dumps(given), headers={"content-type": "application/json"})
+@pytest.mark.parametrize(("query", "body", "message"), BAD)
+def test_invalid_queries_are_errors_in_json(client, query, body, message):
+    reply = client.post(f"/ask/{query}", content=json.dumps(body), headers={"content-type": "application/json"})
     assert reply.status_code == 400 and list(reply.json()) == ["error"] and message in reply.json()["error"]
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "3", "null", '"text"', "[" * 100_000, b"\xff\xfe", "{'a': 1}"])
-def test_a_question_that_is_no_object_is_an_error_in_json(client, content):
+def test_a_request_that_is_not_an_object_is_refused_in_json(client, content):
     reply = client.post("/ask/runs", content=content, headers={"content-type": "application/json"})
     assert reply.status_code == 400 and list(reply.json()) == ["error"]
 
@@ -86,22 +86,22 @@ def test_a_question_that_is_no_object_is_an_error_in_json(client, content):
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
 )
 @pytest.mark.parametrize("path", ["/ask/annotate", "/play"])
-def test_what_another_page_could_send_unasked_is_refused(client, folder, kind, path):
-    given = json.dumps({"run": "a", "name": "0.0.0", "star": True})
-    reply = client.post(path, content=given, headers={"content-type": kind})
-    assert reply.status_code == 400 and reply.json() == {"error": "a question must be application/json"}
+def test_requests_without_json_content_type_are_refused(client, folder, kind, path):
+    body = json.dumps({"run": "a", "name": "0.0.0", "star": True})
+    reply = client.post(path, content=body, headers={"content-type": kind})
+    assert reply.status_code == 400 and reply.json() == {"error": "a request must be application/json"}
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
 
 @pytest.mark.parametrize("name", ["question", "begin", "gold", "prompt"])
-def test_half_of_a_surrogate_pair_is_refused_before_a_model_is_asked(client, name):
-    given = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
-    reply = client.post("/play", content=given, headers={"content-type": "application/json"})
+def test_lone_surrogate_is_refused_before_sampling(client, name):
+    body = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
+    reply = client.post("/play", content=body, headers={"content-type": "application/json"})
     message = f"the {name} holds half of a surrogate pair ('\\ud83d') at character 6"
     assert reply.status_code == 400 and reply.json() == {"error": message}
 
 
-def test_a_question_cannot_be_asked_by_an_address(client):
+def test_queries_are_refused_by_get(client):
     assert client.get("/ask/runs").status_code == 404
 
 
@@ -129,7 +129,7 @@ def test_the_names_of_this_machine_are_answered(client, host):
 
 
 @pytest.mark.parametrize("path", ["/", "/rollouts", "/pages/main.js", "/export?run=a", "/config"])
-def test_without_name_and_password_nothing_is_shown(locked, path):
+def test_requests_without_credentials_are_refused(locked, path):
     reply = locked.get(path)
     assert reply.status_code == 401 and reply.headers["www-authenticate"].startswith("Basic")
     for wrong in [("who", "password"), ("", ""), ("pass:word", "who")]:
@@ -169,9 +169,9 @@ CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/play"),
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
 @pytest.mark.parametrize(("method", "path"), CHANGING)
 def test_a_request_of_another_origin_is_refused(client, folder, method, path, headers):
-    given = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
+    body = {"run": "a", "name": "0.0.0", "star": True} if path.endswith("annotate") else {}
     headers = {"host": "localhost:7860"} | headers
-    reply = client.request(method, path, json=given if method == "POST" else None, headers=headers)
+    reply = client.request(method, path, json=body if method == "POST" else None, headers=headers)
     assert reply.status_code == 403 and "another origin" in reply.json()["error"]
     assert not (folder / "runs" / "a" / "notes.jsonl").exists()
 
@@ -189,8 +189,12 @@ def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method
 @pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
 @pytest.mark.parametrize("path", ["/", "/ask/annotate", "/play", "/export", "/gradio_api/upload", "/theme.css"])
 def test_no_reply_allows_another_origin_anything(client, origin, path):
-    asked = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
-    replies = [client.options(path, headers=asked), client.get(path, headers=asked), client.post(path, headers=asked)]
+    sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
+    replies = [
+        client.options(path, headers=sent),
+        client.get(path, headers=sent),
+        client.post(path, headers=sent),
+    ]
     for reply in replies:
         allows = {name for name in reply.headers if name.startswith("access-control-")}
         assert not allows or origin == "http://localhost:7860"
@@ -247,7 +251,7 @@ def test_scripts_are_served_as_scripts(client):
 
 
 @pytest.mark.parametrize("path", ["../shell.py", "..%2fshell.py", "%2e%2e/shell.py", "/etc/passwd", "....//shell.py"])
-def test_nothing_beside_the_pages_is_served(client, path):
+def test_files_outside_the_pages_are_not_served(client, path):
     reply = client.get(f"/pages/{path}")
     assert reply.status_code == 404 and "import" not in reply.text
 
@@ -260,9 +264,9 @@ WHERE = {"correct": "no", "step": "1:"}
 @pytest.fixture(scope="module")
 def chosen(folder):
     rows = rows_of(folder / "runs" / "a")
-    found = [row for row in rows if row["verdict"] != "correct" and row["step"] >= 1]
-    assert 3 < len(found) < len(rows)
-    return [{name: value for name, value in row.items() if name != "name"} for row in found]
+    exported = [row for row in rows if row["verdict"] != "correct" and row["step"] >= 1]
+    assert 3 < len(exported) < len(rows)
+    return [{name: value for name, value in row.items() if name != "name"} for row in exported]
 
 
 def export(client, kind, **where):
@@ -272,8 +276,8 @@ def export(client, kind, **where):
 def test_an_export_as_json_lines_is_the_rows_of_the_filter(client, chosen):
     reply = export(client, "jsonl", **WHERE)
     assert reply.headers["content-disposition"] == 'attachment; filename="a-rollouts.jsonl"'
-    found = [json.loads(line) for line in reply.text.split("\n") if line]
-    assert found == [row | {"rewards": dict(row["rewards"])} for row in chosen]
+    exported = [json.loads(line) for line in reply.text.split("\n") if line]
+    assert exported == [row | {"rewards": dict(row["rewards"])} for row in chosen]
 
 
 def test_an_export_as_parquet_is_the_rows_of_the_filter(client, chosen, tmp_path):
@@ -290,7 +294,7 @@ def test_an_export_as_markdown_has_a_section_a_row(client, chosen):
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "md"])
-def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path):
+def test_export_without_matches_is_empty_and_without_filter_complete(client, kind, tmp_path):
     path = tmp_path / f"got.{kind}"
     counts = []
     for where in ({"problem": "nothing"}, {}):
@@ -304,7 +308,7 @@ def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("body", "message"),
     [
         ({"format": "csv"}, "unknown format 'csv'; known are jsonl, parquet, md"),
         ({"format": "/../x"}, "unknown format '/../x'"),
@@ -313,12 +317,12 @@ def test_an_export_of_nothing_is_empty_and_of_all_is_all(client, kind, tmp_path)
         ({"colour": "red"}, "unknown filter 'colour'"),
         ({"step": "x"}, "step is 'x'"),
         ({"step": "9" * 30}, "int too large"),
-        ({"text": "-wait"}, "nothing to look for"),
+        ({"text": "-wait"}, "nothing to search for"),
     ],
 )
-def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, given, message):
+def test_an_export_that_cannot_be_made_is_an_error_and_leaves_no_file(client, tmp_path, monkeypatch, body, message):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    reply = client.get("/export", params={"run": "a"} | given)
+    reply = client.get("/export", params={"run": "a"} | body)
     assert reply.status_code == 400 and message in reply.json()["error"]
     assert list(tmp_path.iterdir()) == []
 
@@ -338,14 +342,14 @@ def test_an_export_leaves_no_file_behind(client, tmp_path, monkeypatch):
         (["nothing-here"], "there is no folder nothing-here"),
         (["{runs}", "--port", "{taken}"], "cannot be used (Address already in use); choose another --port"),
         (["{runs}", "--port", "99999"], "cannot be used (bind(): port must be 0-65535.); choose another --port"),
-        (["{runs}", "--host", "0.0.0.0"], "--host 0.0.0.0 lets others in: add --auth"),
-        (["{runs}", "--host", "::"], "--host :: lets others in: add --auth"),
+        (["{runs}", "--host", "0.0.0.0"], "--host 0.0.0.0 gives others access: add --auth"),
+        (["{runs}", "--host", "::"], "--host :: gives others access: add --auth"),
         (["{runs}", "--auth", "name"], "--auth must be NAME:PASSWORD"),
         (["{runs}", "--auth", ":password"], "--auth must be NAME:PASSWORD"),
         (["{runs}/a", "--host", "no.such.host.invalid", "--allow-unauthenticated"], "cannot be used"),
     ],
 )
-def test_what_keeps_the_dashboard_from_starting_is_one_line(folder, capsys, arguments, message):
+def test_startup_errors_are_one_line(folder, capsys, arguments, message):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""The end of a run: before against after, and traces of both on the same problems."""
+"""The report at the end of a run: the table of before and after, and example answers."""
 
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ def row(text, name):
     return next(line for line in text.splitlines() if line.startswith(name))
 
 
-def test_every_figure_stands_before_and_after(measured):
+def test_table_has_every_metric_before_and_after(measured):
     text = table(*measured)
     for name in ("pass@1 ", "pass@4 ", "cons@4 ", "greedy ", "right given well-formed"):
         assert "33.3 %" in row(text, name) and "100.0 %" in row(text, name), row(text, name)
@@ -46,7 +46,7 @@ def test_every_figure_stands_before_and_after(measured):
     assert "0.0 % / 0.0 %" in row(text, "sums 1") and "100.0 % / 100.0 %" in row(text, "sums 1")
 
 
-def test_traces_show_problems_that_were_wrong_and_became_right_the_mended_first(measured):
+def test_traces_show_newly_correct_problems_self_corrected_first(measured):
     text = traces(*measured)
     first, second = text.split("\n\n")
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
@@ -54,6 +54,6 @@ def test_traces_show_problems_that_were_wrong_and_became_right_the_mended_first(
     assert "\x1b" not in text and "\\x1b[2J" in text
 
 
-def test_the_next_commands_name_the_run():
+def test_next_commands_name_the_run():
     assert "reasoner eval --model mine --pass@1 --cons@16" in next_commands(Path("runs/mine"))
     assert "reasoner train --resume mine" in next_commands(Path("runs/mine"))

@@ -1,4 +1,4 @@
-"""Two evaluations: compared problem by problem, or refused with the reason."""
+"""Comparison of two evaluations, problem by problem, or its refusal with the reason."""
 
 import json
 
@@ -29,8 +29,8 @@ def evaluation(spec, right_by_problem):
 
 
 def write(folder, sets, **changes):
-    found = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
-    data = {s: files.about_data([one.problem for one in ways["sampled"].answered]) for s, ways in found.items()}
+    result = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
+    data = {s: files.about_data([one.problem for one in ways["sampled"].answered]) for s, ways in result.items()}
     about = {
         "model": folder.name,
         "engine": "x",
@@ -40,7 +40,7 @@ def write(folder, sets, **changes):
         "prompt": PROMPT,
         "data": data,
     }
-    files.write(folder, about | {"data": data} | changes, found, "")
+    files.write(folder, about | {"data": data} | changes, result, "")
     return folder
 
 
@@ -52,19 +52,19 @@ def pair(tmp_path):
     )
 
 
-def test_differences_are_paired_and_flips_are_listed(pair, tmp_path, capsys):
+def test_compare_pairs_problems_and_lists_flips(pair, tmp_path, capsys):
     compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
     text = capsys.readouterr().out
     assert "+16.7 [" in text and "no difference shown" in text and "3/2/1" in text
     assert "four times out of five" in text
     assert "flipped problems: 7 mostly right in A alone, 0 in B alone" in text
     assert "p2" in text and "\x1b" not in text
-    found = json.loads((tmp_path / "out.json").read_text())
-    by_name = {(one["spec"], one["metric"]): one for one in found["differences"]}
+    result = json.loads((tmp_path / "out.json").read_text())
+    by_name = {(one["spec"], one["metric"]): one for one in result["differences"]}
     assert by_name["s", "pass@1"]["found"]["p"] == pytest.approx(24 / 64)
     assert by_name["t", "pass@4"]["found"]["p"] == pytest.approx(2 / 64)  # McNemar on 0 and 1
     assert by_name["t", "pass@1"]["p_holm"] == pytest.approx(min(1, 2 * by_name["t", "pass@1"]["found"]["p"]))
-    assert len(found["flipped"]) == 7
+    assert len(result["flipped"]) == 7
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_differences_are_paired_and_flips_are_listed(pair, tmp_path, capsys):
         ({}, {"u": [1, 1, 1]}, "the data sets differ"),
     ],
 )
-def test_what_differs_is_refused_by_name(tmp_path, changes, sets, message):
+def test_compare_refuses_and_names_differences(tmp_path, changes, sets, message):
     write(tmp_path / "a", {"s": [1, 2]})
     write(tmp_path / "b", sets, **changes)
     with pytest.raises(ValueError, match=message):
         compare("a", "b", out=tmp_path, force=False)
 
 
-def test_force_says_what_differs_and_compares_the_problems_that_both_have(tmp_path, capsys):
+def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
     write(tmp_path / "a", {"s": [4, 4]}, grader="h")
     write(tmp_path / "b", {"s": [0, 0, 1]})
     compare("a", "b", out=tmp_path, force=True)
@@ -94,14 +94,14 @@ def test_force_says_what_differs_and_compares_the_problems_that_both_have(tmp_pa
     assert "2/0/0" in text
 
 
-def test_the_style_s_name_and_the_set_s_name_do_not_matter(pair):
+def test_names_of_style_and_set_do_not_matter(pair):
     a = files.read_about(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
     renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
     assert differing(a, renamed) == []
 
 
-def test_sets_of_nothing_in_common_and_folders_without_an_evaluation(tmp_path, pair):
+def test_compare_refuses_disjoint_sets_and_missing_evaluations(tmp_path, pair):
     write(tmp_path / "c", {"u": [1, 1, 1]})
     with pytest.raises(ValueError, match="no data set in common"):
         compare("a", "c", out=tmp_path, force=True)

@@ -42,7 +42,7 @@ def test_pass_at_k_is_unbiased(n, c, k, expected):  # trap 35
     assert pass_at_k(n, c, k) == expected
 
 
-def test_more_than_there_are_is_refused():
+def test_k_above_the_number_of_samples_is_refused():
     with pytest.raises(ValueError, match="pass@5 needs at least 5 samples of each problem, and there are 4"):
         pass_at_k(4, 1, 5)
     with pytest.raises(ValueError, match="cons@5"):
@@ -90,14 +90,14 @@ def test_cons_at_k_equals_brute_force():
             assert cons_at_k(right, others, abstained, k) == total / len(draws)
 
 
-def test_laws_of_the_vote():
+def test_cons_at_k_meets_the_laws_of_votes():
     for right, others in [(3, [2, 2]), (5, [5, 1]), (2, [7])]:
         size = right + sum(others)
         assert cons_at_k(right, others, 0, 1) == pass_at_k(size, right, 1)
         assert cons_at_k(right, others, 0, 2) == pass_at_k(size, right, 1)  # without abstentions
 
 
-def test_votes_are_counted_on_classes_not_on_strings():
+def test_votes_are_counted_by_class_and_not_by_text():
     def same(pairs):
         return [{a, b} <= {"3", "3.0"} for a, b in pairs]
 
@@ -110,7 +110,7 @@ def test_votes_are_counted_on_classes_not_on_strings():
     assert vote_share(3, [3, 1], 1) == 3 / 8 and is_tied(3, [3, 1]) and not is_tied(0, []) and not is_tied(3, [2, 2])
 
 
-def test_equal_answers_written_differently_are_one_vote_and_a_tie_is_shared():
+def test_equal_answers_are_one_class_and_ties_are_split():
     """Strings would let 3 win with two votes over three spellings of one half."""
 
     def same(pairs):
@@ -129,22 +129,22 @@ def test_equal_answers_written_differently_are_one_vote_and_a_tie_is_shared():
     ("n", "c", "k", "expected"),
     [(16, 16, 4, 1), (16, 3, 4, 0), (4, 2, 2, Fraction(1, 6)), (16, 8, 2, Fraction(7, 30)), (4, 3, 1, Fraction(3, 4))],
 )
-def test_pass_hat_k_is_the_chance_that_all_are_right(n, c, k, expected):
+def test_pass_hat_k_is_the_probability_that_all_are_correct(n, c, k, expected):
     assert pass_hat_k(n, c, k) == expected
     with pytest.raises(ValueError, match=r"pass\^17 needs at least 17 samples"):
         pass_hat_k(16, 3, 17)
 
 
-def test_a_macro_average_weighs_sets_alike():
+def test_macro_average_weighs_sets_equally():
     mean, se = macro([estimate([1.0, 0.0]), estimate([1.0] * 10)])
     assert mean == pytest.approx(0.75) and se == pytest.approx(0.5 / 2)
 
 
-def test_intervals_by_hand():
-    found = estimate([1.0, 0.75, 0.0, 0.25, 0.5])
-    assert found.value == 0.5
-    assert found.se == pytest.approx(0.1767766953)
-    assert (found.low, found.high) == pytest.approx((0.2365930905, 0.7634069095))
+def test_estimate_equals_values_worked_out_by_hand():
+    estimated = estimate([1.0, 0.75, 0.0, 0.25, 0.5])
+    assert estimated.value == 0.5
+    assert estimated.se == pytest.approx(0.1767766953)
+    assert (estimated.low, estimated.high) == pytest.approx((0.2365930905, 0.7634069095))
     assert se_run([4] * 5, [4, 3, 0, 1, 2]) == pytest.approx(0.0912870929)
     nine = estimate([1.0] * 9 + [0.0] * 21)
     assert nine.se == pytest.approx(0.0850962943)
@@ -160,7 +160,7 @@ real = pytest.mark.skipif(not GRADED.exists(), reason="the graded outputs are no
 
 
 @real
-def test_every_exact_case_of_the_shared_table():
+def test_estimators_equal_the_exact_shared_cases():
     cases = json.loads((GRADED / "estimator_cases.json").read_text())
     for case in cases["pass_at_k"]:
         assert pass_at_k(case["n"], case["c"], case["k"]) == Fraction(case["exact"])
@@ -171,11 +171,11 @@ def test_every_exact_case_of_the_shared_table():
         right = 0 if case["correct_class"] is None else sizes.pop(case["correct_class"])
         assert cons_at_k(right, sizes, case["no_answer"], case["k"]) == Fraction(case["exact"]), case
     for case in cases["intervals"]:
-        found = estimate([c / case["n"] for c in case["correct"]])
-        assert found.value == pytest.approx(case["mean"])
-        assert found.se == pytest.approx(case["se_over_problems"])
-        assert (found.low, found.high) == pytest.approx(case["wilson95"], abs=1e-9)
-        assert found.effective == pytest.approx(case["n_eff"])
+        estimated = estimate([c / case["n"] for c in case["correct"]])
+        assert estimated.value == pytest.approx(case["mean"])
+        assert estimated.se == pytest.approx(case["se_over_problems"])
+        assert (estimated.low, estimated.high) == pytest.approx(case["wilson95"], abs=1e-9)
+        assert estimated.effective == pytest.approx(case["n_eff"])
         if case["n"] > 1:
             assert se_run([case["n"]] * len(case["correct"]), case["correct"]) == pytest.approx(
                 case["se_same_problems"]
@@ -208,12 +208,12 @@ def figures_of(file, k):
         ("nemo_math50x3.jsonl", 3, (Fraction(9, 10), Fraction(64, 75))),
     ],
 )
-def test_published_figures_of_real_samples(file, k, expected):
+def test_estimators_reproduce_published_figures(file, k, expected):
     assert figures_of(file, k) == expected
 
 
 @real
-def test_every_k_of_the_real_samples():
+def test_estimators_agree_for_every_k_of_real_samples():
     for file, by_k in json.loads((GRADED / "estimator_cases.json").read_text())["files"].items():
         for k, case in by_k.items():
             if k.isdigit():
@@ -223,18 +223,18 @@ def test_every_k_of_the_real_samples():
                 )
 
 
-def test_an_estimate_needs_a_problem():
+def test_estimate_of_no_problem_is_refused():
     with pytest.raises(ValueError, match="at least one problem"):
         estimate([])
 
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 5), st.lists(st.integers(1, 4), max_size=4), st.integers(0, 3), st.integers(1, 16))
-def test_laws_of_any_vote(right, others, abstained, k):
+def test_cons_at_k_meets_the_laws_for_random_votes(right, others, abstained, k):
     total = right + sum(others) + abstained
     if k > total:
         return
-    found = cons_at_k(right, others, abstained, k)
-    assert 0 <= found <= pass_at_k(total, right, k)  # a vote is won only where the draw holds a right sample
-    assert found == cons_at_k(right, others[::-1], abstained, k)
+    estimated = cons_at_k(right, others, abstained, k)
+    assert 0 <= estimated <= pass_at_k(total, right, k)  # a vote is won only where the draw holds a right sample
+    assert estimated == cons_at_k(right, others[::-1], abstained, k)
     assert cons_at_k(right, others, abstained, 1) == pass_at_k(total, right, 1)

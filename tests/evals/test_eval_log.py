@@ -1,4 +1,4 @@
-"""The files of an evaluation: read back, by us and by others."""
+"""The files of an evaluation, read back by this project and by other programs."""
 
 import json
 
@@ -48,29 +48,29 @@ def folder(tmp_path_factory, about, sets):
     return path
 
 
-def test_results_are_lm_eval_s(folder, sets):
-    found = json.loads((folder / "results.json").read_text())
-    values = found["results"]["generated_heldout"]
+def test_results_have_lm_evals_format(folder, sets):
+    results = json.loads((folder / "results.json").read_text())
+    values = results["results"]["generated_heldout"]
     sampled = sets[SPEC]["sampled"]
     assert values["pass@1,none"] == sampled.pass_at_1.value and values["pass@1_stderr,none"] == sampled.pass_at_1.se
     assert {"pass@2,none", "cons@2,none", "greedy,none", "cons@2_stderr,none"} <= values.keys()
-    assert found["n-samples"]["generated_heldout"] == {"original": 2, "effective": 2}
+    assert results["n-samples"]["generated_heldout"] == {"original": 2, "effective": 2}
     for key in ("versions", "n-shot", "higher_is_better", "configs", "config", "task_hashes"):
-        assert key in found
-    assert found["reasoner"]["generated_heldout"]["sampled"]["metrics"]["pass@1"]["value"] == sampled.pass_at_1.value
+        assert key in results
+    assert results["reasoner"]["generated_heldout"]["sampled"]["metrics"]["pass@1"]["value"] == sampled.pass_at_1.value
 
 
-def test_samples_are_lm_eval_s_and_can_be_graded_again(folder):
+def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
     rows = files.read_samples(folder, SPEC)
     assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
     assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
     assert rows[0]["filtered_resps"] == ["4", "5"] and rows[0]["target"] == "4"
     again = read_responses(folder / "samples_generated_heldout.jsonl")
     assert [problem.id for problem, _, _ in again] == ["a", "b"]
-    assert [[r.text for r in given] for _, _, given in again] == [SCRIPT["a"], SCRIPT["b"]]
+    assert [[r.text for r in responses] for _, _, responses in again] == [SCRIPT["a"], SCRIPT["b"]]
 
 
-def test_details_are_lighteval_s_and_datasets_loads_them(folder, tmp_path):
+def test_details_have_lightevals_format_and_load_in_datasets(folder, tmp_path):
     from datasets import load_dataset
 
     path = str(folder / "details_generated_heldout.parquet")
@@ -82,7 +82,7 @@ def test_details_are_lighteval_s_and_datasets_loads_them(folder, tmp_path):
     assert [problem.answer for problem, _, _ in again] == ["4", "1/2"]
 
 
-def test_the_flat_table_has_a_row_a_response(folder):
+def test_flat_table_has_a_row_per_response(folder):
     rows = pq.read_table(folder / "samples.parquet").to_pylist()
     assert len(rows) == 6
     assert [row["right"] for row in rows] == [True, False, False, False, True, False]
@@ -90,7 +90,7 @@ def test_the_flat_table_has_a_row_a_response(folder):
     assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
 
 
-def test_the_same_evaluation_is_the_same_bytes(folder, about, sets, tmp_path):
+def test_equal_evaluations_have_equal_bytes(folder, about, sets, tmp_path):
     files.write(tmp_path / "again", about, sets, "the table")
     assert {p.name: p.read_bytes() for p in (tmp_path / "again").iterdir()} == {
         p.name: p.read_bytes() for p in folder.iterdir()
@@ -111,11 +111,11 @@ def test_a_folder_without_an_evaluation_is_refused(tmp_path):
         ("..", "set"),
     ],
 )
-def test_names_of_files_are_plain(spec, name):
+def test_task_name_is_safe_in_file_names(spec, name):
     assert files.task_name(spec) == name
 
 
-def test_the_table_has_a_line_a_set_and_way_with_intervals(sets):
+def test_table_has_a_line_per_set_and_way_with_intervals(sets):
     header, sampled, greedy = table(sets).splitlines()
     for column in ("N", "n", "pass@1 (95 % CI)", "cons@2 (95 % CI)", "greedy (95 % CI)", "se_run", "trunc", "tokens"):
         assert column in header
@@ -124,8 +124,8 @@ def test_the_table_has_a_line_a_set_and_way_with_intervals(sets):
     assert "macro average" in table({SPEC: sets[SPEC], "other": sets[SPEC]})
 
 
-def test_the_details_tell_form_from_reasoning_and_families_apart(sets):
+def test_details_separate_format_from_reasoning_and_list_families(sets):
     text = details(SPEC, sets[SPEC])
-    for row in ("in the form asked for", "right, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
+    for row in ("well-formed", "correct, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text

@@ -1,4 +1,4 @@
-"""Responses of other harnesses: read as they are, and refused by line."""
+"""Responses of other harnesses: read as they are, or refused with the line."""
 
 import json
 
@@ -26,19 +26,19 @@ def lm_eval_row(number, texts, filter="none", **doc):
     }
 
 
-def texts(asked):
-    return [[response.text for response in responses] for _, _, responses in asked]
+def texts(rows):
+    return [[response.text for response in responses] for _, _, responses in rows]
 
 
 def test_lm_eval_samples_are_read_once_whatever_the_filters(tmp_path):
     rows = [lm_eval_row(i, [f"#### {i}", "#### 3"], f) for f in ("first", "majority") for i in (0, 1)]
-    found = read_responses(lines(tmp_path / "samples_x.jsonl", *rows))
-    assert texts(found) == [["#### 0", "#### 3"], ["#### 1", "#### 3"]]
-    problem, prompt, _ = found[1]
+    rows_read = read_responses(lines(tmp_path / "samples_x.jsonl", *rows))
+    assert texts(rows_read) == [["#### 0", "#### 3"], ["#### 1", "#### 3"]]
+    problem, prompt, _ = rows_read[1]
     assert (problem.id, problem.question, problem.answer, prompt) == ("1", "1+1?", "2", "Q: 1+1?\nA:")
 
 
-def test_lighteval_details(tmp_path):
+def test_lighteval_details_are_read(tmp_path):
     row = {
         "doc": {"query": "Q: 1+1?", "choices": ["3", "2"], "gold_index": 1, "id": "7", "task_name": "x"},
         "metric": {"avg@2": 0.5},
@@ -63,7 +63,7 @@ def test_plain_lines_with_the_same_id_are_one_problem(tmp_path):
     assert [(response.tokens, response.finish) for response in given_b] == [(10, "stop"), (20, "length")]
 
 
-def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
+def test_text_after_the_end_of_turn_is_cut_off(tmp_path):  # EVAL trap 11
     text = r"so \boxed{4}<|im_end|> Question: 5+5? \boxed{10}"
     path = lines(tmp_path / "x.jsonl", {"gold": "4", "response": text, "question": "2+2?"})
     assert texts(read_responses(path)) == [[r"so \boxed{4}"]]
@@ -76,10 +76,10 @@ def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
     [
         ("{}\n", r"x\.jsonl, line 1: no 'gold'; it has nothing"),
         ('{"gold": "4", "text": "4"}\n', r"line 1: no 'response'; it has 'gold', 'text' \(known: lm-eval"),
-        ('{"gold": "4", "responses": []}\n', "its responses must be texts, one at least"),
+        ('{"gold": "4", "responses": []}\n', "its responses must be texts, at least one"),
         ('{"gold": "4", "responses": [4]}\n', "its responses must be texts"),
         ('{"gold": "4", "response": "4"}\nnonsense\n', "line 2: not JSON"),
-        ("[1]\n", "a JSON object is wanted"),
+        ("[1]\n", "not a JSON object"),
         (
             '{"id": 1, "gold": "4", "response": "4"}\n{"id": 1, "gold": "5", "response": "4"}\n',
             "had the gold answer '4'",
@@ -88,13 +88,13 @@ def test_what_follows_the_end_of_the_turn_is_not_read(tmp_path):  # EVAL trap 11
         ("", "holds no responses"),
     ],
 )
-def test_a_row_that_cannot_be_used_is_refused_by_line(tmp_path, content, message):
+def test_an_invalid_row_is_refused_by_line(tmp_path, content, message):
     (tmp_path / "x.jsonl").write_text(content)
     with pytest.raises(ValueError, match=message):
         read_responses(tmp_path / "x.jsonl")
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="there is no such file"):
         read_responses(tmp_path / "none.jsonl")
     with pytest.raises(ValueError, match=r"unknown kind of file '\.csv'; known are \.jsonl, \.parquet"):

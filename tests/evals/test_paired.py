@@ -12,16 +12,16 @@ A = [1, 1, 0.75, 0.5, 0, 0.25]
 B = [0.5, 1, 0.25, 0.5, 0.25, 0]
 
 
-def test_the_exact_case():
-    found = difference(A, B)
-    assert found.mean == pytest.approx(1 / 6)
-    assert found.se == pytest.approx(0.1236033081)
-    assert found.p == pytest.approx(24 / 64)
-    assert (found.wins, found.ties, found.losses) == (3, 2, 1)
-    assert (found.low, found.high) == pytest.approx(
+def test_difference_equals_the_exact_case():
+    result = difference(A, B)
+    assert result.mean == pytest.approx(1 / 6)
+    assert result.se == pytest.approx(0.1236033081)
+    assert result.p == pytest.approx(24 / 64)
+    assert (result.wins, result.ties, result.losses) == (3, 2, 1)
+    assert (result.low, result.high) == pytest.approx(
         (1 / 6 - 2.5705818 * 0.1236033081, 1 / 6 + 2.5705818 * 0.1236033081)
     )
-    assert not found.is_shown and found.detectable == pytest.approx(2.8016 * 0.1236033081, rel=1e-4)
+    assert not result.is_shown and result.detectable == pytest.approx(2.8016 * 0.1236033081, rel=1e-4)
 
 
 def test_one_sample_of_each_problem_is_compared_by_mcnemar():
@@ -33,13 +33,13 @@ def test_one_sample_of_each_problem_is_compared_by_mcnemar():
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0]), min_size=1, max_size=8))
-def test_sign_flips_are_counted_with_their_zeros(d):
+def test_sign_flip_counts_zeros(d):
     patterns = list(product((1, -1), repeat=len(d)))
     hits = sum(abs(sum(s * x for s, x in zip(signs, d, strict=True))) >= abs(sum(d)) - 1e-9 for signs in patterns)
     assert sign_flip(d) == pytest.approx(hits / len(patterns))
 
 
-def test_many_problems_are_drawn_with_a_fixed_seed():
+def test_sign_flip_of_many_problems_is_deterministic():
     d = [0.1, -0.05, 0.2, 0.0, 0.15] * 8
     assert sign_flip(d) == sign_flip(d) < 0.001
     assert sign_flip([1.0, -1.0] * 15) == 1.0
@@ -53,13 +53,13 @@ def test_holm_is_bonferroni_for_the_smallest_and_monotone():
 
 
 @pytest.mark.parametrize(("df", "expected"), [(1, 12.7062047), (2, 4.3026527), (9, 2.2621572), (149, 1.9760132)])
-def test_quantiles_of_t_are_those_of_the_tables(df, expected):
+def test_t_quantile_equals_published_tables(df, expected):
     assert t_quantile(df) == pytest.approx(expected, abs=1e-6)
 
 
-def test_equal_models_show_nothing_and_one_problem_is_too_few():
-    found = difference(A, A)
-    assert (found.mean, found.p, found.is_shown) == (0, 1, False)
+def test_equal_models_have_no_difference_and_one_problem_is_refused():
+    result = difference(A, A)
+    assert (result.mean, result.p, result.is_shown) == (0, 1, False)
     with pytest.raises(ValueError, match="at least two problems, and there are 1"):
         difference([1.0], [0.0])
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""Evaluation: what a scripted model is worth, counted by hand; with the real grading processes."""
+"""Metrics of a scripted model against counts by hand, with real grading processes."""
 
 import json
 
@@ -29,58 +29,60 @@ def pool():
 
 
 @pytest.fixture(scope="module")
-def found(pool):
+def evaluation(pool):
     ks = Ks(pass_at=(1, 2, 4), pass_hat=(2,), cons_at=(1, 4))
     return evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", ks=ks)
 
 
-def test_pass_at_k_is_the_mean_over_problems_of_the_unbiased_estimate(found):
-    assert found.pass_at_1.value == pytest.approx((2 / 4 + 1 / 4 + 0) / 3)
-    assert found.metrics["pass@2"].value == pytest.approx((5 / 6 + 3 / 6 + 0) / 3)
-    assert found.metrics["pass@4"].value == pytest.approx((1 + 1 + 0) / 3)
-    assert found.metrics["pass^2"].value == pytest.approx((1 / 6 + 0 + 0) / 3)
-    assert found.pass_at_1.low < found.pass_at_1.value < found.pass_at_1.high
+def test_pass_at_k_is_the_mean_over_problems_of_the_unbiased_estimate(evaluation):
+    assert evaluation.pass_at_1.value == pytest.approx((2 / 4 + 1 / 4 + 0) / 3)
+    assert evaluation.metrics["pass@2"].value == pytest.approx((5 / 6 + 3 / 6 + 0) / 3)
+    assert evaluation.metrics["pass@4"].value == pytest.approx((1 + 1 + 0) / 3)
+    assert evaluation.metrics["pass^2"].value == pytest.approx((1 / 6 + 0 + 0) / 3)
+    assert evaluation.pass_at_1.low < evaluation.pass_at_1.value < evaluation.pass_at_1.high
 
 
-def test_cons_counts_equal_answers_as_one_vote(found):
+def test_cons_counts_equal_answers_as_one_vote(evaluation):
     # a: right 2, wrong 1, one that does not vote: right wins. b: 7, 7.0 and 14/2 are one class of three: right loses.
-    assert found.metrics["cons@4"].value == pytest.approx(1 / 3)
-    assert found.metrics["cons@1"].value == found.pass_at_1.value
-    assert found.classes == ((0, 0, 1, None), (0, 1, 1, 1), (2, None, None, 1))
-    assert found.vote_share == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3) and found.ties == pytest.approx(1 / 3)
+    assert evaluation.metrics["cons@4"].value == pytest.approx(1 / 3)
+    assert evaluation.metrics["cons@1"].value == evaluation.pass_at_1.value
+    assert evaluation.classes == ((0, 0, 1, None), (0, 1, 1, 1), (2, None, None, 1))
+    assert evaluation.vote_share == pytest.approx((2 / 4 + 3 / 4 + 1 / 4) / 3) and evaluation.ties == pytest.approx(
+        1 / 3
+    )
 
 
-def test_right_given_well_formed_and_lenient_are_counted_beside(found):
+def test_well_formed_and_lenient_shares_are_counted(evaluation):
     well_formed = 3 + 4 + 2  # an empty answer is not well-formed
-    assert found.well_formed == pytest.approx(well_formed / 12)
-    assert found.right_given_well_formed == pytest.approx(3 / well_formed)
-    assert found.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
+    assert evaluation.well_formed == pytest.approx(well_formed / 12)
+    assert evaluation.right_given_well_formed == pytest.approx(3 / well_formed)
+    assert evaluation.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
 
 
-def test_checks_and_catches_are_those_of_the_published_rule(found):
-    assert found.reflection.checks == pytest.approx(1 / 12)
-    assert (found.reflection.wrong_claims, found.reflection.caught) == (1, 1)
+def test_reflection_follows_the_published_rule(evaluation):
+    assert evaluation.reflection.checks == pytest.approx(1 / 12)
+    assert (evaluation.reflection.wrong_claims, evaluation.reflection.caught) == (1, 1)
 
 
-def test_a_cell_a_family_and_a_family_and_level(found):
-    assert set(found.cells) == {"sums", "sums 1", "sums 2", "words", "words 1"}
-    assert found.cells["sums"].value == pytest.approx(3 / 8)
-    assert found.cells["sums"].problems == 2
+def test_cells_are_families_and_levels(evaluation):
+    assert set(evaluation.cells) == {"sums", "sums 1", "sums 2", "words", "words 1"}
+    assert evaluation.cells["sums"].value == pytest.approx(3 / 8)
+    assert evaluation.cells["sums"].problems == 2
 
 
-def test_figures_are_json_without_the_completions(found):
-    figures = json.loads(json.dumps(found.figures(), allow_nan=False))
-    assert figures["metrics"]["pass@2"]["value"] == found.metrics["pass@2"].value
+def test_figures_are_json_without_responses(evaluation):
+    figures = json.loads(json.dumps(evaluation.figures(), allow_nan=False))
+    assert figures["metrics"]["pass@2"]["value"] == evaluation.metrics["pass@2"].value
     assert "answered" not in figures and figures["samples"] == 4
 
 
-def test_lengths_of_right_and_wrong(found):
-    lengths = [response.tokens for one in found.answered for response in one.responses]
-    assert found.health["tokens"] == pytest.approx(sum(lengths) / 12)
-    assert found.health["tokens_right"] == 6
+def test_health_has_lengths_of_correct_and_wrong_responses(evaluation):
+    lengths = [response.tokens for one in evaluation.answered for response in one.responses]
+    assert evaluation.health["tokens"] == pytest.approx(sum(lengths) / 12)
+    assert evaluation.health["tokens_right"] == 6
 
 
-def test_an_evaluation_counts_responses_as_they_come_and_chunks_change_nothing(pool, monkeypatch):
+def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
     class Counts(Progress):
         def count(self, name, done, total, *, rest=""):
             counts.append((name, done, total))
@@ -97,39 +99,39 @@ def test_an_evaluation_counts_responses_as_they_come_and_chunks_change_nothing(p
 
 
 @pytest.mark.parametrize("at", [{"pass_at": (5,)}, {"cons_at": (8,)}, {"pass_hat": (5,)}])
-def test_a_k_above_the_samples_is_refused_before_anything_is_sampled(pool, at):
+def test_k_above_the_samples_is_refused_before_sampling(pool, at):
     with pytest.raises(ValueError, match=r"needs at least . samples of each problem, and there are 4"):
         evaluate(lambda: Scripted({}), pool, PROMPTS, Sampling(4), seed=0, label="x", ks=Ks(**at))
 
 
-def test_nothing_to_evaluate_on_is_refused(pool):
-    with pytest.raises(ValueError, match="no problem to evaluate on"):
+def test_evaluate_without_problems_is_refused(pool):
+    with pytest.raises(ValueError, match="no problems to evaluate on"):
         evaluate(lambda: Scripted({}), pool, [], Sampling(4), seed=0, label="x")
 
 
-def test_problems_may_have_different_numbers_of_responses_and_none_is_invented(pool):  # EVAL trap 13
-    def asked(name, *answers):
-        given = tuple(Response(answering(answer)) for answer in answers)
-        return prompt(name, "4").problem, "?", given
+def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
+    def graded_row(name, *answers):
+        responses = tuple(Response(answering(answer)) for answer in answers)
+        return prompt(name, "4").problem, "?", responses
 
-    uneven = [asked("a", 4, 4, 4, 5), asked("b", 4, 5)]
-    found = judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,)))
-    assert found.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
-    assert found.metrics["pass@2"].value == 1
-    assert found.samples == 2 and found.health["truncated"] is None and found.health["tokens"] is None
+    uneven = [graded_row("a", 4, 4, 4, 5), graded_row("b", 4, 5)]
+    evaluation = judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,)))
+    assert evaluation.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert evaluation.metrics["pass@2"].value == 1
+    assert evaluation.samples == 2 and evaluation.health["truncated"] is None and evaluation.health["tokens"] is None
     with pytest.raises(ValueError, match="pass@3 needs at least 3 samples of each problem, and there are 2"):
         judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(3,)))
 
 
-def test_the_form_asked_for_decides_and_the_lenient_reading_stands_beside(pool):
+def test_policy_decides_correctness_and_lenient_is_reported(pool):
     texts = [r"so \boxed{4}", "so 4", r"\boxed{5} or \boxed{4}", answering(4)]
-    asked = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
+    graded_row = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
 
     def right(policy):
-        found = judged(asked, pool, policy=policy, label="x", temperature=None, ks=Ks())
-        assert found.lenient.value == 1
-        assert found.health["several_answers"] == 1 / 4
-        return [score.correct for score in found.answered[0].scores]
+        evaluation = judged(graded_row, pool, policy=policy, label="x", temperature=None, ks=Ks())
+        assert evaluation.lenient.value == 1
+        assert evaluation.health["several_answers"] == 1 / 4
+        return [score.correct for score in evaluation.answered[0].scores]
 
     assert right("strict") == [False, False, False, True]
     assert right("boxed") == [True, False, True, False]

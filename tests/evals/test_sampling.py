@@ -1,4 +1,4 @@
-"""Responses are sampled once: what is stored is not asked for again, and what is torn is asked for as it was."""
+"""The response cache: cached responses are not sampled again, and torn ones are sampled with the same seeds."""
 
 import json
 
@@ -24,7 +24,7 @@ def path(tmp_path):
     return tmp_path / "cache" / "x.jsonl"
 
 
-def test_the_engine_is_not_asked_for_what_is_stored(path):
+def test_cached_responses_are_not_sampled_again(path):
     engine = Scripted(SCRIPT)
     first = cached(path, engine, 2)
     assert engine.calls == 1
@@ -42,39 +42,39 @@ def test_more_samples_extend_the_earlier_ones(path):
     assert cached(path, None, 3) == [row[:3] for row in more]
 
 
-def test_other_problems_and_another_order_change_nothing(path):
+def test_responses_do_not_depend_on_other_problems_or_order(path):
     alone = cached(path, Scripted(SCRIPT), 2, [PROMPTS[1]])
     assert cached(path, Scripted(SCRIPT), 2, PROMPTS[::-1])[1] == alone[0]
 
 
-def test_another_seed_is_another_sample(path):
+def test_another_seed_gives_other_samples(path):
     cached(path, Scripted(SCRIPT), 2)
     with ResponseCache(path, {}) as cache:
         assert num_missing(PROMPTS, Sampling(3), seed=0, cache=cache) == 3
         assert num_missing(PROMPTS, Sampling(2), seed=1, cache=cache) == 6
 
 
-@pytest.mark.parametrize("kept", [0, 1, 40, -1])
-def test_a_torn_last_line_is_cut_off_and_its_whole_batch_sampled_again(path, monkeypatch, kept):
+@pytest.mark.parametrize("num_kept", [0, 1, 40, -1])
+def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch, num_kept):
     monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 4)  # two problems a batch
     whole = cached(path, Scripted(SCRIPT), 2)
     content = path.read_bytes()
     first, second = content.splitlines(keepends=True)
-    path.write_bytes(first + second[:kept])
+    path.write_bytes(first + second[:num_kept])
     engine = Scripted(SCRIPT)
     assert cached(path, engine, 2) == whole
     assert engine.calls == 1 and len(engine.seeds) == 1
     assert path.read_bytes() == content
 
 
-def test_a_line_that_is_damaged_before_the_end_is_refused_by_number(path):
+def test_a_damaged_cache_line_is_refused_by_number(path):
     cached(path, Scripted(SCRIPT), 2)
     path.write_bytes(b'{"rows": 3}\n' + path.read_bytes())
     with pytest.raises(ValueError, match=r"x\.jsonl, line 1 is damaged"):
         cached(path, Scripted(SCRIPT), 2)
 
 
-def test_two_evaluations_do_not_write_to_one_file(path):
+def test_a_cache_in_use_by_another_evaluation_is_refused(path):
     with (
         ResponseCache(path, {}),
         pytest.raises(ValueError, match="another evaluation is writing"),
@@ -83,12 +83,12 @@ def test_two_evaluations_do_not_write_to_one_file(path):
         pass
 
 
-def test_what_the_file_is_about_stands_beside_it(path):
+def test_cache_writes_its_specification_beside_it(path):
     cached(path, Scripted(SCRIPT), 1)
     assert json.loads(path.with_suffix(".about.json").read_text()) == {"model": "x"}
 
 
-def test_keys_tell_prompts_samples_and_seeds_apart():
+def test_cache_keys_differ_by_prompt_sample_and_seed():
     one = prompt("a", "4")
     other = type(one)(one.problem, one.text, one.prefill, (2,))
     keys = [*_keys(one, 2, 0, "eval"), *_keys(one, 1, 1, "eval"), *_keys(other, 1, 0, "eval")]

@@ -1,7 +1,5 @@
 """Rewarded steps of the reasoning, located at the tokens where they end."""
 
-import pytest
-
 from reasoner.rl.advantages import process_advantages
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards, token_ends

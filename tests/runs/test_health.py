@@ -1,4 +1,4 @@
-"""The alarms: each is provoked by a real small cause, and none rings on a run that is well."""
+"""Health checks: each alarm is raised by a small real cause, and none in a healthy run."""
 
 import csv
 import json
@@ -47,7 +47,7 @@ ROOT = Path(__file__).parents[2]
 PROMPTS = [Prompt(replace(PROBLEM, id=f"t/{n}"), "?", "", (2 + n % 4, 3 + n // 6, 7)) for n in range(8)]
 
 
-def told(history):
+def alarms_of(history):
     """What a run with these metrics would have said, and after which step."""
     return [(alarm.name, alarm.step) for n in range(1, len(history) + 1) for alarm in alarms(history[:n])]
 
@@ -83,8 +83,8 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
     history = []
     for step in range(steps):
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
-        drawn = engine.sample(PROMPTS, sampling, seeds)
-        groups = [Group(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, drawn, strict=True)]
+        completions = engine.sample(PROMPTS, sampling, seeds)
+        groups = [Group(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = learner.update(learner.credit(learner.annotate(collate(groups))))
         engine.load_weights(learner.weights(), version=step + 1)
         gap = probe(engine, policy, PROMPTS, sampling)
@@ -156,31 +156,33 @@ CAUSES = {
 
 
 @pytest.mark.parametrize("name", [check.name for check in CHECKS])
-def test_its_cause_rings_it_once(name, request):
+def test_each_alarm_is_raised_once_by_its_cause(name, request):
     cause = CAUSES[name]
     needed = cause.__code__.co_varnames[: cause.__code__.co_argcount]
     history = cause(*map(request.getfixturevalue, needed))
     assert all(line.keys() <= METRICS.keys() for line in history)
-    assert [alarm for alarm, _ in told(history)].count(name) == 1, told(history)
-    kept = [{key: value for key, value in line.items() if math.isfinite(value)} for line in history]
-    assert told(kept) == told(history), "the file has what it takes: a run that goes on comes to the same alarms"
+    assert [alarm for alarm, _ in alarms_of(history)].count(name) == 1, alarms_of(history)
+    finite = [{key: value for key, value in line.items() if math.isfinite(value)} for line in history]
+    assert alarms_of(finite) == alarms_of(history), (
+        "the file has what it takes: a run that goes on comes to the same alarms"
+    )
 
 
-def test_an_engine_that_never_takes_the_weights_is_found_at_the_first_step(deaf):
-    assert told(deaf()) == [("stale weights", 0), ("sampler mismatch", 1)]
+def test_stale_weights_alarm_is_raised_at_the_first_step(deaf):
+    assert alarms_of(deaf()) == [("stale weights", 0), ("sampler mismatch", 1)]
 
 
-def test_sixty_steps_of_a_toy_that_learns_are_silent(folder):
+def test_a_toy_that_learns_raises_no_alarm_in_sixty_steps(folder):
     history = lived(folder, 60, second_is_five, lr=1e-3, beta=0.001)
     assert history[0]["correct"] < 0.2 and sum(line["correct"] for line in history[-5:]) / 5 > 0.6
-    assert told(history) == []
+    assert alarms_of(history) == []
 
 
-def test_sixty_steps_of_the_embedded_base_are_silent():
+def test_the_embedded_base_raises_no_alarm_in_sixty_steps():
     """Its answers get three times as long, its entropy falls to a quarter, single steps have thrice the usual KL."""
     with (ROOT / "tests" / "fixtures" / "healthy.csv").open() as file:
         history = [{name: float(value) for name, value in line.items()} for line in csv.DictReader(file)]
-    assert len(history) == 60 and told(history) == []
+    assert len(history) == 60 and alarms_of(history) == []
 
 
 # ------------------------------------------------------------------------------------- when an alarm is told
@@ -193,19 +195,19 @@ def line_up(*lines):
 
 
 @pytest.mark.parametrize(
-    ("quiet", "found"),
+    ("quiet", "raised"),
     [
         (2, [("cut off", 2)]),
         (11, [("cut off", 2)]),
         (12, [("cut off", 2), ("cut off", 15)]),
     ],  # it rings for two of them
 )
-def test_an_alarm_is_told_again_after_ten_quiet_steps(quiet, found):
+def test_an_alarm_is_raised_again_after_ten_passed_steps(quiet, raised):
     history = line_up(*[CUT] * 3, *[WELL] * quiet, *[CUT] * 3)
-    assert told(history) == found
+    assert alarms_of(history) == raised
 
 
-def test_replay_gives_the_alarms_of_every_step_in_order():
+def test_replay_returns_the_alarms_of_every_step_in_order():
     draw = random.Random(3)
     names = ("grading/failed", "kl", "entropy", "correct", "format", "completions/mean_length", "reward/mean")
     history = [{"step": n} | {name: draw.choice([0.0, 0.4, 3.0]) for name in names} for n in range(80)]
@@ -213,31 +215,31 @@ def test_replay_gives_the_alarms_of_every_step_in_order():
     assert len({alarm.name for alarm in rung}) > 3 and replay(history) == rung
 
 
-def test_an_alarm_goes_on_ringing_and_knows_where_it_was_found():
+def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     history = line_up(WELL, *[CUT] * 6)
     (alarm,) = ringing(history)
     assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
-    assert told(history) == [("cut off", 2)]  # two of three steps are enough of an average
+    assert alarms_of(history) == [("cut off", 2)]  # two of three steps are enough of an average
     assert ringing(history[:1]) == ringing([]) == alarms([]) == []
 
 
-def test_one_paragraph_says_what_where_why_and_what_helps():
+def test_alarm_text_has_name_step_condition_meaning_and_help():
     (alarm,) = ringing(line_up(*[CUT] * 3))
     assert alarm.text.startswith("ALARM  cut off at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
     assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
 
 
-def test_metrics_that_are_not_known_ring_nothing():
+def test_unknown_metrics_raise_no_alarm():
     bare = line_up(*[{"reward/mean": 0.5, "correct": 0.5}] * 30)
-    assert told(bare) == []
-    assert told([line | {"kl": math.nan, "entropy": math.inf} for line in bare]) == []
+    assert alarms_of(bare) == []
+    assert alarms_of([line | {"kl": math.nan, "entropy": math.inf} for line in bare]) == []
 
 
-def test_steps_without_a_computed_token_are_no_collapse():
+def test_steps_without_a_computed_token_raise_no_entropy_alarm():
     """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
     seen = {"entropy": 0.2, "sampler/logprob_gap_mean": 2e-3, "sampler/logprob_gap_max": 0.1}
     none = dict.fromkeys(seen, 0.0)
-    assert told([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
+    assert alarms_of([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
 
 
 # ------------------------------------------------------------------------------------------------- repetition
@@ -257,11 +259,11 @@ def test_steps_without_a_computed_token_are_no_collapse():
         ("Nine sums, all of them new: " + ", ".join(f"{n}*{n + 3}={n * (n + 3)}" for n in range(2, 30)), False),
     ],
 )
-def test_saying_most_things_three_times_is_a_loop(text, is_loop):
+def test_repeats_is_true_when_most_windows_occur_three_times(text, is_loop):
     assert repeats([ord(character) for character in text]) is is_loop
 
 
-def test_repetition_is_the_share_of_loops():
+def test_repetition_is_the_share_of_completions_that_repeat():
     assert repetition([[1, 2] * 20, list(range(40)), [5] * 30, [7]]) == 0.5
 
 
@@ -272,7 +274,7 @@ def alarm(step):
     return Alarm("cut off", step, max(0, step - 2), 0.5, 0.3, "when", "meaning", "help")
 
 
-def test_alarms_are_kept_and_forgotten_with_their_steps(tmp_path):
+def test_record_adds_alarms_and_forget_drops_those_of_later_steps(tmp_path):
     assert read_alarms(tmp_path) == []
     record(tmp_path, [])
     forget(tmp_path, 0)
@@ -287,13 +289,13 @@ def test_alarms_are_kept_and_forgotten_with_their_steps(tmp_path):
 
 
 @pytest.mark.parametrize("text", ['{"name": "cut off"}\n', '{"name"', "[]\n"])
-def test_a_damaged_file_is_said(tmp_path, text):
+def test_read_alarms_refuses_a_damaged_file(tmp_path, text):
     (tmp_path / "alarms.jsonl").write_text(text)
-    with pytest.raises(ValueError, match=r"alarms\.jsonl is damaged"):
+    with pytest.raises(ValueError, match=r"alarms\.jsonl, line 1 is damaged"):
         read_alarms(tmp_path)
 
 
-def test_the_document_has_the_table():
+def test_health_document_lists_every_check():
     document = (ROOT / "docs" / "HEALTH.md").read_text()
     rows = [f"| {check.name} | {check.when} | {check.meaning} | {check.help} |" for check in CHECKS]
     assert [row for row in rows if row not in document or row.count("|") != 5] == []
@@ -302,6 +304,6 @@ def test_the_document_has_the_table():
     )  # its head, and the table of --run.on_alarm
 
 
-def test_what_helps_exists():
+def test_settings_named_in_help_exist():
     named = re.findall(r"--([a-z]+\.[a-z_]+)", " ".join(check.help for check in CHECKS))
     assert len(named) > 10 and set(named) <= settings().keys()

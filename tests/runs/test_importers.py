@@ -1,4 +1,4 @@
-"""Dumps of TRL, verl and prime-rl as run folders: the files are written here as those trainers write them."""
+"""Imports of dumps of TRL, verl and prime-rl, written here in the format of those trainers."""
 
 import hashlib
 import json
@@ -47,8 +47,8 @@ def message(role, content, parent, *, token_ids=(), sampled=False, **more):
     """A node of a trace. Of a sampled message's tokens the first is the template's."""
     mask = [sampled and place > 0 for place in range(len(token_ids))]
     logprobs = [-0.5] * sum(mask)
-    told = {"message": {"role": role, "content": content, **more}, "sampled": sampled, "timestamp": 1.5}
-    return told | {"parent": parent, "token_ids": list(token_ids), "mask": mask, "logprobs": logprobs}
+    entry = {"message": {"role": role, "content": content, **more}, "sampled": sampled, "timestamp": 1.5}
+    return entry | {"parent": parent, "token_ids": list(token_ids), "mask": mask, "logprobs": logprobs}
 
 
 def trace(name, answer, score, **more):
@@ -139,10 +139,10 @@ def test_trl_rows_are_grouped_by_prompt_and_scored_by_accuracy(tmp_path, importe
 
 
 def test_trl_conversations_become_texts_and_the_question_is_the_users_last(tmp_path, imported):
-    asked = [{"role": "system", "content": "Think."}, {"role": "user", "content": "2 + 2?"}]
+    messages = [{"role": "system", "content": "Think."}, {"role": "user", "content": "2 + 2?"}]
     said = [{"role": "assistant", "content": WELL_FORMED}]
     parts = [{"role": "user", "content": [{"type": "image", "text": None}, {"type": "text", "text": "What is it?"}]}]
-    trl_step(tmp_path / "dump", 1, [(asked, said, (1.0, 1.0), 0.0)])
+    trl_step(tmp_path / "dump", 1, [(messages, said, (1.0, 1.0), 0.0)])
     trl_step(tmp_path / "dump", 2, [(parts, said, (1.0, 1.0), 0.0)])
     run = imported("trl")
     assert columns(run, 1, "prompt", "question", "completion") == [
@@ -157,13 +157,13 @@ def test_trl_files_may_lie_in_the_folder_itself(tmp_path, imported):
     assert columns(imported("trl"), 3, "step") == [(3,)]
 
 
-def test_folders_named_like_partitions_are_no_rewards(tmp_path):
+def test_trl_folders_named_like_partitions_are_not_rewards(tmp_path):
     trl_step(tmp_path / "beta=7", 3, [("2 + 2?", "4", (1.0, 0.0), 0.0)])
     import_run("trl", tmp_path / "beta=7", tmp_path / "run")
     assert columns(tmp_path / "run", 3, "reward") == [(1.0,)]
 
 
-def test_what_trls_functions_log_is_read_or_left_out(tmp_path, imported):
+def test_trl_logged_columns_are_read_or_ignored(tmp_path, imported):
     table = {"step": [1], "prompt": ["2 + 2?"], "completion": ["True"], "r": [1.0], "solution": ["$4$"]}
     (tmp_path / "dump").mkdir()
     frame = pd.DataFrame(table | {"answer_parsed": ["4"], "note": ["7"], "advantage": [0.0]})
@@ -172,20 +172,20 @@ def test_what_trls_functions_log_is_read_or_left_out(tmp_path, imported):
     assert (row["gold"], row["extracted"], row["rewards"]) == ("$4$", "4", [("r", 1.0)])
 
 
-def test_what_no_function_scored_counts_in_no_mean(tmp_path, imported):
+def test_rollouts_without_a_score_are_left_out_of_means(tmp_path, imported):
     nothing = float("nan")
     rows = [("a", "x", (1.0, 0.0), 0.5), ("a", "y", (nothing, nothing), 0.0), ("a", "z", (nothing, 0.5), -0.5)]
     trl_step(tmp_path / "dump", 1, rows)
     run = imported("trl")
-    found = columns(run, 1, "verdict", "reward", "rewards")
-    assert found[1:] == [("refused", 0.0, []), ("refused", 0.5, [("format_reward", 0.5)])]
+    values = columns(run, 1, "verdict", "reward", "rewards")
+    assert values[1:] == [("refused", 0.0, []), ("refused", 0.5, [("format_reward", 0.5)])]
     assert read_metrics(run)[0]["reward/mean"] == 0.75 and read_metrics(run)[0]["correct"] == 1.0
 
 
 # ------------------------------------------------------------------------------------------------ verl
 
 
-def test_verl_lines_with_acc(tmp_path, imported):
+def test_verl_acc_gives_the_verdict(tmp_path, imported):
     prompt = "system\nYou help.\nuser\nWhat is 2 + 2?\nassistant\n"
     records = [
         verl_line(prompt, WELL_FORMED, 1.0, 2, acc=True, pred="4"),
@@ -216,7 +216,7 @@ def test_verl_lines_with_acc(tmp_path, imported):
         ([1.0, 1.0, 1.0, 1.0], ["refused"] * 4),
     ],
 )
-def test_without_accuracy_just_two_rewards_in_the_whole_dump_are_right_and_wrong(tmp_path, imported, scores, verdicts):
+def test_without_accuracy_the_higher_of_two_rewards_is_correct(tmp_path, imported, scores, verdicts):
     for step in range(2):
         own = scores[2 * step : 2 * step + 2]
         lines(tmp_path / "dump" / f"{step}.jsonl", [verl_line("q", str(s), s, step, length=7 * s) for s in own])
@@ -229,8 +229,8 @@ def test_without_accuracy_just_two_rewards_in_the_whole_dump_are_right_and_wrong
 def test_gold_answers_of_any_shape_become_text(tmp_path, imported):
     golds = ["4", 4, ["4"], ["4", "four"], {"target": 4}, None]
     lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", "", 1.0, 0) | {"gts": gold} for gold in golds])
-    found = [gold for (gold,) in columns(imported("verl"), 0, "gold")]
-    assert found == ["4", "4", "4", '["4", "four"]', '{"target": 4}', ""]
+    values = [gold for (gold,) in columns(imported("verl"), 0, "gold")]
+    assert values == ["4", "4", "4", '["4", "four"]', '{"target": 4}', ""]
 
 
 def test_a_think_tag_that_ends_the_prompt_belongs_to_the_completion(tmp_path, imported):
@@ -251,7 +251,7 @@ def test_a_think_tag_that_ends_the_prompt_belongs_to_the_completion(tmp_path, im
         ("<think>" * 100_000, False),
     ],
 )
-def test_well_formed_is_a_thought_and_then_an_answer(tmp_path, imported, text, is_well_formed):
+def test_well_formed_requires_a_thought_before_an_answer(tmp_path, imported, text, is_well_formed):
     lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", text, 1.0, 0)])
     assert columns(imported("verl"), 0, "well_formed") == [(is_well_formed,)]
 
@@ -279,15 +279,15 @@ def test_prime_rl_traces_have_tokens_weights_and_gold(tmp_path, imported, layout
     assert read_metrics(run)[0]["completions/mean_length"] == 3
 
 
-def test_prime_rl_takes_all_where_no_batch_is_told_and_leaves_out_who_is_not_trained(tmp_path, imported):
+def test_prime_rl_without_batches_takes_all_rollouts_of_trained_agents(tmp_path, imported):
     judge = trace("j", "fine", 1.0, agent={"name": "judge", "trainable": False})
     failed = trace("f", "", 0.0, rewards={"correct": None}, nodes=[])
     lines(
         tmp_path / "dump" / "rollouts" / "step_0" / "train" / "all" / "traces.jsonl",
         [episode([trace("a", "4", 1.0, metrics={"correct_answer": 1.0}), judge]), episode([]), episode([failed])],
     )
-    found = columns(imported("prime-rl"), 0, "prompt", "completion", "verdict", "layer", "reward")
-    assert found == [
+    values = columns(imported("prime-rl"), 0, "prompt", "completion", "verdict", "layer", "reward")
+    assert values == [
         ("system:\nThink first.\n\nuser:\n2 + 2?", "4", "correct", "correct_answer", 2.5),
         ("2 + 2?", "", "refused", "", 0.0),
     ]
@@ -310,7 +310,7 @@ def test_prime_rl_several_turns_are_one_completion_of_the_last_branch(tmp_path, 
     assert row["completion"] == f"{thought}\n\ntool:\n4\n\nassistant:\n\\boxed{{4}}" and row["well_formed"]
 
 
-def test_prime_rl_older_files_of_traces_and_of_outputs(tmp_path, imported):
+def test_prime_rl_reads_older_layouts(tmp_path, imported):
     output = {
         "example_id": 7,
         "prompt": [{"role": "user", "content": "2 + 2?"}],
@@ -322,8 +322,8 @@ def test_prime_rl_older_files_of_traces_and_of_outputs(tmp_path, imported):
     }
     early = trace("a", "5", 0.0, rewards={"correct": 0.0}, task={"prompt": "2 + 2?", "answer": "4"}, policy_version=6)
     lines(tmp_path / "dump" / "rollouts" / "step_1" / "train_rollouts.jsonl", [output, early])
-    found = columns(imported("prime-rl"), 1, "verdict", "reward", "gold", "finish", "policy_version")
-    assert found == [("correct", 1.25, "4", "length", None), ("wrong", 0.0, "4", "stop", 6)]
+    values = columns(imported("prime-rl"), 1, "verdict", "reward", "gold", "finish", "policy_version")
+    assert values == [("correct", 1.25, "4", "length", None), ("wrong", 0.0, "4", "stop", 6)]
 
 
 def stream(folder, *, is_annotated):
@@ -362,7 +362,7 @@ def test_prime_rl_stream_is_sorted_into_the_steps_that_trained_on_it(tmp_path, i
     assert columns(run, 6, "reward", "advantage", "step") == [(2.5, 0.5, 6)]
 
 
-def test_prime_rl_stream_without_annotations_is_all_that_came_back(tmp_path, imported):
+def test_prime_rl_stream_without_annotations_takes_all_rollouts(tmp_path, imported):
     stream(tmp_path / "dump", is_annotated=False)
     assert columns(imported("prime-rl"), 4, "reward") == [(2.5,), (0.5,), (0.5,)]
 
@@ -383,7 +383,7 @@ def test_hostile_text_round_trips_and_lone_surrogates_are_replaced(tmp_path, imp
     assert (second["prompt"], second["rewards"], second["verdict"]) == ("bytes \ufffd", [], "refused")
 
 
-def test_a_hostile_conversation_of_prime_rl(tmp_path, imported):
+def test_prime_rl_hostile_conversation_is_imported_as_text(tmp_path, imported):
     nodes = [
         message("\ud800", "\udfff", None),
         message("user", HOSTILE, 0),
@@ -392,11 +392,11 @@ def test_a_hostile_conversation_of_prime_rl(tmp_path, imported):
     lines(
         tmp_path / "dump" / "rollouts" / "step_0" / "train" / "all" / "traces.jsonl", [trace("a", "", 1.0, nodes=nodes)]
     )
-    found = columns(imported("prime-rl"), 0, "prompt", "completion")
-    assert found == [(f"\ufffd:\n\ufffd\n\nuser:\n{HOSTILE}", "\ufffd")]
+    values = columns(imported("prime-rl"), 0, "prompt", "completion")
+    assert values == [(f"\ufffd:\n\ufffd\n\nuser:\n{HOSTILE}", "\ufffd")]
 
 
-def test_the_index_reads_what_was_imported(tmp_path, imported):
+def test_an_imported_run_can_be_indexed(tmp_path, imported):
     rows = [("q1", WELL_FORMED, (1.0, 1.0), 0.7), ("q2", "waiting", (0.0, 0.0), 0.0), ("q1", "", (0.0, 0.0), -0.7)]
     for step in (3, 5):
         trl_step(tmp_path / "dump", step, rows)
@@ -410,7 +410,7 @@ def test_the_index_reads_what_was_imported(tmp_path, imported):
     index.close()
 
 
-def test_config_and_versions_say_where_it_comes_from(tmp_path, imported):
+def test_import_records_its_origin_in_config_and_versions(tmp_path, imported):
     lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", "4", 1.0, 0)])
     run = imported("verl")
     stored = json.loads((run / "config.json").read_text())
@@ -422,7 +422,7 @@ def test_config_and_versions_say_where_it_comes_from(tmp_path, imported):
 
 DAMAGES = [
     ("verl", "1.jsonl", '{"input": "q", "output": "4", "score": 1}\n{"input": ', "1.jsonl, line 2: "),
-    ("verl", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: a JSON object is wanted"),
+    ("verl", "1.jsonl", "\n[1]\n", "1.jsonl, line 2: not a JSON object"),
     ("verl", "1.jsonl", '{"input": "q", "output": "4"}\n', "1.jsonl, line 1: no 'score'"),
     ("verl", "1.jsonl", "[" * 100_000 + "\n", "1.jsonl, line 1: "),
     ("trl", "completions_00001.parquet", "PAR1 torn", "completions_00001.parquet: "),
@@ -438,7 +438,7 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(("system", "name", "text", "complaint"), DAMAGES)
-def test_what_cannot_be_read_is_named_in_one_line_and_leaves_nothing(tmp_path, system, name, text, complaint):
+def test_an_unreadable_dump_is_refused_with_its_place_and_leaves_no_folder(tmp_path, system, name, text, complaint):
     path = tmp_path / "dump" / name
     path.parent.mkdir(parents=True)
     path.write_text(text)
@@ -448,7 +448,7 @@ def test_what_cannot_be_read_is_named_in_one_line_and_leaves_nothing(tmp_path, s
     assert not list(tmp_path.glob("runs/*"))
 
 
-def test_a_step_that_fails_late_leaves_nothing(tmp_path):
+def test_an_import_that_fails_late_leaves_no_folder(tmp_path):
     for step in range(3):
         lines(tmp_path / "dump" / f"{step}.jsonl", [verl_line("q", "4", step, step)])
     (tmp_path / "dump" / "3.jsonl").write_text('{"input": 1')
@@ -469,7 +469,7 @@ def test_folders_that_are_missing_or_in_use_are_refused(tmp_path):
     assert (tmp_path / "run" / "config.json").stat().st_mtime_ns == before
 
 
-def test_every_reader_is_in_the_table_and_needs_no_torch():
+def test_importers_need_no_torch():
     code = "import sys, reasoner.runs.importers; sys.exit(bool({'torch', 'transformers'} & set(sys.modules)))"
     assert list(READERS) == ["trl", "verl", "prime-rl"]
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The index of rollouts: its answers are those of the shards, whatever happens to it or to them."""
+"""The index of rollouts: its answers agree with the shards, also after damage to either."""
 
 import json
 
@@ -58,21 +58,21 @@ def as_map(path):
 
 @pytest.fixture
 def index(run):
-    found = RolloutIndex(run)
-    assert found.refresh() == 12
-    yield found
-    found.close()
+    result = RolloutIndex(run)
+    assert result.refresh() == 12
+    yield result
+    result.close()
 
 
 def rows(run):
     return [row for step in range(3) for row in store.read(run, step)]
 
 
-def test_every_rollout_is_there_and_reads_back_whole(run, index):
-    found = index.page()
-    assert [one.name for one in found[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
-    assert [index.rollout(one.id) for one in found] == rows(run)
-    assert [(one.reward, one.tokens, one.problem) for one in found] == [
+def test_index_has_every_rollout_and_reads_it_back_complete(run, index):
+    result = index.page()
+    assert [one.name for one in result[:4]] == ["0.0.0", "0.0.1", "0.1.0", "0.1.1"]
+    assert [index.rollout(one.id) for one in result] == rows(run)
+    assert [(one.reward, one.tokens, one.problem) for one in result] == [
         (row["reward"], len(row["token_ids"]), row["problem_id"]) for row in rows(run)
     ]
 
@@ -94,19 +94,19 @@ def test_every_rollout_is_there_and_reads_back_whole(run, index):
         (Filter(subject="words"), lambda r: False),
     ],
 )
-def test_filters_compose_and_say_what_the_shards_say(run, index, where, predicate):
+def test_filters_select_the_rows_that_the_shards_have(run, index, where, predicate):
     expected = [row for row in rows(run) if predicate(row)]
     assert [index.rollout(one.id) for one in index.page(where, limit=100)] == expected
     assert index.count(where) == len(expected)
 
 
-def test_pages_follow_one_another(index):
+def test_pages_are_consecutive(index):
     first = index.page(limit=5)
     second = index.page(after=first[-1].id, limit=5)
     assert [one.id for one in first + second] == [one.id for one in index.page(limit=10)]
 
 
-def test_new_shards_are_added_and_rewritten_ones_begin_the_index_anew(run, index):
+def test_refresh_adds_new_shards_and_rebuilds_after_a_rewritten_one(run, index):
     write(run, 3)
     assert index.refresh() == 4 and index.refresh() == 0
     write(run, 1, ["fresh words here", "", "", ""])
@@ -114,7 +114,7 @@ def test_new_shards_are_added_and_rewritten_ones_begin_the_index_anew(run, index
     assert [one.step for one in index.page(Filter(text="fresh"))] == [1]
 
 
-def test_a_deleted_or_damaged_index_is_built_again_with_the_same_answers(run, index):
+def test_a_deleted_or_damaged_index_is_rebuilt_with_the_same_answers(run, index):
     before = index.page()
     index.close()
     for content in (None, b"not a database at all, but long enough to look at" * 100):
@@ -128,7 +128,7 @@ def test_a_deleted_or_damaged_index_is_built_again_with_the_same_answers(run, in
         again.close()
 
 
-def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(run, capsys):
+def test_an_unreadable_shard_is_named_and_others_are_listed(run, capsys):
     store.shard(run, 1).write_bytes(b"PAR1 torn")
     index = RolloutIndex(run)
     assert index.refresh() == 8
@@ -138,7 +138,7 @@ def test_a_shard_that_cannot_be_read_is_named_and_the_others_are_there(run, caps
     assert "the rollouts of step 1 cannot be read" in capsys.readouterr().err
 
 
-def test_a_half_written_shard_is_not_looked_at(run):
+def test_a_partial_shard_is_ignored(run):
     (run / "rollouts" / "step-000009.parquet.partial").write_bytes(b"PAR1")
     index = RolloutIndex(run)
     assert index.refresh() == 12 and index.faults() == {}
@@ -146,7 +146,7 @@ def test_a_half_written_shard_is_not_looked_at(run):
 
 
 @pytest.mark.parametrize(
-    ("typed", "asked"),
+    ("typed", "matches"),
     [
         ("wait", '"wait"'),
         ("wait check*", '"wait" AND "check"*'),
@@ -155,14 +155,14 @@ def test_a_half_written_shard_is_not_looked_at(run):
         ("\\\\boxed{7}", '"boxed 7"'),
     ],
 )
-def test_what_is_typed_is_never_syntax(index, typed, asked):
-    assert match(typed) == asked
+def test_search_text_is_never_fts5_syntax(index, typed, matches):
+    assert match(typed) == matches
     index.count(Filter(text=typed))
 
 
 @pytest.mark.parametrize("typed", ["", "  ", "-wait", "***", '""', "()"])
-def test_nothing_to_look_for_is_refused(typed):
-    with pytest.raises(ValueError, match="nothing to look for"):
+def test_a_search_without_a_wanted_term_is_refused(typed):
+    with pytest.raises(ValueError, match="nothing to search for"):
         match(typed)
 
 
@@ -171,7 +171,7 @@ def reasoner(capsys, *arguments):
     return status, capsys.readouterr()
 
 
-def test_list_and_grep_and_show(run, capsys):
+def test_rollouts_command_lists_greps_and_shows(run, capsys):
     status, said = reasoner(capsys, "list", run, "--step", "1:", "--verdict", "correct", "--limit", 3)
     assert status == 0 and "3 of 4 rollouts" in said.out and "1.0.0" in said.out and "0.0.0" not in said.out
     status, said = reasoner(capsys, "grep", run, "wait", "--step", 2)
@@ -184,7 +184,7 @@ def test_list_and_grep_and_show(run, capsys):
     assert ended.value.code == 1
 
 
-def test_grep_shows_the_place_of_the_word_and_not_of_another_that_begins_so(tmp_path, capsys):
+def test_grep_excerpt_shows_the_word_and_not_a_longer_one(tmp_path, capsys):
     run = tmp_path / "a"
     store.open_run(run, {}, {}, resuming=False)
     write(run, 0, ["Ask the waiter. " + "So it goes on and on. " * 20 + "Voil\u00e0, wait!", "", "", ""])
@@ -193,7 +193,7 @@ def test_grep_shows_the_place_of_the_word_and_not_of_another_that_begins_so(tmp_
         assert "Voil\u00e0, wait!" in said.out and "waiter" not in said.out
 
 
-def test_completions_are_those_of_the_ids_and_none_where_the_shard_is_gone(run, index):
+def test_completions_are_none_where_the_shard_is_missing(run, index):
     ids = [one.id for one in index.page()]
     store.shard(run, 1).write_bytes(b"torn")
     store.shard(run, 2).unlink()
@@ -201,20 +201,20 @@ def test_completions_are_those_of_the_ids_and_none_where_the_shard_is_gone(run, 
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".md"])
-def test_exports_hold_what_matches(run, tmp_path, capsys, suffix):
+def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
     path = tmp_path / f"out{suffix}"
     status, said = reasoner(capsys, "export", run, path, "--problem", "p1")
     assert status == 0 and said.out.startswith("6 rollouts")
     if suffix == ".jsonl":
-        found = [json.loads(line) for line in path.read_text().splitlines()]
-        assert [row["problem_id"] for row in found] == ["p1"] * 6 and found[0]["rewards"]["correct"] == 1
+        result = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["problem_id"] for row in result] == ["p1"] * 6 and result[0]["rewards"]["correct"] == 1
     elif suffix == ".parquet":
         assert store.rows_of(pq.read_table(path)) == [row for row in rows(run) if row["problem_id"] == "p1"]
     else:
         assert path.read_text().count("## ") == 6
 
 
-def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_path, capsys):
+def test_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_path, capsys):
     expected = rows(run)
     for step in range(3):
         as_map(store.shard(run, step))
@@ -225,17 +225,17 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
     parquet, jsonl = tmp_path / "new.parquet", tmp_path / "new.jsonl"
     assert [reasoner(capsys, "export", run, path)[0] for path in (parquet, jsonl)] == [0, 0]
     assert store.rows_of(pq.read_table(parquet)) == expected and pq.read_schema(parquet) == store.SCHEMA
-    found = [json.loads(line)["rewards"] for line in jsonl.read_text().splitlines()]
-    assert found == [dict(row["rewards"]) for row in expected]
+    result = [json.loads(line)["rewards"] for line in jsonl.read_text().splitlines()]
+    assert result == [dict(row["rewards"]) for row in expected]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["show", "{run}", "12"], "names no rollout; write STEP.GROUP.SAMPLE"),
+        (["show", "{run}", "12"], "is not the name of a rollout; write STEP.GROUP.SAMPLE"),
         (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
         (["list", "{run}", "--step", "x"], "step is 'x'; it must be a number, or LOW:HIGH"),
-        (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound stands first"),
+        (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound comes first"),
         (["list", "{run}", "--step", "7"], "has rollouts of the steps 0 to 2 alone"),
         (["list", "{run}", "--verdict", "corect"], "verdict is 'corect'; it must be one of correct, wrong, no_answer"),
         (["grep", "{run}", "wait", "--verdict", "corect"], "did you mean 'correct'?"),
@@ -245,11 +245,11 @@ def test_older_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, t
         (["list", "{run}", "--level", "9"], "has no level '9'; it has 1, 2"),
         (["list", "{run}", "--limit", "0"], "--limit is 0; it must be at least 1"),
         (["list", "nothing"], "no run 'nothing'"),
-        (["grep", "{run}", "--", "-a"], "nothing to look for"),
+        (["grep", "{run}", "--", "-a"], "nothing to search for"),
         (["export", "{run}", "x.csv"], "unknown kind of file '.csv'"),
     ],
 )
-def test_bad_input_is_one_line_and_status_two(run, capsys, arguments, message):
+def test_bad_input_prints_one_line_and_exits_with_two(run, capsys, arguments, message):
     status, said = reasoner(capsys, *(argument.replace("{run}", str(run)) for argument in arguments))
     assert status == 2 and message in said.err and said.err.count("\n") == 1
 

@@ -1,4 +1,4 @@
-"""metrics.jsonl and evals.jsonl: whole, finite, and cut back where a run goes on."""
+"""metrics.jsonl and evals.jsonl: complete, finite, and cut back when a run is resumed."""
 
 import json
 from io import StringIO
@@ -23,7 +23,7 @@ def written(folder, steps, start=0):
             journal.evaluated(step + 1, sampled={"x": step}, greedy={})
 
 
-def test_a_line_a_step_and_on_the_console_without_control_characters(tmp_path, capsys):
+def test_journal_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys):
     written(tmp_path, [0, 1])
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1]
     assert read_evals(tmp_path)[1] == {"step": 2, "sampled": {"x": 1}, "greedy": {}}
@@ -32,21 +32,21 @@ def test_a_line_a_step_and_on_the_console_without_control_characters(tmp_path, c
     assert shown[1].startswith("step 1 (2/9 done)  reward 0.500  correct 40.0%")
 
 
-def test_a_run_that_goes_on_forgets_what_it_does_again(tmp_path):
+def test_a_resumed_run_drops_the_lines_of_repeated_steps(tmp_path):
     written(tmp_path, [0, 1, 2])
     written(tmp_path, [2], start=2)
     assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]
     assert [line["step"] for line in read_evals(tmp_path)] == [1, 2, 3]
 
 
-def test_a_value_that_is_not_finite_is_left_out_of_the_file(tmp_path):
+def test_a_non_finite_value_is_left_out_of_the_file(tmp_path):
     with Journal(tmp_path, steps=1, start=0) as journal:
         journal.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
     (line,) = read_metrics(tmp_path)
     assert line.pop("time/run") >= 0 and line == {"step": 0, **LINE, **TIMED}
 
 
-def test_a_metric_without_a_meaning_is_a_mistake(tmp_path):
+def test_write_refuses_an_unknown_metric(tmp_path):
     with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
         journal.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
     with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
@@ -54,14 +54,14 @@ def test_a_metric_without_a_meaning_is_a_mistake(tmp_path):
     assert all(len(meaning) > 5 for meaning in (METRICS | TIMES).values())
 
 
-def test_what_a_clock_says_is_no_metric(tmp_path):
+def test_times_are_not_in_the_metrics_file(tmp_path):
     written(tmp_path, [0, 1])
     assert not METRICS.keys() & TIMES.keys()
     assert not any(name in (tmp_path / "metrics.jsonl").read_text() for name in TIMES)
     assert [line["time/step"] for line in read_metrics(tmp_path)] == [2.0, 2.0]
 
 
-def test_a_torn_last_line_is_left_out_and_damage_elsewhere_is_said(tmp_path):
+def test_a_torn_last_line_is_left_out_and_other_damage_refused(tmp_path):
     path = tmp_path / "metrics.jsonl"
     path.write_text('{"step": 0}\n{"step": 1')
     assert read_metrics(tmp_path) == [{"step": 0}]
@@ -71,11 +71,11 @@ def test_a_torn_last_line_is_left_out_and_damage_elsewhere_is_said(tmp_path):
     assert read_metrics(tmp_path / "nowhere") == []
 
 
-def test_what_a_model_writes_cannot_move_the_cursor():
+def test_control_characters_of_a_completion_are_not_printed():
     assert visible("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
 
 
-def test_a_slow_model_does_not_read_as_no_tokens_a_second(tmp_path, capsys):
+def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
     with Journal(tmp_path, steps=9, start=0) as journal:
         journal.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
     assert "24.0 tok/min" in capsys.readouterr().err
@@ -84,26 +84,26 @@ def test_a_slow_model_does_not_read_as_no_tokens_a_second(tmp_path, capsys):
     ]  # fmt: skip
 
 
-def test_the_panel_shows_how_far_a_step_has_come(tmp_path):
+def test_panel_shows_progress_within_a_step(tmp_path):
     """On a terminal as wide as one: the very bytes that it would get."""
     with Journal(tmp_path, steps=9, start=0) as journal:
         journal.progress.begin("step 1/9")
         journal.progress.count("learnt", 24, 256)
-        before = drawn_on_a_terminal(journal)
+        before = panel_text(journal)
         journal.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
         journal.progress.begin("step 2/9")
-        after = drawn_on_a_terminal(journal)
+        after = panel_text(journal)
     assert before.strip() == "step 1/9: learnt 24/256"
     assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
 
 
-def drawn_on_a_terminal(journal):
+def panel_text(journal):
     console = Console(width=140, record=True, file=StringIO())
     console.print(journal._shown())
     return console.export_text()
 
 
-def test_small_texts():
+def test_clock_and_sparkline_formats():
     assert clock(90.7) == "1:30"
     assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
     assert json.dumps(LINE)

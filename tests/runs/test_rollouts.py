@@ -1,4 +1,4 @@
-"""The run folder: what goes in comes out, and nothing is written over."""
+"""The run folder: rows are read as they were written, and no run is overwritten."""
 
 import importlib.util
 import json
@@ -34,7 +34,7 @@ def group():
     )
 
 
-def test_a_step_is_read_as_it_was_written(tmp_path):
+def test_read_returns_the_rows_that_were_written(tmp_path):
     store.open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
     store.append(tmp_path / "a", 4, [group()], [0.75, -0.75])
     first, second = store.read(tmp_path / "a", 4)
@@ -54,7 +54,7 @@ def test_a_step_without_rollouts_is_refused(tmp_path):
         store.read(tmp_path, 9)
 
 
-def test_a_folder_in_use_is_not_opened_again_unless_the_run_goes_on(tmp_path):
+def test_open_run_refuses_a_folder_in_use_unless_resuming(tmp_path):
     store.open_run(tmp_path / "a", {"steps": 2}, {}, resuming=False)
     with pytest.raises(ValueError, match=r"is in use.*--resume a"):
         store.open_run(tmp_path / "a", {"steps": 3}, {}, resuming=False)
@@ -104,12 +104,12 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
         assert [list(row["rewards"]) for row in rows[::2]] == [PARTS] * 2 and list(rows[0]["token_ids"]) == [5, 6]
 
 
-def test_versions_name_what_ran(tmp_path):
-    found = store.versions()
-    assert {"python", "torch", "transformers", "processor", "platform"} <= found.keys()
+def test_versions_has_python_and_packages(tmp_path):
+    packages = store.versions()
+    assert {"python", "torch", "transformers", "processor", "platform"} <= packages.keys()
 
 
-def test_figures_of_tokens_go_to_their_completion(tmp_path):
+def test_token_statistics_are_stored_with_their_completion(tmp_path):
     store.open_run(tmp_path / "a", {}, {}, resuming=False)
     store.append(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
     first, second = store.read(tmp_path / "a", 0)
@@ -117,9 +117,9 @@ def test_figures_of_tokens_go_to_their_completion(tmp_path):
     assert (second["entropy"], second["kl"], second["loss"]) == ([0.25], None, [-0.125])
 
 
-def test_a_run_that_is_being_trained_is_not_opened_by_a_second_process(tmp_path):
+def test_held_refuses_a_run_locked_by_another_process(tmp_path):
     script = (
-        "import sys; from pathlib import Path; from reasoner import store\n"
+        "import sys; from pathlib import Path; from reasoner.runs import rollouts as store\n"
         "with store.held(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]

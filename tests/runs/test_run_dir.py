@@ -1,4 +1,4 @@
-"""Which folders are runs, and which of them a new run may take."""
+"""Run folders: which folders are runs, and which may be used for a new run."""
 
 import json
 
@@ -29,7 +29,7 @@ def folder(run, files):
         {"config.json": WHOLE[:9], "index.sqlite": "SQLite", "index.sqlite-wal": "", "checkpoints/": ""},
     ],
 )
-def test_a_folder_without_settings_in_which_nothing_was_recorded_is_free(tmp_path, files):
+def test_a_folder_without_settings_and_records_is_free(tmp_path, files):
     folder(tmp_path / "a", files)
     check_free(tmp_path / "a")
 
@@ -50,7 +50,7 @@ def test_a_folder_with_settings_or_records_is_in_use(tmp_path, files):
         check_free(tmp_path / "a")
 
 
-def test_a_run_that_was_killed_before_its_settings_is_told_to_start_again(tmp_path):
+def test_find_run_advises_to_restart_a_run_without_settings(tmp_path):
     folder(tmp_path / "a", {"lock": "", "rollouts/": ""})
     with pytest.raises(
         ValueError, match=r"no run 'a'.*nothing was recorded in .*start the run again with --run.name a"
@@ -63,7 +63,7 @@ def test_a_run_that_was_killed_before_its_settings_is_told_to_start_again(tmp_pa
 @pytest.mark.parametrize(
     "text", ["", WHOLE[:9], "[]", "{}", '{"config": 5}', '{"config": {}, "origin": []}', "\x00" * 9]
 )
-def test_damaged_settings_are_named(tmp_path, text):
+def test_read_settings_names_a_damaged_file(tmp_path, text):
     folder(tmp_path / "a", {"config.json": text})
     with pytest.raises(ValueError, match=r"a/config.json is damaged: "):
         read_settings(tmp_path / "a")

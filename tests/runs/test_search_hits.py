@@ -1,4 +1,4 @@
-"""Places of a search's words: those of the index's own tokenizer, whatever stands in the text."""
+"""Hits of a search in a text agree with the tokenizer of the index."""
 
 import re
 import sqlite3
@@ -16,7 +16,7 @@ TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</thi
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("wait", ["Wait", "wait", "wait"]),
         ("wait*", ["Wait", "waiter", "waits", "wait", "wait"]),
@@ -30,8 +30,8 @@ TEXT = "<think>Wait,\x00 the CAFÉ waiter\u202e waits 🎉 for <b>wait</b>.</thi
         ("", []),
     ],
 )
-def test_hits_are_the_words_that_the_query_wants(query, found):
-    assert [TEXT[start:end] for start, end in hits(TEXT, query)] == found
+def test_hits_are_the_wanted_words_of_the_query(query, expected):
+    assert [TEXT[start:end] for start, end in hits(TEXT, query)] == expected
 
 
 def highlighted(text, query):
@@ -55,7 +55,7 @@ LETTERS = "abAB 1_+\n\0<'é\u0301Éñσς数🎉\u202e½"
     text=st.text(st.sampled_from(LETTERS), max_size=40),
     query=st.text(st.sampled_from('abAB1_+é\u0301σ数 *"'), max_size=8),
 )
-def test_hits_are_those_that_the_index_s_tokenizer_finds(text, query):
+def test_hits_agree_with_fts5(text, query):
     assume(len(terms(query)[0]) == 1 and not terms(query)[1])  # of several words the index wants all
     assert hits(text, query) == highlighted(text, query)
 
@@ -64,12 +64,12 @@ def test_a_missing_text_has_no_hits():
     assert hits(None, "b") == []
 
 
-def test_a_word_said_over_and_over_is_found_each_time():
+def test_hits_has_every_occurrence_of_a_repeated_word():
     """Without an end in sight for FTS5's highlight(), which copies the text for each hit."""
     assert len(hits("wait " * 200_000, "wait")) == 200_000
 
 
-def test_excerpt_begins_shortly_before_the_first_hit_and_has_every_hit_in_it():
+def test_excerpt_starts_before_the_first_hit_and_marks_every_hit():
     text = "word " * 100 + "then\n\tWait and wait " + "end " * 100
     pieces = excerpt(text, hits(text, "wait"), before=20, length=60)
     assert pieces[1::2] == ["Wait", "wait"]
@@ -82,6 +82,6 @@ def test_excerpt_of_a_short_text_is_the_text():
     assert excerpt("wait", []) == [] and excerpt(None, []) == []
 
 
-def test_excerpt_has_a_bound_even_where_a_hit_has_none():
+def test_excerpt_is_bounded_for_a_long_hit():
     text = f"a {'-' * 100_000} b"
     assert len("".join(excerpt(text, hits(text, '"a b"'), length=100))) <= 101

@@ -117,11 +117,11 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
     done = reasoner("report", folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.html").read_text()
-    for part in ("Format and reasoning", "Health of the grading", "By family and level", "eval.samples", "torch"):
+    for part in ("Format and reasoning", "Verdicts of the grader", "By family and level", "eval.samples", "torch"):
         assert part in page
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
-    assert "Beside rewards that cannot teach" not in page
+    assert "Control rewards" not in page
     missing = reasoner("report", "no-such-run")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
@@ -134,8 +134,8 @@ def test_the_page_puts_a_control_arm_beside_the_run(run):
     stored["config"] |= {"control": "random-reward", "seed": 1}
     (arm / "config.json").write_text(json.dumps(stored))
     text = write_report(folder)[1].read_text()
-    assert "## Beside rewards that cannot teach" in text
-    rows = [line.split(" | ")[:3] for line in text.split("Beside rewards")[1].split("\n\n")[2].splitlines()[2:]]
+    assert "## Control rewards" in text
+    rows = [line.split(" | ")[:3] for line in text.split("Control rewards")[1].split("\n\n")[2].splitlines()[2:]]
     assert rows == [["| right answers", "a", "0"], ["| random-reward", "arm", "1"]]
     shutil.rmtree(arm)
 

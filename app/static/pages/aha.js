@@ -3,7 +3,7 @@ import { bars, chart } from "../chart.js";
 import { ask, card, el, empty, link, number, percent, put, select, visible } from "../core.js";
 
 const MEANINGS = {
-  cue: "words of a second thought in context; nothing is claimed of them",
+  cue: "words of reflection in context, without a claim about their effect",
   "self-correction": "what stood before the cue is wrong, what stands after it is right",
   aha: "a self-correction in a response that is right in the end, on a question that the other completions of its group, those without one, mostly get wrong",
 };
@@ -61,7 +61,7 @@ export async function open(root, page) {
       el("div", { class: "bar-row" }, el("span", { class: `badge ${item.label === "cue" ? "odd" : "good"}` }, item.label), link("rollouts", { run, rollout: item.name }, item.name), el("span", { class: "muted" }, `${item.kind} · ${item.outcome}${item.before ? `: ${visible(item.before)} → ${visible(item.after)}` : ""}`)),
       el("small", {}, item.question), el("div", { class: "text", dir: "ltr" }, item.cut[0] ? "… " : "", item.excerpt[0], el("mark", { class: `cue ${item.label}` }, item.excerpt[1]), item.excerpt[2], item.cut[1] ? " …" : ""),
       el("small", { class: "muted" }, `others of its group right: ${percent(item.others_right, 0)} · in the end ${item.correct ? "right" : "wrong"}`)));
-    if (add) cards.append(...made); else put(cards, made.length ? made : empty("No second thought of this kind has been found."));
+    if (add) cards.append(...made); else put(cards, made.length ? made : empty("No reflection span with this label was detected."));
     put(more, found.gallery.length === 12 ? el("button", { onclick: async () => { offset += 12; found = { ...found, ...(await ask("aha", { run, label, offset })) }; drawCards(true); } }, "more") : null);
   }
   async function filter(value) {

@@ -39,7 +39,7 @@ export async function open(root, page) {
       el("p", { class: "muted" }, `advantage as trained (${found.algorithm ?? "unknown"}); beside it what the published formulas make of the same rewards: `,
         Object.entries(FORMULAS).map(([name, [text]]) => [el("b", {}, name), ` ${text}; `])),
       el("div", { class: "scroll" }, el("table", { class: "members" },
-        el("thead", {}, el("tr", {}, ["rollout", "verdict", "answer", "reward", "", "advantage", "", ...Object.keys(FORMULAS), "tokens", "second thoughts"].map((h) => el("th", {}, h)))),
+        el("thead", {}, el("tr", {}, ["rollout", "verdict", "answer", "reward", "", "advantage", "", ...Object.keys(FORMULAS), "tokens", "reflection spans"].map((h) => el("th", {}, h)))),
         el("tbody", {}, members.map((m) => el("tr", { data: { member: m.name } }, [
           link("rollouts", { run, rollout: m.name }, m.name), verdict(m.verdict), visible(m.extracted ?? "none"), number(m.reward),
           el("span", { class: "track" }, el("i", { style: { width: `${(100 * Math.abs(m.reward)) / most}%` } })),

@@ -2,7 +2,7 @@
 import { chart, smoothed } from "../chart.js";
 import { ask, card, duration, el, empty, link, number, percent, put, select } from "../core.js";
 
-const SMALL = { entropy: "entropy, nats a token", kl: "KL to the reference, nats a token", grad_norm: "gradient norm", frac_reward_zero_std: "groups without a signal", "completions/clipped_ratio": "cut off at the limit", "sampler/logprob_gap_mean": "engine against learner, mean |log p|", tokens_per_second: "tokens a second", lr: "learning rate" };
+const SMALL = { entropy: "entropy, nats per token", kl: "KL to the reference, nats per token", grad_norm: "gradient norm", frac_reward_zero_std: "zero-variance groups", "completions/clipped_ratio": "cut off at the limit", "sampler/logprob_gap_mean": "engine against learner, mean |log p|", tokens_per_second: "tokens a second", lr: "learning rate" };
 const SHARES = new Set(["frac_reward_zero_std", "completions/clipped_ratio"]);
 
 export async function open(root, page) {
@@ -73,14 +73,14 @@ export async function open(root, page) {
       tile("correct in training", percent(m.correct), `at first ${percent(first.correct)}`),
       tile("tokens", number(m["completions/mean_length"], 1), `at first ${number(first["completions/mean_length"], 1)}`),
       tile("check themselves", percent(m.self_check), `at first ${percent(first.self_check)}`),
-      tile("KL", number(m.kl), "nats a token"));
+      tile("KL", number(m.kl), "nats per token"));
     put(alarms, found.alarms.map((alarm) => shown(alarm, run)));
   }
   const controls = el("div", { class: "bar-row" }, el("h1", {}, run), el("span", { class: "muted" }, `${found.row.model ?? ""} · ${found.row.algorithm ?? ""}`),
     select("x axis", ["step", "tokens", "minutes"], axis, (v) => { axis = v; page.set({ x: v }); draw(); }),
     el("label", {}, "smoothing ", el("input", { type: "range", min: "0", max: "0.95", step: "0.05", value: String(smooth), "aria-label": "smoothing", oninput: (e) => { smooth = Number(e.target.value); page.set({ smooth }); draw(); } })),
     el("label", {}, el("input", { type: "checkbox", checked: log, onchange: (e) => { log = e.target.checked; page.set({ log: log ? 1 : "" }); draw(); } }), " log scale"),
-    link("rollouts", { run }, "rollouts"), link("aha", { run }, "second thoughts"));
+    link("rollouts", { run }, "rollouts"), link("aha", { run }, "reflection"));
   if (!found.metrics.length && !found.steps.length) put(root, controls, empty("This run has made no step yet; the page fills by itself."), alarms, top, figures, health);
   else put(root, controls, alarms, top, figures, card("Health", health), card("Settings that were chosen", settings(found.settings)));
   draw();
@@ -96,7 +96,7 @@ export async function open(root, page) {
 
 function shown(alarm, run) {
   return el("section", { class: `card${alarm.rings ? " error" : ""}`, data: { alarm: alarm.name } },
-    el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.rings ? "bad" : "odd"}` }, alarm.rings ? "still so" : "over")),
+    el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.rings ? "bad" : "odd"}` }, alarm.rings ? "active" : "resolved")),
     el("p", {}, "From ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step}`), ` on: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
     el("p", {}, alarm.meaning, " ", el("b", {}, "What helps: "), alarm.help));
 }

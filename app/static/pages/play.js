@@ -18,7 +18,7 @@ export async function open(root, page) {
     const name = given.model === "base" ? "the embedded base model" : `run ${given.model}`;
     const checkpoint = !entry().steps.length ? "" : given.step === "" ? ", its last checkpoint" : given.step === "best" ? ", its best checkpoint" : `, after ${given.step} steps`;
     put(note, "Asks ", el("b", {}, name), `${checkpoint}.`,
-      [...new Set([named, picked])].filter((run) => run && !known(run)).map((run) => ` Run ${run} has no checkpoint that could be asked.`),
+      [...new Set([named, picked])].filter((run) => run && !known(run)).map((run) => ` Run ${run} has no checkpoint to sample from.`),
       picked && picked !== given.model && known(picked) ? [` The run that is picked above is ${picked}: `, link("play", { ...page.params, model: "", checkpoint: "" }, `ask ${picked}`), "."] : null);
   }
   function draw() {
@@ -40,7 +40,7 @@ export async function open(root, page) {
     const mine = running;
     const values = Object.fromEntries([...form.querySelectorAll("[data-number]")].map((input) => [input.dataset.number, Number(input.value)]));
     for (const name of ["question", "gold", "begin"]) given[name] = form.querySelector(`[aria-label="${name}"]`).value;
-    put(out); start.disabled = true; stop.disabled = false; status.dataset.play = "running"; status.textContent = "asked";
+    put(out); start.disabled = true; stop.disabled = false; status.dataset.play = "running"; status.textContent = "request sent";
     const columns = new Map();
     const column = (sample) => {
       if (!columns.has(sample)) {

@@ -29,8 +29,8 @@ export async function open(root, page) {
   put(strip, visits.map((v, i) => el("button", { role: "option", title: `step ${v.step}: ${v.correct} of ${v.size}`, data: { step: String(v.step), rate: String(rate(v)) }, style: { "--rate": String(rate(v)) }, onclick: () => choose(i) }, el("span", {}, String(v.step)), el("b", {}, percent(rate(v), 0)))));
   put(root, el("div", { class: "bar-row" }, el("h1", {}, visible(id))),
     el("div", { class: "question" }, el("small", {}, visible([found.source, found.subject, found.level].filter((v) => v !== null && v !== undefined).join(" · "))), el("div", { class: "text", dir: "ltr" }, found.question), el("small", {}, `gold: ${visible(found.gold)}`)),
-    card("Across the steps", el("p", { data: { summary: "" } }, `asked ${visits.length} time${visits.length > 1 ? "s" : ""} between steps ${found.steps[0]} and ${found.steps[1]}; first solved at step ${found.first_solved ?? "– (never)"}`,
-      found.flips.map((flip) => [" · ", el("span", { class: `badge ${flip.learnt ? "good" : "bad"}` }, `${flip.learnt ? "learnt" : "forgotten"} between ${flip.from} and ${flip.to}`)])),
+    card("Across the steps", el("p", { data: { summary: "" } }, `sampled ${visits.length} time${visits.length > 1 ? "s" : ""} between steps ${found.steps[0]} and ${found.steps[1]}; first solved at step ${found.first_solved ?? "– (never)"}`,
+      found.flips.map((flip) => [" · ", el("span", { class: `badge ${flip.learnt ? "good" : "bad"}` }, `${flip.learnt ? "became correct" : "became wrong"} between ${flip.from} and ${flip.to}`)])),
       strip, one),
     card("Two rollouts word by word", el("div", { class: "bar-row" }, select("A", names, a, (v) => { a = v; page.set({ a }); compare(); }), select("B", names, b, (v) => { b = v; page.set({ b }); compare(); })), diff));
   drawVisit();

@@ -32,7 +32,7 @@ export async function open(root, page) {
     const problem = found.rows[row], step = found.steps[column];
     if (!problem || step === undefined) return null;
     const cell = cells.get(`${row} ${step}`);
-    return { problem, step, text: `${visible(problem.problem)}, step ${step}: ${cell ? `${cell[0]} of ${cell[1]} right (${percent(cell[0] / cell[1], 0)})` : "not asked"}` };
+    return { problem, step, text: `${visible(problem.problem)}, step ${step}: ${cell ? `${cell[0]} of ${cell[1]} right (${percent(cell[0] / cell[1], 0)})` : "not sampled"}` };
   };
   function point(row, column) { cursor = [row, column]; const here = at(row, column); if (here) readout.textContent = here.text; draw(); return here; }
   const enter = (here) => (by === "problem" ? page.go("problem", { run, id: here.problem.problem, step: here.step }) : page.go("rollouts", { run, subject: here.problem.subject, level: here.problem.level, step: here.step }));
@@ -56,12 +56,12 @@ export async function open(root, page) {
       offset > 0 ? el("button", { onclick: () => more(Math.max(0, offset - PAGE)) }, "← before") : null,
       offset + PAGE < found.total ? el("button", { onclick: () => more(offset + PAGE) }, "after →") : null,
       el("span", { class: "muted" }, found.total ? `rows ${offset + 1} to ${offset + found.rows.length}` : ""));
-    if (!found.rows.length) return put(names, empty("No problem has been asked yet."));
+    if (!found.rows.length) return put(names, empty("No problem has been sampled yet."));
     put(names, found.rows.map((row) => el("a", { href: by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level }), "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } }, el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)))));
     put(rates, solveRates(found.solve_rates));
     draw();
   }
-  put(root, bar, card("Pass rate by step (a grey cell was not asked)", readout, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))), card("How many completions of a group are right, by tenths of the run", el("p", { class: "muted" }, "Groups that are all right or all wrong have nothing to teach: what is between them is the usable gradient."), rates));
+  put(root, bar, card("Pass rate by step (grey: not sampled)", readout, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))), card("How many completions of a group are right, by tenths of the run", el("p", { class: "muted" }, "Groups that are all right or all wrong have nothing to teach: what is between them is the usable gradient."), rates));
   await load();
   addEventListener("themechange", draw);
   return { close: () => removeEventListener("themechange", draw), live: async () => {

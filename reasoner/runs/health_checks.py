@@ -1,0 +1,267 @@
+"""The health checks: CHECKS is a table of conditions on the metrics of the newest steps (also in docs/HEALTH.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import NamedTuple
+
+from reasoner.runs.alarms import Alarm
+
+Lines = Sequence[Mapping[str, float]]  # the metrics of consecutive steps
+Violation = tuple[float, float] | None  # a value and the limit that it exceeds; None where it does not
+
+_PAST = 10  # steps back that the newest ones are compared with
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A condition on the newest steps of a run. A check that fails raises an alarm."""
+
+    name: str
+    when: str  # the condition under which the check fails, in words
+    meaning: str
+    help: str
+    window: int  # number of newest steps that it looks at; it passes until there are so many
+    find: Callable[[Lines, Lines], Violation]  # takes those steps, and all before them
+
+    def of(self, history: Lines) -> Alarm | None:
+        """The alarm of this check after the newest step; None where the check passes."""
+        recent, before = history[-self.window :], history[: -self.window]
+        violation = self.find(recent, before) if len(recent) == self.window else None
+        if violation is None:
+            return None
+        step, since = int(recent[-1]["step"]), int(recent[0]["step"])
+        return Alarm(self.name, step, since, *violation, self.when, self.meaning, self.help)
+
+
+# A metric that a line lacks or that is not finite (the file leaves it out) is unknown. A mean or median of no known
+# value is nan, which exceeds no limit. In max and min the known argument comes first, so that nan is not returned.
+
+
+def _known_values(lines: Lines, name: str) -> list[float]:
+    return [line[name] for line in lines if math.isfinite(line.get(name, math.nan))]
+
+
+def _mean(lines: Lines, name: str) -> float:
+    return fmean(_known_values(lines, name) or [math.nan])
+
+
+def _median(lines: Lines, name: str) -> float:
+    return median(_known_values(lines, name) or [math.nan])
+
+
+def _over(value: float, limit: float) -> Violation:
+    return (value, limit) if value > limit else None
+
+
+def _under(value: float, limit: float) -> Violation:
+    return (value, limit) if value < limit else None
+
+
+def _mean_over(name: str, limit: float) -> Callable[[Lines, Lines], Violation]:
+    return lambda recent, before: _over(_mean(recent, name), limit)
+
+
+def _always_zero(name: str) -> Callable[[Lines, Lines], Violation]:
+    def find(recent: Lines, before: Lines) -> Violation:
+        known = _known_values(recent, name)
+        return (0.0, 0.0) if len(known) == len(recent) and not any(known) else None
+
+    return find
+
+
+def _not_finite(recent: Lines, before: Lines) -> Violation:
+    """A line with skipped_updates always has loss and grad_norm, unless these were not finite."""
+    (line,) = recent
+    if "skipped_updates" not in line:
+        return None
+    lost = sum(not math.isfinite(line.get(name, math.nan)) for name in ("loss", "grad_norm"))
+    return _over(line["skipped_updates"] + lost, 0.0)
+
+
+def _first_positive(lines: Lines, name: str) -> float:
+    """The first positive finite value of the metric. 0 is skipped: it means that no token was computed."""
+    return next((line[name] for line in lines if 0 < line.get(name, 0.0) < math.inf), math.nan)
+
+
+def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, Lines], Violation]:
+    """A check that the metric stays under ten times the first step's value of the metric `of`, within [least, most].
+
+    The first step samples with the weights that it trains, so its gap is rounding alone, whatever the precision.
+    Where it is unknown, the limit is `most`.
+    """
+
+    def find(recent: Lines, before: Lines) -> Violation:
+        first = _first_positive((*before[:_PAST], *recent), of)
+        return _over(_mean(recent, name), most if math.isnan(first) else min(most, max(least, 10 * first)))
+
+    return find
+
+
+def _unless_behind(find: Callable[[Lines, Lines], Violation]) -> Callable[[Lines, Lines], Violation]:
+    """The check, passed while the sampler's weights are older on purpose (the setting `ahead`): they then differ."""
+    return lambda recent, before: None if any(line.get("sampler/behind") for line in recent) else find(recent, before)
+
+
+def _entropy(recent: Lines, before: Lines) -> Violation:
+    computed = [line for line in recent if line.get("entropy", 0.0) > 0]
+    return _under(_mean(computed, "entropy"), max(0.005, 0.05 * _first_positive(before, "entropy")))
+
+
+def _kl(recent: Lines, before: Lines) -> Violation:
+    """Medians are compared because one unlikely token can raise a step's mean fivefold."""
+    return _over(_median(recent, "kl"), min(2.0, max(0.3, 5 * _median(before[-_PAST:], "kl"))))
+
+
+class _Answers(NamedTuple):
+    """Averages over the completions of some steps."""
+
+    tokens: float
+    right: float
+    well_formed: float
+
+    @classmethod
+    def of(cls, lines: Lines) -> _Answers:
+        return cls(*(_mean(lines, name) for name in ("completions/mean_length", "correct", "format")))
+
+
+def _change(judge: Callable[[_Answers, _Answers], Violation]) -> Callable[[Lines, Lines], Violation]:
+    """Compare the recent steps with the run's first three, then with as many steps that ended ten steps earlier."""
+
+    def find(recent: Lines, before: Lines) -> Violation:
+        pasts = (before[:3], before[:-_PAST][-len(recent) :])
+        violations = (judge(_Answers.of(recent), _Answers.of(past)) for past in pasts if len(past) >= 3)
+        return next(filter(None, violations), None)
+
+    return find
+
+
+def _longer(now: _Answers, then: _Answers) -> Violation:
+    return _over(now.tokens, 2 * then.tokens) if now.right <= then.right else None
+
+
+def _shorter(now: _Answers, then: _Answers) -> Violation:
+    return _under(now.tokens, 2 / 3 * then.tokens) if now.right < 0.75 * then.right else None
+
+
+def _form_alone(now: _Answers, then: _Answers) -> Violation:
+    return _under(now.right, 2 / 3 * then.right) if now.well_formed > then.well_formed + 0.1 else None
+
+
+CHECKS = (
+    Check(
+        "not finite",
+        "an update was left out, or the loss or the gradient's norm was not finite",
+        "Numbers overflowed in the learner; the weights may be damaged by the updates before.",
+        "A lower --optim.lr, --optim.dtype float32; a checkpoint from before.",
+        1,
+        _not_finite,
+    ),
+    Check(
+        "grading fails",
+        "more than 1 % of the completions could not be graded",
+        "The grader ran out of time or memory, or refused; such answers count as wrong, and that is learnt from.",
+        "The rollouts with the verdicts timed_out, crashed and refused; --verify.seconds, --verify.memory_mib.",
+        1,
+        _mean_over("grading/failed", 0.01),
+    ),
+    Check(
+        "sampler mismatch",
+        "log p of engine and learner differ by 0.05 on average, or by 0.001 and ten times the first step's",
+        "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
+        "The same dtype on both sides, --sampling.top_p 1, --algo.importance token; another --engine.name to compare.",
+        1,
+        _unless_behind(_gap("sampler/logprob_gap_mean", of="sampler/logprob_gap_mean", least=1e-3, most=0.05)),
+    ),
+    Check(
+        "stale weights",
+        "after handing over, one token's log p differs by over 0.01 and ten times the first step's largest gap",
+        "The engine did not take the new weights, or not all of them, and goes on with old ones.",
+        "Another --engine.name; where only vLLM is affected, its version and how it names the model's weights.",
+        1,
+        _gap("probe/logprob_gap_max", of="sampler/logprob_gap_max", least=1e-2, most=math.inf),
+    ),
+    Check(
+        "entropy collapse",
+        "mean entropy of three steps under 5 % of the first step's, or under 0.005 nats a token",
+        "The policy writes nearly the same every time: nothing is left to choose among, and groups become flat.",
+        "A lower --optim.lr, a higher --algo.clip_high, --algo.entropy 0.001, a higher --algo.beta.",
+        3,
+        _entropy,
+    ),
+    Check(
+        "longer for nothing",
+        "completions of five steps twice as long as at first or ten steps before, and no more of them right",
+        "Length grows without paying: padding, rambling, or a reward that can be had by writing more.",
+        "Read the longest rollouts; --reward.overlong 1; --algo.name dr_grpo, which does not favour long wrong ones.",
+        5,
+        _change(_longer),
+    ),
+    Check(
+        "shrinking answers",
+        "completions of five steps a third shorter than at first or ten steps before, and a quarter fewer right",
+        "The policy stops thinking and guesses: short guesses are safer for it than long attempts.",
+        "With a critic --critic.lam 1; a lower --optim.lr, a lower --reward.format, a higher --algo.beta.",
+        5,
+        _change(_shorter),
+    ),
+    Check(
+        "cut off",
+        "over 30 % of the completions of three steps end at sampling.max_tokens",
+        "What is cut off is graded as it stands, mostly as wrong: the policy learns to be short, not to be right.",
+        "A higher --sampling.max_tokens; or --reward.overlong 1, which makes room a soft limit.",
+        3,
+        _mean_over("completions/clipped_ratio", 0.3),
+    ),
+    Check(
+        "repetition",
+        "over 15 % of the completions of five steps say most of what they say three times or more",
+        "Completions run in loops; text is there, thought is not.",
+        "--reward.repetition 1, a lower --optim.lr, a higher --algo.beta or --sampling.temperature.",
+        5,
+        _mean_over("repetition", 0.15),
+    ),
+    Check(
+        "form without substance",
+        "form of eight steps 10 points better than at first or ten steps before, and a third fewer right",
+        "The policy takes the reward of the form and gives up on answers.",
+        "A lower --reward.format; read the rollouts that are well-formed and wrong.",
+        8,
+        _change(_form_alone),
+    ),
+    Check(
+        "KL spike",
+        "median KL of three steps over 0.3 and five times that of the ten before, or over 2 nats a token",
+        "The policy has left its reference in a few steps: an update was too large.",
+        "A lower --optim.lr, a higher --algo.beta, a smaller --algo.clip_high; a checkpoint from before.",
+        3,
+        _kl,
+    ),
+    Check(
+        "no signal",
+        "over 90 % of the groups of five steps have equal rewards",
+        "Such groups teach nothing: the questions are too easy or too hard for the model, or it always says the same.",
+        "Other problems (--data.train), a larger --algo.group, a higher --sampling.temperature, --algo.name dapo.",
+        5,
+        _mean_over("frac_reward_zero_std", 0.9),
+    ),
+    Check(
+        "no reward",
+        "every reward of five steps is zero",
+        "Nothing is paid for, so nothing can be learnt: often the prompt and the form that is graded do not fit.",
+        "Read some rollouts and their verdicts; another --prompt.style, a --reward.format above 0, easier problems.",
+        5,
+        _always_zero("reward/mean"),
+    ),
+    Check(
+        "never right",
+        "not one completion of twenty steps is right",
+        "Right answers are not found or not recognised; what is learnt is the form alone.",
+        "Read some answers beside the gold ones; another --prompt.style or --model, easier problems (--data.train).",
+        20,
+        _always_zero("correct"),
+    ),
+)

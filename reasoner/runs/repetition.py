@@ -1,0 +1,21 @@
+"""Detect completions that repeat themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_WINDOW = 8  # tokens
+
+
+def repetition(completions: Sequence[Sequence[int]]) -> float:
+    """The share of the completions, as token ids, that repeat themselves."""
+    return sum(map(repeats, completions)) / len(completions)
+
+
+def repeats(token_ids: Sequence[int]) -> bool:
+    """Whether the windows of eight tokens of a completion occur more than twice on average.
+
+    A completion that works a sum and then checks it repeats some windows once, so only a third occurrence is a loop.
+    """
+    windows = list(zip(*(token_ids[start:] for start in range(_WINDOW)), strict=False))
+    return len(windows) > 2 * len(set(windows))
