@@ -15,8 +15,6 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from reasoner.config.presets import ABOUT, PRESETS
 from reasoner.config.schema import Config
-from reasoner.rollouts.control_rewards import CONTROLS
-from reasoner.rollouts.prompts import template
 from verifiers.rewards import check_weights
 
 
@@ -206,7 +204,7 @@ _CHOICES = {
     "algo.importance": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
     "run.on_alarm": ("warn", "stop", "rollback"),
-    "control": ("", *CONTROLS),
+    "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }
 
 
@@ -238,7 +236,6 @@ def check(config: Config) -> None:
             known = ", ".join(str(choice) for choice in allowed if choice)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     check_weights(config.reward)
-    template(config.prompt.style)
     if config.sampling.top_p != 1:
         raise ValueError(
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "

@@ -72,7 +72,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
         ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
-        ({"prompt.style": "r2"}, "r2.*r1-zero"),
+        ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
         ({"ahead": 2, "algo.importance": "token"}, "ahead is 2; it must be at most 1"),
         ({"ahead": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
     ],

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from data import Problem, load
-from reasoner.config.resolve import settings
+from reasoner.config.resolve import resolve, settings
 from reasoner.config.schema import Config
 from reasoner.rollouts.control_rewards import CONTROLS, Arm, controlled, exchanged
 from reasoner.trainer.train import learn
@@ -78,7 +78,9 @@ def test_random_rewards_are_fair_and_reproducible_per_step(pool):
     assert random_rewards(0) == random_rewards(0) != random_rewards(1)
 
 
-def test_control_help_names_every_control():
+def test_control_setting_allows_and_explains_every_control():
+    for name in CONTROLS:
+        resolve([("command line", {"control": name})])
     assert all(name in settings()["control"].help for name in CONTROLS) and Config().control == ""
 
 
@@ -90,7 +92,7 @@ def test_control_under_process_supervision_uses_outcome_only():
     completions = tuple(
         Completion(text, own, (-1.0,) * len(own), "stop", 0) for text, own in zip(texts, ids, strict=True)
     )
-    scores = tuple(Score(float(coin), {}, Verdict.WRONG) for coin in (0, 1, 0, 1))
+    scores = tuple(Score(float(coin), {}, Verdict.CORRECT) for coin in (0, 1, 0, 1))
     groups = [Group(Prompt(PROBLEMS[0], "", "", (5, 6)), completions, scores)]
     credits = {}
     for control in ("", "random-reward"):
