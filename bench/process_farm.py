@@ -30,10 +30,10 @@ from verifiers import Score, Verdict
 from verifiers.equations import equations, plain, think
 
 PROBLEMS, SHARE, EPOCHS, SUMS = 1024, 0.25, 2, 12
-ARMS = {
-    "sum": {"algo": "grpo_process", "algo.step_credit": "sum"},
-    "gated": {"algo": "grpo_process", "algo.step_credit": "gated"},
-    "outcome": {"algo": "grpo"},
+ARMS = {  # all weigh tokens alike, as the base's preset does for grpo
+    "gated": {"algo": "grpo_process", "algo.step_credit": "gated", "algo.weights": "token"},
+    "sum": {"algo": "grpo_process", "algo.step_credit": "sum", "algo.weights": "token"},
+    "outcome": {"algo": "grpo", "algo.weights": "token"},
 }
 
 

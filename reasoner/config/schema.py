@@ -83,8 +83,8 @@ class AlgoConfig:
     # Return of a token: total (the reward of the whole completion) | to_go (the rewards from this token on) | process
     # (the rewards of reasoning steps) | gae (generalised advantage estimation with a critic).
     returns: str | None = None
-    # With algo.returns process, how reasoning steps are credited: gated (only where the answer is correct, and all steps
-    # together weigh as much as the answer) | sum (DeepSeekMath's formula, which rewards many easy steps).
+    # With algo.returns process, how reasoning steps are credited: gated (only where the answer is correct, and all
+    # steps together weigh as much as the answer) | sum (DeepSeekMath's formula, which rewards many easy steps).
     step_credit: str | None = None
     # Baseline subtracted from the return: none | batch (mean of the batch) | moving (moving average over steps) | group
     # (mean of the group) | leave_one_out (mean of the rest of the group) | value (a critic).
