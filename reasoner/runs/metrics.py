@@ -252,7 +252,7 @@ class Journal:
 
     def _panel(self) -> list[RenderableType]:
         m = self.history[-1]
-        table = Table(box=None, padding=(0, 2), show_header=True, header_style="bold")
+        table = Table(box=None, padding=(0, 1), show_header=True, header_style="bold")
         cells = {
             "step": f"{m['step']:.0f}",
             "done": f"{self.steps_done}/{self.steps}",
