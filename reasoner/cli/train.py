@@ -148,8 +148,6 @@ def run_train(args: argparse.Namespace) -> None:
     if args.json and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     if args.dry_run:
-        if resolved.note:
-            print(resolved.note, file=sys.stderr)
         _dry_run(resolved, run_dir)
         return
     from reasoner.runtime import asleep
@@ -191,6 +189,8 @@ def _dry_run(resolved: Resolved, run_dir: Path) -> None:
     for spec in problem_sets(cfg):
         if is_file(spec):
             gradable(load(spec))
+    if resolved.note:
+        print(resolved.note, file=sys.stderr)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
     for key, value in to_dict(cfg).items():
         is_open = value is None and key in parts  # the algorithm decides

@@ -90,7 +90,7 @@ def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
     counts: list[tuple[str, int, int]] = []
     monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 8)
     monkeypatch.setattr("reasoner.evals.result._AT_ONCE", 5)
-    monkeypatch.setattr("reasoner.progress._BETWEEN", 0)
+    monkeypatch.setattr("reasoner.progress._COUNT_INTERVAL", 0)
     again = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(4), seed=0, label="x", progress=Counts())
     sampled = [(name, done, total) for name, done, total in counts if name == "sampled"]
     assert [done for _, done, _ in sampled] == [0, 4, 8, 8, 12, 12] and {total for _, _, total in sampled} == {12}
