@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from reasoner.runs.filters import ROWS
+from reasoner.types import REWARD_TOLERANCE
 
 TABLES = """
 CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
@@ -56,7 +57,6 @@ COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
     "tokens", "completion", "extracted", "question",
 )  # fmt: skip
-_FLAT = 1e-5  # rewards closer together than this are equal, as in reasoner.rl.advantages
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
 
@@ -97,7 +97,7 @@ def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]
         rewards = [columns["reward"][i] for i in rows]
         right = sum(columns["verdict"][i] == "correct" for i in rows)
         about = [columns[name][rows[0]] for name in ("problem_id", "subject", "level", "question")]
-        spread = 0.0 if max(rewards) - min(rewards) < _FLAT else pstdev(rewards)
+        spread = 0.0 if max(rewards) - min(rewards) < REWARD_TOLERANCE else pstdev(rewards)
         rows_of_groups.append((step, number, *about, len(rows), right, fmean(rewards), spread))
     return rows_of_groups
 

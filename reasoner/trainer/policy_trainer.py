@@ -143,7 +143,7 @@ class Learner:
             batch = without_zero_variance(batch, self.cfg.algo.group)
         lr_factor = self._lr_factor(tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
-        told = self._teach_critic(batch, lr_factor=lr_factor, alone=is_warming)
+        metrics = self._teach_critic(batch, lr_factor=lr_factor, alone=is_warming)
         norms: list[float] = []
         skipped = 0
         for epoch in range(0 if is_warming else self.algorithm.epochs):
@@ -157,8 +157,8 @@ class Learner:
         averages = tally.averages()
         computed = {name: averages[short] for short, name in _FIGURES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
-            told |= self._adapt_penalty(batch, has_moved=bool(norms))
-        told |= self._follow_reference(averages.get("kl"))
+            metrics |= self._adapt_penalty(batch, has_moved=bool(norms))
+        metrics |= self._follow_reference(averages.get("kl"))
         return {
             "loss": 0.0,
             **computed,
@@ -166,7 +166,7 @@ class Learner:
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": self.cfg.optim.lr * lr_factor,
             "skipped_updates": float(skipped),
-            **told,
+            **metrics,
             **tally.losses(len(norms) + skipped),
             **tally.told,
         }
@@ -196,12 +196,12 @@ class Learner:
         """
         if self.critic is None:
             return {}
-        told = {"critic/explained": explained(batch)}
+        metrics = {"critic/explained": explained(batch)}
         if alone or not self.critic.shared:
             batch = replace(batch, weights=self._weights(batch))
             for _ in range(self.cfg.critic.epochs):
-                told["critic/loss"] = self.critic.update(batch, lr_factor=lr_factor)
-        return told
+                metrics["critic/loss"] = self.critic.update(batch, lr_factor=lr_factor)
+        return metrics
 
     def _weights(self, batch: Batch) -> Tensor:
         """[N, T], over the rows that are learnt from."""
