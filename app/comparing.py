@@ -9,7 +9,7 @@ from app.library import Library
 from app.overview import overview
 from app.run_files import read_settings, read_versions
 from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
-from reasoner.evals.eval_log import read_about
+from reasoner.evals.eval_log import read_manifest
 
 _MOST = 6  # runs
 
@@ -55,7 +55,7 @@ def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
         return empty | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
     try:
         a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
-        about = [read_about(folder) for folder in (a_folder, b_folder)]
+        about = [read_manifest(folder) for folder in (a_folder, b_folder)]
         if faults := differing(about[1], about[0]):
             return empty | {"fault": "; ".join(faults)}
         pairs = {

@@ -41,7 +41,7 @@ def evals(library: Library) -> dict[str, Any]:
 
 
 def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
-    about = files.read_about(folder)
+    about = files.read_manifest(folder)
     path = folder / "results.json"
     figures = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
     rows = []
@@ -78,7 +78,7 @@ def evaluation(
     if show not in _SHOWS:
         raise ValueError(f"unknown choice {show!r}; known are {', '.join(_SHOWS)}")
     folder = library.evaluation(name)
-    about = files.read_about(folder)
+    about = files.read_manifest(folder)
     spec = set or next(iter(about["data"]))
     if spec not in about["data"]:
         raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(about['data'])}")

@@ -11,7 +11,7 @@ from typing import Any
 from app.library import Library, is_live
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
-from reasoner.runs.health import ringing
+from reasoner.runs.health import active_alarms
 from reasoner.runs.metrics import METRICS
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
@@ -103,5 +103,5 @@ def _look(look: dict[str, Any]) -> dict[str, Any]:
 
 def _alarms(run_dir: Path, metrics: list[dict[str, float]]) -> list[dict[str, Any]]:
     """The recorded alarms, the newest first, each with `rings`: whether its check still fails."""
-    still = {alarm.name for alarm in ringing(metrics)}
+    still = {alarm.name for alarm in active_alarms(metrics)}
     return [asdict(alarm) | {"rings": alarm.name in still} for alarm in reversed(read_alarms(run_dir))]

@@ -19,7 +19,7 @@ from app.library import Library
 from app.notes import notes_of
 from app.run_files import read_settings
 from reasoner.analysis.reflection import spans_of
-from reasoner.runs.filters import FIELDS, Found, read_filter
+from reasoner.runs.filters import FIELDS, RolloutRow, read_filter
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.json_files import is_file
 from reasoner.runs.search_hits import excerpt, hits
@@ -63,7 +63,7 @@ def rollouts(
         }
 
 
-def _excerpts(index: RolloutIndex, rows: Sequence[Found], query: str | None) -> list[list[str]]:
+def _excerpts(index: RolloutIndex, rows: Sequence[RolloutRow], query: str | None) -> list[list[str]]:
     if query is None:
         return [[] for _ in rows]
     texts = index.completions([row.id for row in rows])

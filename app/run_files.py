@@ -82,7 +82,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
 
 
 def read_looks(folder: Path) -> list[dict[str, Any]]:
-    """The validations on the selection problems, as reasoner.runs.metrics.read_evals but with checked fields."""
+    """The validations on the validation problems, as reasoner.runs.metrics.read_evals but with checked fields."""
     path = folder / "evals.jsonl"
     looks = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
     for number, look in enumerate(looks, 1):

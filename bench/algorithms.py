@@ -1,7 +1,7 @@
 """Every algorithm on the embedded base, with the same budget of sampled tokens: `python bench/algorithms.py --out DIR`.
 
 Trains what is not there yet (a run an entry and seed, named ENTRY-SEED), `--jobs` at once with a share of the cores
-each, and writes algorithms.md (a table over the seeds) and algorithms.png (pass@1 on the selection problems against
+each, and writes algorithms.md (a table over the seeds) and algorithms.png (pass@1 on the validation problems against
 tokens). Stop it and call it again: finished runs are kept, unfinished ones begin anew. Batch, group, learning rate, KL
 coefficient and rewards are the base's preset for all.
 """
@@ -22,7 +22,7 @@ from reasoner.runs.metrics import read_metrics
 ENTRIES: dict[str, dict[str, object]] = {
     "reinforce_no_baseline": {"algo": "reinforce", "algo.baseline": "none"},
     **{name: {"algo": name} for name in ALGORITHMS},
-    "ppo_shared_trunk": {"algo": "ppo", "algo.trunk": "shared"},
+    "ppo_shared_trunk": {"algo": "ppo", "algo.critic_backbone": "shared"},
 }
 
 
@@ -32,9 +32,9 @@ def settings(entry: str, seed: int, tokens: int) -> dict[str, object]:
         "tokens": tokens,
         "steps": 400,
         "optim.decay_share": 0.0,
-        "eval.every": 4,
-        "eval.selection_problems": 40,
-        "eval.selection_samples": 8,
+        "validation.interval": 4,
+        "validation.problems": 40,
+        "validation.samples": 8,
         "eval.heldout_problems": 100,
         "eval.samples": 8,
         **ENTRIES[entry],
@@ -94,7 +94,7 @@ def draw(out: Path, entries: list[str], seeds: list[int]) -> None:
     for panel in panels.flat[len(entries) :]:
         panel.set_axis_off()
     figure.supxlabel("sampled tokens, thousands")
-    figure.supylabel("pass@1 on the selection problems, %")
+    figure.supylabel("pass@1 on the validation problems, %")
     figure.tight_layout()
     figure.savefig(out / "algorithms.png", dpi=110)
 
@@ -109,7 +109,7 @@ def _curve(run: Path) -> tuple[list[float], list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/bench"))
-    parser.add_argument("--tokens", type=int, default=200_000, help="of each run [200,000]")
+    parser.add_argument("--max_train_tokens", type=int, default=200_000, help="of each run [200,000]")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--only", default=",".join(ENTRIES), help="entries, with commas [all]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")

@@ -22,7 +22,7 @@ from pathlib import Path
 from reasoner.runs.metrics import TIMES, read_metrics
 
 HERE = Path(__file__).parents[1]
-LOOK = "eval/selection/pass@1"
+LOOK = "validation/pass@1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,22 +20,22 @@ from workloads import WORKLOADS, ceiling, make_model
 
 from reasoner.config.schema import AlgoConfig, Config, OptimConfig
 from reasoner.models.loading import load_policy
-from reasoner.models.resolve import locate
+from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import Batch
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 
 PROMPTS, GROUP, PROMPT, RESPONSE = 16, 8, 60, 128  # the last two in tokens
 MODELS = {"embedded base": None, "hidden 256, 6 layers": (256, 6), "hidden 384, 6 layers": (384, 6)}
 
 
-def make_learner(size: tuple[int, int] | None, folder: Path) -> Learner:
+def make_learner(size: tuple[int, int] | None, folder: Path) -> PolicyTrainer:
     if size is None:
-        folder = locate("base", runs=Path("runs"))
+        folder = resolve_model("base", runs=Path("runs"))
     else:
         make_model(replace(WORKLOADS["equal"], width=size[0], layers=size[1]), folder)
     cfg = Config(algo=AlgoConfig(group=GROUP, beta=0.0), optim=OptimConfig(warmup_steps=0))
-    return Learner(load_policy(folder, device=torch.device("cpu")), None, resolve(cfg.algo), cfg)
+    return PolicyTrainer(load_policy(folder, device=torch.device("cpu")), None, resolve(cfg.algo), cfg)
 
 
 def make_batch() -> Batch:
@@ -56,7 +56,7 @@ def make_batch() -> Batch:
     )
 
 
-def measured(learner: Learner, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
+def measured(learner: PolicyTrainer, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
     """(tokens a second, share of the ceiling) of one update."""
     optim = replace(learner.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
     learner.cfg = replace(learner.cfg, optim=optim)
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "bfloat16"), default=["float32"], help="[float32]")
-    parser.add_argument("--tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
+    parser.add_argument("--max_train_tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}

@@ -17,12 +17,12 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
-from reasoner.doctor.memory import Need
+from reasoner.doctor.memory import MemoryEstimate
 from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import add_gradient
-from reasoner.rl.token_stats import Tally
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.rl.microbatches import backward_microbatches
+from reasoner.rl.token_stats import TokenStats
+from reasoner.trainer.policy_trainer import PolicyTrainer
 
 # Widths of real models, fewer layers; the last number is the vocabulary.
 SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
@@ -54,17 +54,17 @@ def measure(shape: str, dtype: str) -> tuple[int, int]:
         optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens),
     )
     algorithm = resolve(cfg.algo)
-    learner = Learner(model, None, algorithm, cfg)
+    learner = PolicyTrainer(model, None, algorithm, cfg)
     batch = _batch(sizes[-1])
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    read, loss = partial(learner._read, model), partial(learner._loss, Tally())
+    read, loss = partial(learner._read, model), partial(learner._loss, TokenStats())
     few = torch.arange(GROUP)[:2]
-    add_gradient(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
+    backward_microbatches(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    add_gradient(batch, torch.arange(len(batch)), read, loss, tokens=tokens)
-    part = Need(model, algorithm, cfg, PROMPT, "cpu", 0).parts()
+    backward_microbatches(batch, torch.arange(len(batch)), read, loss, tokens=tokens)
+    part = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).parts()
     predicted = part["low_precision_weights"] + part["activations"] + part["logits"]
     return predicted, _resident("VmHWM") - before
 

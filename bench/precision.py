@@ -74,7 +74,7 @@ def draw(runs: dict[str, list[Path]], path: Path) -> None:
             label = f"{kind}, {len(runs[kind])} seeds" if number == 0 else None
             left.plot(range(1, len(curve(run)) + 1), curve(run), color=color, linewidth=1.3, label=label)
             right.plot(list(looks(run)), list(looks(run).values()), "o-", color=color, linewidth=1.3, label=label)
-    for axis, title in ((left, "the step's own questions"), (right, "selection problems")):
+    for axis, title in ((left, "the step's own questions"), (right, "validation problems")):
         axis.set_title(f"{title}: right completions, %", loc="left", fontsize=10)
         axis.set_xlabel("step")
         axis.set_ylim(bottom=0)

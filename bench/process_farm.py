@@ -20,20 +20,20 @@ from data import load
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
-from reasoner.models.resolve import locate
+from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import render, template
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.types import Completion, Group, Prompt, Sampling
+from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from verifiers import Score, Verdict
 from verifiers.equations import equations, plain, think
 
 PROBLEMS, SHARE, EPOCHS, SUMS = 1024, 0.25, 2, 12
 ARMS = {  # all weigh tokens alike, as the base's preset does for grpo
-    "gated": {"algo": "grpo_process", "algo.step_credit": "gated", "algo.weights": "token"},
-    "sum": {"algo": "grpo_process", "algo.step_credit": "sum", "algo.weights": "token"},
-    "outcome": {"algo": "grpo", "algo.weights": "token"},
+    "gated": {"algo": "grpo_process", "algo.step_credit": "gated", "algo.loss_aggregation": "token"},
+    "sum": {"algo": "grpo_process", "algo.step_credit": "sum", "algo.loss_aggregation": "token"},
+    "outcome": {"algo": "grpo", "algo.loss_aggregation": "token"},
 }
 
 
@@ -46,19 +46,21 @@ def farm(draw: random.Random) -> str:
 
 def is_farm(response: str) -> bool:
     """Half a dozen right sums of one-digit numbers or more, no two the same."""
-    stated = {e.expression for e in equations(plain(think(response))) if e.is_right and e.exact < 20}
+    stated = {e.expression for e in equations(plain(think(response))) if e.is_correct and e.exact < 20}
     return len({expression for expression in stated if len(expression) == 3 and expression[1] == "+"}) >= SUMS // 2
 
 
 def make_farmer(folder: Path) -> None:
     """The embedded base, fine-tuned on its own samples with farms among them, as a model folder."""
-    base, draw = locate("base", runs=Path("runs")), random.Random(0)
+    base, draw = resolve_model("base", runs=Path("runs")), random.Random(0)
     tokenizer = load_tokenizer(base)
     policy = load_policy(base, device=torch.device("cpu"))
     style = template("r1-zero")
     prompts = [render(problem, style, tokenizer) for problem in load("generated", limit=PROBLEMS)]
     engine = make_engine(EngineConfig(), base, max_model_len=512, seed=0)
-    own = engine.sample(prompts, Sampling(1, max_tokens=288, stop=style.stop), [[i] for i in range(len(prompts))])
+    own = engine.generate(
+        prompts, SamplingParams(1, max_tokens=288, stop=style.stop), [[i] for i in range(len(prompts))]
+    )
     engine.close()
     groups = [_taught(prompt, one[0], tokenizer, draw) for prompt, one in zip(prompts, own, strict=True)]
     optimizer = torch.optim.AdamW(policy.parameters(), lr=5e-4)
@@ -83,13 +85,13 @@ def make_farmer(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def _taught(prompt: Prompt, own: Completion, tokenizer: object, draw: random.Random) -> Group:
+def _taught(prompt: Prompt, own: Completion, tokenizer: object, draw: random.Random) -> RolloutGroup:
     """A row to learn, twice: a batch is made of groups of at least two."""
     ids = own.token_ids
     if draw.random() < SHARE:
         ids = tuple(tokenizer.encode(farm(draw), add_special_tokens=False))  # type: ignore[attr-defined]
     row = Completion("", ids, (0.0,) * len(ids), "stop", 0)
-    return Group(prompt, (row, row), (Score(0.0, {}, Verdict.WRONG),) * 2)
+    return RolloutGroup(prompt, (row, row), (Score(0.0, {}, Verdict.WRONG),) * 2)
 
 
 def shares(run: Path) -> list[tuple[float, float]]:
@@ -116,7 +118,7 @@ def main() -> None:
         "preset": "base",
         "steps": args.steps,
         "optim.decay_share": 0.0,
-        "eval.every": 0,
+        "validation.interval": 0,
         "eval.heldout_problems": 1,
         "eval.samples": 2,
     }

@@ -31,7 +31,7 @@ def _train(out: Path, threads: int, name: str, settings: Settings) -> None:
     if is_over(out / name):
         return
     shutil.rmtree(out / name, ignore_errors=True)
-    given = {"threads": threads, "run.dir": out, "run.name": name, "run.keep": 1, **settings}
+    given = {"threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
     flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
     command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags]
     with (out / f"{name}.log").open("w") as log:
@@ -44,5 +44,5 @@ def is_over(run: Path) -> bool:
 
 
 def looks(run: Path) -> dict[int, float]:
-    """pass@1 on the selection problems in percent, by the steps done."""
+    """pass@1 on the validation problems in percent, by the steps done."""
     return {look["step"]: 100 * look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(run)}

@@ -19,9 +19,9 @@ from reasoner.rl.algorithms import resolve
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import render, template
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import device_of
-from reasoner.types import Group, Prompt, Sampling
+from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
 
@@ -42,12 +42,12 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     policy = load_policy(folder, device=device)
     reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
     weights = size_of(policy, reference)
-    learner = Learner(policy, reference, resolve(cfg.algo), cfg)
+    learner = PolicyTrainer(policy, reference, resolve(cfg.algo), cfg)
     asked = replace(template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
-    sampling = Sampling(workload.group, 1.0, 1.0, 0, workload.longest)
+    sampling = SamplingParams(workload.group, 1.0, 1.0, 0, workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
-    engine.load_weights(learner.weights(), version=0)
+    engine.update_weights(learner.policy_state(), version=0)
     pool = VerifierPool()
     sampler.draw = _forced(ends := {}, sampler.draw)
 
@@ -64,24 +64,24 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
             }
         )
         with meter.part("sampling"):
-            drawn = engine.sample(prompts, sampling, seeds)
+            drawn = engine.generate(prompts, sampling, seeds)
         with meter.part("grading"):
             rows = [(c.text, p.problem) for p, own in zip(prompts, drawn, strict=True) for c in own]
             graded = pool.score(rows, cfg.reward, policy=prompts[0].extract)
             scores = iter(
                 [replace(score, reward=reward) for score, reward in zip(graded, workload.rewards(number), strict=True)]
             )
-        groups = [Group(p, own, tuple(next(scores) for _ in own)) for p, own in zip(prompts, drawn, strict=True)]
+        groups = [RolloutGroup(p, own, tuple(next(scores) for _ in own)) for p, own in zip(prompts, drawn, strict=True)]
         with meter.part("sync"):
-            engine.pause()
+            engine.sleep()
         with meter.part("logprobs"):
             batch = learner.annotate(collate(groups))
         with meter.part("learning"):
             batch = learner.credit(batch)
             told = learner.update(batch)
         with meter.part("sync"):
-            engine.resume()
-            engine.load_weights(learner.weights(), version=number + 1)
+            engine.wake_up()
+            engine.update_weights(learner.policy_state(), version=number + 1)
         moving = int(batch.lengths[(batch.advantages != 0).any(dim=1) | (workload.beta > 0)].sum())
         return {
             "seconds": meter.seconds,

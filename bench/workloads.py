@@ -60,7 +60,7 @@ def make_model(workload: Workload, folder: Path) -> None:
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     from reasoner.models.loading import load_tokenizer
-    from reasoner.models.resolve import locate
+    from reasoner.models.resolve import resolve_model
 
     torch.manual_seed(0)
     heads = workload.width // 32
@@ -78,7 +78,7 @@ def make_model(workload: Workload, folder: Path) -> None:
         pad_token_id=1,
     )
     Qwen2ForCausalLM(config).save_pretrained(folder)
-    load_tokenizer(locate("base", runs=Path("runs"))).save_pretrained(folder)
+    load_tokenizer(resolve_model("base", runs=Path("runs"))).save_pretrained(folder)
 
 
 class Meter:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def say(line: str) -> None:
+def log(line: str) -> None:
     """Print a line on standard error and flush it."""
     print(line, file=sys.stderr, flush=True)
 
@@ -29,10 +29,10 @@ def speed(tokens_per_second: float) -> str:
 
 def shortened(text: str, width: int) -> str:
     """Return the text as one printable line of at most `width` characters."""
-    line = visible(" ".join(text.split()))
+    line = escape_controls(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
-def visible(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Escape control characters in model text, which a terminal would interpret."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)

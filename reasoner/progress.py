@@ -22,12 +22,8 @@ from reasoner.console import clock, speed
 FIRST, LATER = 10, 30  # seconds without output before a log gets a line: the first time, and later
 _COUNT_INTERVAL = 0.25  # seconds between two counts of tokens
 
-Counted = Callable[[], tuple[int, int]]  # returns (finished completions, tokens of all) of a call so far
-Tick = Callable[[Counted], object]  # called by an engine after each decoding step
-
-
-def uncounted(counted: Counted) -> None:
-    """Ignore the counts: the default `tick` callback."""
+CurrentCounts = Callable[[], tuple[int, int]]  # returns (finished completions, tokens of all) of a call so far
+OnDecodeStep = Callable[[CurrentCounts], object]  # called by an engine after each decoding step
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +36,13 @@ class _Count:
 class Progress:
     """Counts by name, of one piece of work at a time. Thread-safe.
 
-    `say` prints a line to a log; None if a display reads text() instead, or for no output. `now` returns seconds.
+    `log` prints a line to a log; None if a display reads text() instead, or for no output. `now` returns seconds.
     """
 
     def __init__(
-        self, say: Callable[[str], object] | None = None, *, now: Callable[[], float] = time.monotonic
+        self, log: Callable[[str], object] | None = None, *, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self._say = say
+        self._log = log
         self.now = now
         self._lock = threading.Lock()
         self._title = ""
@@ -67,8 +63,8 @@ class Progress:
             is_late = self.now() - self._quiet_since >= self._wait
             if is_late:
                 self.line_printed()
-        if is_late and self._say is not None:
-            self._say(self.text())
+        if is_late and self._log is not None:
+            self._log(self.text())
 
     def line_printed(self) -> None:
         """Note that the log got a line, which postpones the next one."""
@@ -97,8 +93,8 @@ class SampleCount:
         self._done = self._sampled = self._tokens = 0  # of finished parts; sampled: not from a cache
         self._show(0, 0)
 
-    def tick(self, counted: Counted) -> None:
-        """Update the count of the part in progress: a Tick."""
+    def on_decode_step(self, counted: CurrentCounts) -> None:
+        """Update the count of the part in progress: an OnDecodeStep callback."""
         if self._progress.is_due():
             self._show(*counted())
 

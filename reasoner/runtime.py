@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def asleep() -> Iterator[None]:
+def gc_paused() -> Iterator[None]:
     """Disable the garbage collector in the block, and exclude the objects that exist at its end from later collections.
 
     Modules are never freed, and scanning the many objects of torch and vLLM costs time. At the end of the process the

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from data import Problem
-from reasoner.progress import Tick, uncounted
+from reasoner.progress import OnDecodeStep
 from verifiers import Score
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Prompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampling:
-    """Sampling parameters: `num` completions per prompt; temperature 0 is greedy."""
+class SamplingParams:
+    """Sampling parameters: `num_samples` completions per prompt; temperature 0 is greedy."""
 
-    num: int
+    num_samples: int
     temperature: float = 1.0
     top_p: float = 1.0
     top_k: int = 0  # 0 = off
@@ -62,7 +62,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class EvalSample:
     """A problem and its n graded responses."""
 
     problem: Problem
@@ -71,13 +71,13 @@ class Answered:
     scores: tuple[Score, ...]  # [n]
 
     @property
-    def num_right(self) -> int:
+    def num_correct(self) -> int:
         """Number of correct responses."""
         return sum(score.correct for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RolloutGroup:
     """A prompt and its G graded completions."""
 
     prompt: Prompt
@@ -85,51 +85,47 @@ class Group:
     scores: tuple[Score, ...]  # [G]
 
     @property
-    def is_flat(self) -> bool:
+    def has_zero_variance(self) -> bool:
         """Whether all rewards are equal (zero variance), so that the group has no learning signal."""
         rewards = [score.reward for score in self.scores]
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
 
 
-Done = Callable[[int, tuple[Completion, ...]], object]  # called with (index of the prompt, its completions)
-
-
-def unheard(place: int, completions: tuple[Completion, ...]) -> None:
-    """Ignore a finished prompt: the default `done` callback."""
+OnGroupDone = Callable[[int, tuple[Completion, ...]], object]  # called with (index of the prompt, its completions)
 
 
 class Engine(Protocol):
-    """Samples completions with the weights from the last load_weights. Token ids in, sampled token ids out."""
+    """Samples completions with the weights from the last update_weights. Token ids in, sampled token ids out."""
 
     name: str
 
-    def sample(
+    def generate(
         self,
         prompts: Sequence[Prompt],
-        sampling: Sampling,
+        sampling: SamplingParams,
         seeds: Sequence[Sequence[int]],
-        done: Done = unheard,
-        tick: Tick = uncounted,
+        on_group_done: OnGroupDone | None = None,
+        on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        """Sample `sampling.num` completions per prompt. Completion j of prompt i depends on weights and seeds[i][j].
+        """Sample `sampling.num_samples` completions per prompt. Completion j of prompt i depends on weights and seeds[i][j].
 
-        `done` is called with a prompt's index and its completions when they are complete, in any order, while others
-        may still be running. `tick` is called after each decoding step with a function that returns the current counts.
+        `on_group_done` is called with a prompt's index and its completions when they are complete, in any order, while others
+        may still be running. `on_decode_step` is called after each decoding step with a function that returns the current counts.
         """
         ...
 
-    def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Replace the weights, and drop everything computed with the old ones.
 
         Names are those of the model's state_dict. Tied weights come under each name: vLLM on a CPU copies the head.
         """
         ...
 
-    def pause(self) -> None:
+    def sleep(self) -> None:
         """Release memory while the trainer works, if the engine can."""
         ...
 
-    def resume(self) -> None:
+    def wake_up(self) -> None:
         """Allocate the released memory again."""
         ...
 

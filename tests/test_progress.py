@@ -35,7 +35,7 @@ def test_text_has_title_counts_tokens_speed_and_time_left():
     progress.begin("step 3/40")
     samples = SampleCount(progress, 256)
     now.at = 16.0
-    samples.tick(lambda: (64, 12_320))
+    samples.on_decode_step(lambda: (64, 12_320))
     progress.count("graded", 32, 256)
     assert progress.text() == (
         "step 3/40: sampled 64/256 completions, 12,320 tokens, 770 tok/s, 0:48 left; graded 32/256"
@@ -51,7 +51,7 @@ def test_cached_completions_count_as_done_but_not_for_speed():
     samples = SampleCount(progress, 100)
     samples.add(50, sampled=0, tokens=0)
     now.at = 20.0
-    samples.tick(lambda: (10, 400))
+    samples.on_decode_step(lambda: (10, 400))
     assert progress.text() == "sampled 60/100 completions, 400 tokens, 20 tok/s, 1:20 left"
 
 
@@ -65,7 +65,7 @@ def test_tick_counts_at_most_four_times_a_second():
 
     for hundredth in range(200):
         now.at = hundredth / 100
-        samples.tick(counted)
+        samples.on_decode_step(counted)
     assert 7 <= len(calls) <= 8
 
 
@@ -96,7 +96,7 @@ def test_progress_counts_micro_batches_without_changing_weights():
     weights, calls = [], []
     for passed in (None, lambda *at: calls.append(at)):
         own = learner(config(beta=0.1, micro=40), reference=reference)
-        own.passed = passed or own.passed
+        own.on_microbatch = passed or own.on_microbatch
         own.update(own.credit(own.annotate(collate(random_groups()))))
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
@@ -125,7 +125,7 @@ with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)
     time.sleep(1.5)
-    shares = dict.fromkeys(("reward/mean", "correct", "format", "completions/mean_length", "self_check"), 0.5)
+    shares = dict.fromkeys(("reward/mean", "correct", "well_formed", "completions/mean_length", "reflection/self_check_rate"), 0.5)
     journal.write({"step": 0, **shares}, {"tokens_per_second": 0.5}, example="so")
     print("the table")
 """

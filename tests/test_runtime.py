@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from reasoner.runtime import asleep
+from reasoner.runtime import gc_paused
 
 
 @pytest.fixture(autouse=True)
@@ -15,19 +15,19 @@ def unfrozen():
 
 def test_asleep_disables_collector_and_freezes_new_objects():
     gc.unfreeze()
-    with asleep():
+    with gc_paused():
         assert not gc.isenabled()
         objects = [[] for _ in range(1000)]
     assert gc.isenabled() and gc.get_freeze_count() >= len(objects)
 
 
 def test_asleep_restores_collector_state_after_error():
-    with pytest.raises(ImportError), asleep():
+    with pytest.raises(ImportError), gc_paused():
         raise ImportError
     assert gc.isenabled()
     gc.disable()
     try:
-        with asleep():
+        with gc_paused():
             pass
         assert not gc.isenabled()
     finally:

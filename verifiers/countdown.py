@@ -45,8 +45,8 @@ def equivalent(gold: str, answer: str) -> Judgement:
     except ValueError as error:
         return Judgement(Verdict.UNPARSABLE, str(error), str(expected.value))
     layer = "numbers" if Counter(result.numbers) != Counter(expected.numbers) else "value"
-    is_right = layer == "value" and result.value == expected.value
-    return Judgement(Verdict.CORRECT if is_right else Verdict.WRONG, layer, str(expected.value), str(result.value))
+    is_correct = layer == "value" and result.value == expected.value
+    return Judgement(Verdict.CORRECT if is_correct else Verdict.WRONG, layer, str(expected.value), str(result.value))
 
 
 def same(left: str, right: str) -> bool:

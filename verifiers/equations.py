@@ -48,7 +48,7 @@ class Equation:
     end: int
 
     @property
-    def is_right(self) -> bool:
+    def is_correct(self) -> bool:
         """Both sides agree. A non-terminating value (10/3) may be cut or rounded at the decimals that are written."""
         stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
         is_non_terminating = unit != 1 and (self.exact / unit).denominator != 1
@@ -62,7 +62,7 @@ class Equation:
     @property
     def statement(self) -> tuple[tuple[str, ...], Fraction, bool]:
         """A key for what it states, whatever the order of its numbers: 2+3=5 and 3+2=5 have the same key."""
-        return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.written), self.is_right
+        return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.written), self.is_correct
 
 
 def equations(text: str) -> list[Equation]:

@@ -28,7 +28,7 @@ class Reward:
 
 REWARDS: dict[str, Reward] = {
     "correct": Reward(lambda graded: float(graded.score.correct), 0, 1),
-    "format": Reward(lambda graded: float(graded.score.format_ok), 0, 1),
+    "format": Reward(lambda graded: float(graded.score.well_formed), 0, 1),
     "length": Reward(shaping.length, -1, 1),
     "overlong": Reward(shaping.overlong, -1, 0),
     "repetition": Reward(shaping.repetition, -1, 0),
@@ -122,7 +122,7 @@ class Reading:
 
     extraction: Extraction  # under the requested policy
     lenient: str | None  # the answer under the lenient policy
-    format_ok: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
+    well_formed: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
 
 
 def read(response: str, policy: str = "strict") -> Reading:
@@ -149,18 +149,18 @@ def assess(
     answer = reading.extraction.answer
     if answer is not None:
         judgement = judge(answer, gold, rule)
-        is_right = bool(judgement)
+        is_correct = bool(judgement)
     else:
-        verdict = Verdict.NO_ANSWER if reading.format_ok or reading.lenient is None else Verdict.MALFORMED
+        verdict = Verdict.NO_ANSWER if reading.well_formed or reading.lenient is None else Verdict.MALFORMED
         judgement = Judgement(verdict, reading.extraction.reason)
-        is_right = reading.lenient is not None and bool(judge(reading.lenient, gold, rule))
+        is_correct = reading.lenient is not None and bool(judge(reading.lenient, gold, rule))
     return Score(
         reward=0.0,
         parts={},
         verdict=judgement.verdict,
         extracted=answer,
         layer=judgement.layer,
-        format_ok=reading.format_ok,
-        lenient=is_right,
+        well_formed=reading.well_formed,
+        lenient=is_correct,
         seconds=perf_counter() - start,
     )

@@ -48,7 +48,7 @@ class Score:
     verdict: Verdict
     extracted: str | None = None
     layer: str = ""
-    format_ok: bool = False  # in the required form: the strict one, or for other policies any answer that is found
+    well_formed: bool = False  # in the required form: the strict one, or for other policies any answer that is found
     lenient: bool = False  # correct under the lenient extraction policy, whatever the form
     seconds: float = 0.0
 

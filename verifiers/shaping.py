@@ -62,7 +62,7 @@ def steps(graded: RewardInput) -> float:
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
     """
     stated = equations(plain(think(graded.response)[:MAX_SCANNED]))
-    right = sum(equation.is_right for equation in stated)
+    right = sum(equation.is_correct for equation in stated)
     return (2 * right - len(stated)) / len(stated) if stated else 0.0
 
 

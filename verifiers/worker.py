@@ -34,7 +34,7 @@ RECURSION_LIMIT = 3_000
 
 def _score(send: Callable[..., None], response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
     def on_read(reading: Reading) -> None:
-        send(reading={"extracted": reading.extraction.answer, "format_ok": reading.format_ok})
+        send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
 
     return asdict(assess(response, gold, rule, policy, on_read=on_read))
 

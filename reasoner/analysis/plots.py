@@ -3,7 +3,7 @@
     python -m reasoner.analysis.plots runs/NAME docs/run.png
 
 Bands and bars are 95 % intervals. Those of a step's own problems are estimated from the groups of its rollouts; those
-of the selection problems are taken from the validations.
+of the validation problems are taken from the validations.
 """
 
 from __future__ import annotations
@@ -27,17 +27,20 @@ if TYPE_CHECKING:
 PANELS: dict[str, dict[str, str]] = {
     "correct answers (share)": {
         "the step's problems, temperature 1": "correct",
-        "selection problems, temperature 1": "eval/selection/pass@1",
-        "selection problems, greedy": "eval/selection/greedy",
-        "selection problems, majority vote": "eval/selection/cons@k",
+        "validation problems, temperature 1": "validation/pass@1",
+        "validation problems, greedy": "validation/greedy",
+        "validation problems, majority vote": "validation/cons@k",
     },
     "response length (tokens)": {
         "all": "completions/mean_length",
         "correct responses": "tokens/right",
         "wrong responses": "tokens/wrong",
     },
-    "self-checks (share)": {"responses that check their working": "self_check", "wrong claims caught": "caught"},
-    "format and zero variance (share)": {"well-formed": "format", "zero-variance groups": "frac_reward_zero_std"},
+    "self-checks (share)": {
+        "responses that check their working": "reflection/self_check_rate",
+        "wrong claims caught": "reflection/errors_caught",
+    },
+    "format and zero variance (share)": {"well-formed": "well_formed", "zero-variance groups": "frac_reward_zero_std"},
     "KL to the reference (nats per token)": {"estimate": "kl"},
     "entropy (nats per token)": {"policy": "entropy"},
 }
@@ -106,7 +109,7 @@ def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
         estimates["cons@k" if name.startswith("cons@") else name] = value
     metrics: dict[str, float] = {}
     for name, value in estimates.items():
-        metric = f"eval/selection/{name}"
+        metric = f"validation/{name}"
         metrics |= {metric: value["value"], f"{metric}/low": value["low"], f"{metric}/high": value["high"]}
     return metrics
 
@@ -117,12 +120,12 @@ def _of_rollouts(path: Path) -> dict[str, float]:
     right = pc.equal(table["verdict"], "correct").to_pylist()
     lengths = pc.list_value_length(table["token_ids"]).to_pylist()
     groups: dict[int, list[bool]] = {}
-    for group, is_right in zip(table["group"].to_pylist(), right, strict=True):
-        groups.setdefault(group, []).append(is_right)
+    for group, is_correct in zip(table["group"].to_pylist(), right, strict=True):
+        groups.setdefault(group, []).append(is_correct)
     correct = estimate([sum(group) / len(group) for group in groups.values()])
     metrics = {"correct/low": correct.low, "correct/high": correct.high}
     for name, wanted in (("tokens/right", True), ("tokens/wrong", False)):
-        selected = [length for length, is_right in zip(lengths, right, strict=True) if is_right is wanted]
+        selected = [length for length, is_correct in zip(lengths, right, strict=True) if is_correct is wanted]
         if selected:
             metrics[name] = sum(selected) / len(selected)
     return metrics

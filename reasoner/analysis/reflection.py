@@ -58,7 +58,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
         numbered = list(own)
         members = labelled([_member(row) for _, row in numbered])
         groups.append((step, grp, *_split(members)))
-        others = [member.is_right for member in members if not member.corrects]
+        others = [member.is_correct for member in members if not member.corrects]
         share = sum(others) / len(others) if others else 1.0
         labelled_members += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
     all_spans = [span for _, member, _ in labelled_members for span in member.spans]
@@ -66,7 +66,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
     index.store(
         {
             "spans": [
-                (n, *asdict(span).values(), others, member.is_right, score(span, others_right=others))
+                (n, *asdict(span).values(), others, member.is_correct, score(span, others_right=others))
                 for n, member, others in labelled_members
                 for span in member.spans
             ],
@@ -94,8 +94,8 @@ def _member(row: dict[str, Any]) -> Member:
 
 def _split(members: list[Member]) -> tuple[int, int, int, int]:
     """(reflecting, correct ones of them, not reflecting, correct ones of them), numbers of completions."""
-    reflecting = [member.is_right for member in members if member.spans]
-    others = [member.is_right for member in members if not member.spans]
+    reflecting = [member.is_correct for member in members if member.spans]
+    others = [member.is_correct for member in members if not member.spans]
     return len(reflecting), sum(reflecting), len(others), sum(others)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.console import visible
+from reasoner.console import escape_controls
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def as_html(title: str, sections: Sequence[Section]) -> str:
 
 
 def _text(text: str) -> str:
-    return html.escape(visible(text))
+    return html.escape(escape_controls(text))
 
 
 def _html(block: Block) -> str:
@@ -117,9 +117,9 @@ def _markdown(block: Block) -> str:
             return f"![curves of the run]({path.name})"
         case Quote(caption, text):
             fence = "`" * (1 + max([2, *(len(run) for run in re.findall(r"`+", text))]))
-            return f"{_line(caption)}\n\n{fence}\n{visible(text)}\n{fence}"
+            return f"{_line(caption)}\n\n{fence}\n{escape_controls(text)}\n{fence}"
 
 
 def _line(text: str) -> str:
     """The text on one line, with Markdown's special characters escaped."""
-    return re.sub(r"[\\`*_{}\[\]<>#|~$]", r"\\\g<0>", visible(" ".join(text.split())))
+    return re.sub(r"[\\`*_{}\[\]<>#|~$]", r"\\\g<0>", escape_controls(" ".join(text.split())))

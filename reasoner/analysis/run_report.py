@@ -90,7 +90,7 @@ def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
         folder = run_dir / "heldout" / when
         if not (folder / "evaluation.json").is_file():
             return None
-        spec = next(iter(files.read_about(folder)["data"]))
+        spec = next(iter(files.read_manifest(folder)["data"]))
         lines: Lines = {}
         for line in files.read_samples(folder, spec):
             lines.setdefault(line["filter"], []).append(line)
@@ -101,7 +101,7 @@ def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
 def _summary(cfg: Mapping[str, Any], steps: int) -> str:
     return (
         f"{cfg['model']} was trained by {cfg['algo.name']} for {steps} of {cfg['steps']} steps on {cfg['data.train']}: "
-        f"{cfg['data.prompts_per_step']} prompts per step, {cfg['algo.group']} completions of each, "
+        f"{cfg['data.prompts_per_step']} prompts per step, {cfg['algo.group_size']} completions of each, "
         f"learning rate {cfg['optim.lr']:g}, KL coefficient {cfg['algo.beta']:g}, seed {cfg['seed']}."
     )
 

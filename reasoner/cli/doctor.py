@@ -27,11 +27,11 @@ def run_doctor(args: argparse.Namespace) -> int:
         if getattr(args, name) < least:
             raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
     resolved, run_dir = new_run(args)
-    from reasoner.runtime import asleep
+    from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)
-    with asleep():
-        from reasoner.doctor.checkup import examine
+    with gc_paused():
+        from reasoner.doctor.checkup import check_run
 
-    return examine(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
+    return check_run(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder
 from reasoner.evals import PROBLEMS
-from reasoner.runtime import asleep
+from reasoner.runtime import gc_paused
 
 
 def add_arguments(command: Parser) -> None:
@@ -93,7 +93,7 @@ def add_arguments(command: Parser) -> None:
 
 def run_eval(args: argparse.Namespace) -> None:
     """Run the evaluation, print its table, and write the figures to --json."""
-    with asleep():
+    with gc_paused():
         from reasoner.evals.result import Ks
         from reasoner.evals.run import EvalRequest, evaluate
         from reasoner.runs.rollouts import versions, write_json

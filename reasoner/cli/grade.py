@@ -52,7 +52,7 @@ def run_grade(args: argparse.Namespace) -> None:
 
 def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
     """Print the verdict, the layer that decided, what was compared and how long it took."""
-    from reasoner.console import visible
+    from reasoner.console import escape_controls
     from verifiers import grade
 
     result = grade(answer, gold, rule)
@@ -63,7 +63,7 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
         "answer": result.answer_form,
     }
     for name, value in row.items():
-        print(f"{name:<8} {visible(value)}")
+        print(f"{name:<8} {escape_controls(value)}")
     print(f"{'time':<8} {1000 * result.seconds:.1f} ms")
     _write(out, [row | {"seconds": result.seconds}])
 

@@ -39,7 +39,7 @@ COMMANDS = (
         "doctor",
         "doctor",
         "check a training run before it starts: takes the settings of train, reports what will work, time and memory",
-        epilog="example: reasoner doctor --model base --algo.group 16; exit status 2 where something will not work",
+        epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 where something will not work",
     ),
     Command(
         "eval",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
 
 if TYPE_CHECKING:
-    from reasoner.runs.filters import Filter, Found
+    from reasoner.runs.filters import Filter, RolloutRow
     from reasoner.runs.index import RolloutIndex
 
 _EXCERPT = 70  # characters of a completion in a list
@@ -90,7 +90,7 @@ def grep_rollouts(args: argparse.Namespace) -> None:
 
 def show_rollout(args: argparse.Namespace) -> None:
     """Print one rollout in full."""
-    from reasoner.console import visible
+    from reasoner.console import escape_controls
 
     with open_index(args) as index:
         row = index.rollout(index.find(args.rollout).id)
@@ -106,8 +106,8 @@ def show_rollout(args: argparse.Namespace) -> None:
         "tokens": f"{len(row['token_ids'])}, ended by {row['finish']}",
     }
     for name, value in lines.items():
-        print(f"{name:<10} {visible(str(value))}")
-    print(f"\n{visible(row['completion']).strip()}")
+        print(f"{name:<10} {escape_controls(str(value))}")
+    print(f"\n{escape_controls(row['completion']).strip()}")
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
@@ -170,7 +170,7 @@ def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
     return read_filter(values | ({} if text is None else {"text": text}))
 
 
-def _row(one: Found, text: str) -> list[str]:
+def _row(one: RolloutRow, text: str) -> list[str]:
     return [one.name, one.verdict, f"{one.reward:g}", f"{one.advantage:+.2f}", str(one.tokens), one.problem, text]
 
 

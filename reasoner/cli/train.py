@@ -24,10 +24,10 @@ from reasoner.config.resolve import (
 )
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import plan
-from reasoner.models.resolve import locate
+from reasoner.models.resolve import resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.runs.run_dir import check_free, find_run, read_settings, way_out
+from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -150,13 +150,13 @@ def run_train(args: argparse.Namespace) -> None:
     if args.dry_run:
         _dry_run(resolved, run_dir)
         return
-    from reasoner.runtime import asleep
+    from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)
     from reasoner.trainer.shutdown import Stopped
 
-    with asleep():
+    with gc_paused():
         from reasoner.trainer.train import train
 
     go_on = f"go on with: reasoner train --resume {run_dir}"
@@ -181,14 +181,14 @@ def _dry_run(resolved: Resolved, run_dir: Path) -> None:
     """
     from data import load
     from data.registry import is_file
-    from reasoner.rollouts.dataset import gradable
+    from reasoner.rollouts.dataset import filter_gradable
     from reasoner.trainer.preflight import preflight, problem_sets
 
     cfg = resolved.config
     checked = preflight(cfg, run_dir, download=False)
     for spec in problem_sets(cfg):
         if is_file(spec):
-            gradable(load(spec))
+            filter_gradable(load(spec))
     if resolved.note:
         print(resolved.note, file=sys.stderr)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
@@ -247,14 +247,14 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
     if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
         return None
-    return num_parameters(locate(model, runs=runs))
+    return num_parameters(resolve_model(model, runs=runs))
 
 
 def _preset_note(preset: str, why: str, cfg: Config) -> str:
     """The line that says which preset was chosen, why, and what to change."""
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
-        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group} completions of "
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of "
         f"at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
         f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
     )
@@ -269,7 +269,7 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     try:
         before = read_settings(run_dir)
     except ValueError as error:
-        raise ValueError(f"{error}; {way_out(run_dir)}") from error
+        raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
     stored = before["config"]
     unknown = stored.keys() - settings().keys()
     if unknown:

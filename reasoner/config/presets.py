@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_ANY_ALGORITHM = ("algo.name", "algo.group", "algo.beta")  # a preset's values of these apply to any algorithm
+_ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta")  # a preset's values of these apply to any algorithm
 
 PRESETS: dict[str, Mapping[str, object]] = {
     # The embedded base on two CPU cores: under ten minutes, even on slow ones.
@@ -14,10 +14,10 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "optim.decay_share": 0.4,
         "optim.micro_batch_tokens": 2048,
         "critic.lr": 1e-3,
-        "algo.weights": "token",
+        "algo.loss_aggregation": "token",
         "sampling.max_tokens": 288,
-        "eval.every": 12,
-        "eval.selection_problems": 30,
+        "validation.interval": 12,
+        "validation.problems": 30,
     },
     # A pretrained model of up to 400 million parameters on a CPU, with generated problems (no download) that it can
     # learn from. The learning rate suits some tens of steps.
@@ -27,12 +27,12 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "sampling.max_tokens": 256,
         "optim.lr": 1e-5,
         "optim.micro_batch_tokens": 1024,
-        "eval.every": 10,
-        "eval.selection_problems": 20,
-        "eval.selection_samples": 4,
+        "validation.interval": 10,
+        "validation.problems": 20,
+        "validation.samples": 4,
         "eval.heldout_problems": 40,
         "eval.samples": 4,
-        "run.save_every": 10,
+        "run.save_interval": 10,
     },
     # A larger model on a CPU: fewer completions and a smaller learning rate.
     "cpu-large": {
@@ -41,12 +41,12 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "sampling.max_tokens": 256,
         "optim.lr": 3e-6,
         "optim.micro_batch_tokens": 512,
-        "eval.every": 10,
-        "eval.selection_problems": 10,
-        "eval.selection_samples": 4,
+        "validation.interval": 10,
+        "validation.problems": 10,
+        "validation.samples": 4,
         "eval.heldout_problems": 20,
         "eval.samples": 4,
-        "run.save_every": 10,
+        "run.save_interval": 10,
     },
     # 0.5B parameters on one GPU of 24 GB or more.
     "0.5b": {
@@ -58,7 +58,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "optim.dtype": "bfloat16",
         "optim.micro_batch_tokens": 2048,
         "engine.dtype": "bfloat16",
-        "eval.selection": "gsm8k",
+        "validation.data": "gsm8k",
         "eval.heldout": "gsm8k:test",
         "eval.heldout_problems": 400,
         "eval.samples": 4,
@@ -76,7 +76,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
         "optim.dtype": "bfloat16",
         "optim.micro_batch_tokens": 4096,
         "engine.dtype": "bfloat16",
-        "eval.selection": "math",
+        "validation.data": "math",
         "eval.heldout": "math500",
         "eval.heldout_problems": 500,
         "eval.samples": 4,
@@ -85,7 +85,7 @@ PRESETS: dict[str, Mapping[str, object]] = {
 }
 
 
-ABOUT = {
+PRESET_DESCRIPTIONS = {
     "base": "the embedded base, and models of up to 30M parameters",
     "cpu": "a local model of up to 400M parameters on a CPU",
     "cpu-large": "a larger model on a CPU",

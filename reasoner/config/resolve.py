@@ -13,7 +13,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from reasoner.config.presets import ABOUT, PRESETS
+from reasoner.config.presets import PRESET_DESCRIPTIONS, PRESETS
 from reasoner.config.schema import Config
 from verifiers.rewards import check_weights
 
@@ -177,19 +177,19 @@ def to_dict(config: Config) -> dict[str, object]:
 DTYPES = ("float32", "bfloat16")
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "tokens": 0, "threads": 0, "ahead": 0, "run.save_every": 1, "run.keep": 1, "run.probe_every": 0,
-    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group": 2, "algo.beta": 0,
-    "algo.refills_most": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
-    "algo.kl_target": 0, "algo.refresh_reference": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
-    "critic.gamma": 0, "critic.lam": 0, "critic.coefficient": 0,
-    "algo.importance_cap": 1, "algo.entropy": 0, "algo.moving_decay": 0,
+    "steps": 1, "max_train_tokens": 0, "threads": 0, "max_off_policy_steps": 0, "run.save_interval": 1, "run.keep_last": 1, "run.parity_interval": 0,
+    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2, "algo.beta": 0,
+    "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
+    "algo.kl_target": 0, "algo.ref_sync_steps": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
+    "critic.gamma": 0, "critic.lam": 0, "critic.vf_coef": 0,
+    "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
-    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "eval.every": 0, "eval.selection_problems": 1,
-    "eval.heldout_problems": 0, "eval.samples": 1, "eval.selection_samples": 1,
+    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0, "validation.problems": 1,
+    "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {
-    "ahead": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
+    "max_off_policy_steps": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
     "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
@@ -201,7 +201,7 @@ _CHOICES = {
     "optim.dtype": DTYPES,
     "engine.dtype": DTYPES,
     "engine.name": ("auto", "vllm", "transformers"),
-    "algo.importance": ("none", "token", "sequence"),
+    "algo.importance_sampling": ("none", "token", "sequence"),
     "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
     "run.on_alarm": ("warn", "stop", "rollback"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
@@ -241,9 +241,9 @@ def check(config: Config) -> None:
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
             "leaves out biases the importance ratio"
         )
-    if config.ahead and config.algo.importance == "none":
+    if config.max_off_policy_steps and config.algo.importance_sampling == "none":
         raise ValueError(
-            "ahead is 1: the sampler is an update behind the learner, and algo.importance must correct for that: "
+            "ahead is 1: the sampler is an update behind the learner, and algo.importance_sampling must correct for that: "
             "token or sequence"
         )
     for key in ("epochs", "minibatches"):
@@ -285,7 +285,7 @@ def markdown() -> str:
     ]
     for name, values in PRESETS.items():
         changes = ", ".join(f"`{key} {value}`" for key, value in values.items())
-        lines.append(f"| `{name}` | {ABOUT[name]} | {changes} |")
+        lines.append(f"| `{name}` | {PRESET_DESCRIPTIONS[name]} | {changes} |")
     return "\n".join(lines) + "\n"
 
 

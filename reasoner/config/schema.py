@@ -17,17 +17,17 @@ class RunConfig:
     # Folder that holds the run folders.
     dir: str = "runs"
     # Steps between checkpoints. The last step always saves one.
-    save_every: int = 20
+    save_interval: int = 20
     # Number of checkpoints to keep, the newest ones.
-    keep: int = 2
+    keep_last: int = 2
     # Steps between parity probes, which compare the log-probabilities of engine and learner after a weight sync.
     # 0: only after the first step.
-    probe_every: int = 1
+    parity_interval: int = 1
     # What to do when a health check raises an alarm: warn | stop (save a checkpoint and exit) | rollback (return to the
     # checkpoint before the cause, with other samples and half the learning rate; at most three times, then stop).
     on_alarm: str = "warn"
     # Store entropy, KL and share of the loss of every token with the rollouts: 12 bytes a token before compression.
-    token_figures: bool = True
+    token_stats: bool = True
     # Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an optional extra).
     # metrics.jsonl is written in any case. Empty: none.
     track: str = ""
@@ -37,7 +37,7 @@ class RunConfig:
 class DataConfig:
     # Training problems: a name from `reasoner data list`, or a local .jsonl or .parquet file.
     train: str = "generated"
-    # Problems per step; algo.group completions are sampled for each.
+    # Problems per step; algo.group_size completions are sampled for each.
     prompts_per_step: int = 32
     # Leave out prompts longer than this, in tokens; the number left out is reported. 0: leave out only prompts that do
     # not fit into the model's context together with sampling.max_tokens.
@@ -66,7 +66,7 @@ class AlgoConfig:
     # It sets the parts below whose default is empty; a part that is set here replaces the algorithm's own.
     name: str = "grpo"
     # Group size G: completions sampled for each problem of a step.
-    group: int = 8
+    group_size: int = 8
     # Coefficient of the KL penalty towards the frozen reference policy. 0: no penalty, and no reference is loaded.
     beta: float = 0.001
     # Adaptive KL penalty: after each step algo.beta is doubled or halved towards this KL per token, in nats (PPO's
@@ -74,7 +74,7 @@ class AlgoConfig:
     kl_target: float = 0.0
     # Steps between updates of the reference policy to the current policy, as in R1-Zero's training. 0: the reference
     # stays the initial model.
-    refresh_reference: int = 0
+    ref_sync_steps: int = 0
     # KL estimator: k1 (the log ratio) | k2 (half its square) | k3 (GRPO's: unbiased, never negative) | k3_reverse (the
     # value of k3 with the gradient of KL(policy || reference)).
     kl: str | None = None
@@ -106,25 +106,25 @@ class AlgoConfig:
     dual_clip: float | None = None
     # How token losses are averaged: token (over all tokens of the step) | sequence (over each completion, then over
     # completions) | constant (sum over a completion, divided by sampling.max_tokens).
-    weights: str | None = None
+    loss_aggregation: str | None = None
     # Leave zero-variance groups (all rewards equal) out of the batch.
-    drops_flat: bool | None = None
-    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs algo.drops_flat.
-    refills: bool | None = None
-    # With algo.refills: most rounds of sampling replacements in a step.
-    refills_most: int = 3
+    filter_zero_advantages: bool | None = None
+    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs algo.filter_zero_advantages.
+    dynamic_sampling: bool | None = None
+    # With algo.dynamic_sampling: most rounds of sampling replacements in a step.
+    dynamic_sampling_max_rounds: int = 3
     # Importance-sampling correction where the engine's log-probabilities differ from the learner's: none | token (a
     # weight for each token) | sequence (a weight for each completion).
-    importance: str = "none"
-    # With algo.importance: importance weights are capped at this value.
-    importance_cap: float = 2.0
+    importance_sampling: str = "none"
+    # With algo.importance_sampling: importance weights are capped at this value.
+    importance_clip_max: float = 2.0
     # Coefficient of the entropy bonus. 0: no bonus.
-    entropy: float = 0.0
+    entropy_coef: float = 0.0
     # With algo.baseline moving: decay of the moving average, the weight of earlier steps.
     moving_decay: float = 0.9
-    # Network under the critic's value head: own (a separate copy of the model) | shared (the policy's, trained in the
+    # Model under the critic's value head: separate (a copy of the policy) | shared (the policy itself, trained in the
     # same optimiser steps).
-    trunk: str | None = None
+    critic_backbone: str | None = None
     # Passes over each step's completions (mu in the papers). At least 1.
     epochs: int | None = None
     # Optimiser steps in each pass: the step's groups are split into this many minibatches. At least 1.
@@ -146,9 +146,9 @@ class AlgoConfig:
     # Skip a step's remaining updates once KL(old || new) exceeds this, in nats per token. 0: never.
     stop_kl: float = 0.0
     # Penalty subtracted from the reward of a completion that was truncated at sampling.max_tokens.
-    missing_end: float = 0.0
+    missing_eos_penalty: float = 0.0
     # Exclude truncated completions from the loss. They still count in their group's baseline.
-    mask_truncated: bool = False
+    mask_truncated_completions: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +158,20 @@ class CriticConfig:
     # Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. Below 1 the reward at the
     # end of a long completion hardly reaches its beginning (0.95 to the power of 100 is 0.006).
     lam: float = 1.0
-    # Learning rate of the critic. With algo.trunk shared: of the value head alone.
+    # Learning rate of the critic. With algo.critic_backbone shared: of the value head alone.
     lr: float = 1e-4
-    # With algo.trunk shared: coefficient of the critic's loss beside the policy's.
-    coefficient: float = 0.5
+    # With algo.critic_backbone shared: coefficient of the critic's loss beside the policy's.
+    vf_coef: float = 0.5
     # Divide rewards by their standard deviation over the step's tokens. Rewards are not centred: 0 stays 0.
     whiten_rewards: bool = False
     # Continue the return of a truncated completion with the critic's value. The completion was graded as it stands, so
     # this rewards running into the limit.
     bootstrap_truncated: bool = False
-    # With algo.trunk own: the critic's passes over each step's completions.
+    # With algo.critic_backbone separate: the critic's passes over each step's completions.
     epochs: int = 1
     # Value clipping: a value that has moved by more than this in one step gets no further gradient. 0: no clipping.
     clip: float = 0.0
-    # Steps at the start in which only the critic learns and the policy stays as it is. With algo.trunk shared only the
+    # Steps at the start in which only the critic learns and the policy stays as it is. With algo.critic_backbone shared only the
     # value head learns.
     warmup_steps: int = 0
 
@@ -223,19 +223,23 @@ class VerifyConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationConfig:
+    # Validation problems, by which the best checkpoint is chosen: a name from `reasoner data list`, or a local file.
+    # They are not the held-out problems, whose results are reported.
+    data: str = "generated:selection"
+    # Steps between validations. 0: no validation.
+    interval: int = 10
+    # Number of validation problems, taken from the start of the set.
+    problems: int = 60
+    # Completions sampled for each validation problem. Validation reports pass@1 and cons@k, k being this number.
+    samples: int = 16
+
+
+@dataclass(frozen=True, slots=True)
 class EvalConfig:
-    # Problems for validation during training, by which the best checkpoint is chosen: a name from `reasoner data list`,
-    # or a local file. They are not the reported ones.
-    selection: str = "generated:selection"
     # Held-out problems of the final table, which compares the model before and after training: a name from `reasoner
     # data list`, or a local file.
     heldout: str = "generated:heldout"
-    # Steps between validations on the selection problems. 0: no validation.
-    every: int = 10
-    # Number of selection problems, taken from the start of the set.
-    selection_problems: int = 60
-    # Completions sampled for each selection problem. Validation reports pass@1 and cons@k, k being this number.
-    selection_samples: int = 16
     # Number of held-out problems, taken from the start of the set. 0: no final table.
     heldout_problems: int = 150
     # Completions sampled for each held-out problem.
@@ -249,13 +253,13 @@ class Config:
     # Number of training steps. A step samples completions, grades them and updates the policy.
     steps: int = 60
     # End the run with the step in which this many tokens have been sampled in all. 0: no limit besides `steps`.
-    tokens: int = 0
+    max_train_tokens: int = 0
     # Seed of the run. It decides which problems each step gets, and every sample.
     seed: int = 0
     # 0 trains on-policy. 1 samples the next step's completions while this step trains, with the weights from before its
-    # update; needs algo.importance. Not across a step that saves a checkpoint; when a signal stops the run, completions
+    # update; needs algo.importance_sampling. Not across a step that saves a checkpoint; when a signal stops the run, completions
     # of the next step are discarded.
-    ahead: int = 0
+    max_off_policy_steps: int = 0
     # Control experiment: replace the reward by one that cannot teach mathematics: random-reward | format-only |
     # wrong-gold. Empty: the normal reward.
     control: str = ""
@@ -271,4 +275,5 @@ class Config:
     optim: OptimConfig = field(default_factory=OptimConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)
+    validation: ValidationConfig = field(default_factory=ValidationConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)

@@ -8,7 +8,7 @@ from reasoner.config.schema import Config
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class RunBudget:
     """The number of completions and events of a run that `tokens` does not end early."""
 
     steps: int
@@ -24,16 +24,16 @@ class Extent:
         return self.steps * self.per_step
 
 
-def extent(cfg: Config) -> Extent:
+def extent(cfg: Config) -> RunBudget:
     """The size of the run if each set has enough problems and no group is replaced by dynamic sampling."""
-    evals = cfg.eval
-    return Extent(
+    evals, validation = cfg.eval, cfg.validation
+    return RunBudget(
         steps=cfg.steps,
-        per_step=cfg.data.prompts_per_step * cfg.algo.group,
-        looks=1 + _times(cfg.steps, evals.every) if evals.every else 0,
-        per_look=evals.selection_problems * (evals.selection_samples + 1),
+        per_step=cfg.data.prompts_per_step * cfg.algo.group_size,
+        looks=1 + _times(cfg.steps, validation.interval) if validation.interval else 0,
+        per_look=validation.problems * (validation.samples + 1),
         heldout=2 * evals.heldout_problems * (evals.samples + 1),
-        saves=_times(cfg.steps, cfg.run.save_every),
+        saves=_times(cfg.steps, cfg.run.save_interval),
     )
 
 
@@ -45,13 +45,13 @@ def _times(steps: int, every: int) -> int:
 def plan(cfg: Config) -> list[str]:
     """Describe the size of the run in lines of text, for --dry-run."""
     run = extent(cfg)
-    ended = f", or until {cfg.tokens:,} tokens" if cfg.tokens else ""
+    ended = f", or until {cfg.max_train_tokens:,} tokens" if cfg.max_train_tokens else ""
     validations = f"{run.looks} validations of {run.per_look:,} completions" if run.looks else "no validation"
     table = f"{run.heldout:,} completions for the final table" if run.heldout else "no final table"
     return [
-        f"completions: {run.per_step:,} a step ({cfg.data.prompts_per_step} questions x {cfg.algo.group}) of at most "
+        f"completions: {run.per_step:,} a step ({cfg.data.prompts_per_step} questions x {cfg.algo.group_size}) of at most "
         f"{cfg.sampling.max_tokens:,} tokens; {run.completions:,} in {run.steps:,} steps{ended}",
         f"evaluation: {validations}, {table}",
-        f"checkpoints: {run.saves} written, {min(cfg.run.keep, run.saves)} kept, 12 bytes a parameter each; "
+        f"checkpoints: {run.saves} written, {min(cfg.run.keep_last, run.saves)} kept, 12 bytes a parameter each; "
         "and the best policy, 4 bytes a parameter",
     ]

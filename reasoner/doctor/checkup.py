@@ -18,29 +18,29 @@ from transformers import PreTrainedTokenizerBase
 from data import Problem, load
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
-from reasoner.console import say
+from reasoner.console import log
 from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import Bench, Pace, Trial, attempt, upcoming
-from reasoner.doctor.findings import Line, Mark, shown, summary
-from reasoner.doctor.memory import Need, disk_line, memory_line, memory_of, peak_memory
+from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, attempt, upcoming
+from reasoner.doctor.findings import Finding, Severity, shown, summary
+from reasoner.doctor.memory import MemoryEstimate, disk_line, memory_line, memory_of, peak_memory
 from reasoner.doctor.pace import Expected, expected, pace_lines
 from reasoner.doctor.pass_rate import Answers, answer_lines, answers
 from reasoner.doctor.questions import epoch_lines, gold_line, length_line
 from reasoner.doctor.tokenization import token_lines
 from reasoner.inference.factory import make_engine
 from reasoner.inference.stop_tokens import end_token_ids
-from reasoner.models.loading import context_length, load_policy, load_shape, load_tokenizer
+from reasoner.models.loading import context_length, load_meta_model, load_policy, load_tokenizer
 from reasoner.progress import shown_progress
 from reasoner.rl.algorithms import Algorithm
-from reasoner.rollouts.control_rewards import exchanged
-from reasoner.rollouts.dataset import askable
+from reasoner.rollouts.control_rewards import shuffled_answers
+from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
 from reasoner.trainer.checkpoint import nearest
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.train import device_of
-from reasoner.types import Prompt, Sampling
+from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
 _PROBED, _EACH = 8, 2  # prompts of a parity probe, completions of each
@@ -48,34 +48,34 @@ _GAPS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up t
 _SCRATCH = 2**26  # bytes written to measure the speed of the disk
 
 
-def examine(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
+def check_run(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
     """Print the findings and proposed settings. Returns the exit status: 2 where something will not work, else 0.
 
     `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for
     faults that keep the run from being checked at all.
     """
     began = time.monotonic()
-    lines: list[Line] = []
+    lines: list[Finding] = []
     figures: dict[str, Any] = {}
     try:
         for line in _lines(resolved.config, run_dir, problems, samples, figures):
             if resolved.note and not lines:
-                say(resolved.note)
+                log(resolved.note)
             lines.append(line)
             print(shown(line), flush=True)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         if not lines:
             raise
-        lines.append(Line(Mark.NO, "stops here", f"{error}" or type(error).__name__))
+        lines.append(Finding(Severity.NO, "stops here", f"{error}" or type(error).__name__))
         print(shown(lines[-1]))
     print(summary(lines), flush=True)
     seconds = time.monotonic() - began
-    say(f"checked in {seconds:.0f} s")
-    worst = max((line.mark for line in lines), key=list(Mark).index)
+    log(f"checked in {seconds:.0f} s")
+    worst = max((line.mark for line in lines), key=list(Severity).index)
     if json_file:
         about = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
         write_json(json_file, {"status": worst, "lines": [asdict(line) for line in lines], **figures, **about})
-    return 2 if worst is Mark.NO else 0
+    return 2 if worst is Severity.NO else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Run:
         return max(len(prompt.token_ids) for prompt in self.prompts)
 
 
-def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Finding]:
     """The lines of all checks: first those that need no engine. Fills `figures`, by subject."""
     began = time.monotonic()
     ready = preflight(cfg, run_dir)
@@ -107,17 +107,17 @@ def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     assert folder is not None  # it has been downloaded
     line, good = gold_line(load(cfg.data.train), cfg)
     yield line
-    tokenizer, shape = load_tokenizer(folder), load_shape(folder)
+    tokenizer, shape = load_tokenizer(folder), load_meta_model(folder)
     context = context_length(shape)
 
     def render(problems: Sequence[Problem]) -> list[Prompt]:
         lengths = (cfg.sampling.max_tokens, cfg.data.max_prompt_tokens)
-        return askable(
+        return filter_prompts(
             problems, template, tokenizer, context=context, max_tokens=lengths[0], max_prompt_tokens=lengths[1]
         )
 
     run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(good), began)
-    evaluation = render(load(cfg.eval.selection, limit=cfg.eval.selection_problems)) if cfg.eval.every else []
+    evaluation = render(load(cfg.validation.data, limit=cfg.validation.problems)) if cfg.validation.interval else []
     if cfg.eval.heldout_problems:
         evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems))
     yield from token_lines(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
@@ -125,31 +125,31 @@ def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     yield line
     yield from epoch_lines(run.prompts, evaluation, cfg)
     free, total = memory_of(device)
-    need = Need(shape, algorithm, cfg, run.longest, device.type, total)
+    need = MemoryEstimate(shape, algorithm, cfg, run.longest, device.type, total)
     figures["memory"] = need.parts() | {"peak": need.peak()}
     line = memory_line(need, free)
     yield line  # before any weights are loaded
-    if line.mark is not Mark.NO:
+    if line.mark is not Severity.NO:
         yield from _trial_lines(run, problems, samples, figures)
 
 
-def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Line]:
+def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Finding]:
     """The lines of the checks that sample with the engine and update a throwaway learner."""
     cfg, device, context = run.cfg, run.device, run.context
     policy = load_policy(run.folder, device=device)
     reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     # Groups of the trial are no larger than the samples that the doctor may take of a question.
-    trial_cfg = replace(cfg, algo=replace(cfg.algo, group=min(cfg.algo.group, samples)))
-    learner = Learner(policy, reference, run.algorithm, trial_cfg)
-    sampling = Sampling(
-        trial_cfg.algo.group,
+    trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
+    learner = PolicyTrainer(policy, reference, run.algorithm, trial_cfg)
+    sampling = SamplingParams(
+        trial_cfg.algo.group_size,
         cfg.sampling.temperature,
         cfg.sampling.top_p,
         0,
         cfg.sampling.max_tokens,
         run.template.stop,
     )
-    say("starting the engine")
+    log("starting the engine")
     limits = (cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib)
     with (
         closing(make_engine(cfg.engine, run.folder, max_model_len=context, seed=cfg.seed)) as engine,
@@ -157,17 +157,17 @@ def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]
         shown_progress() as progress,
     ):
         start = time.monotonic() - run.began
-        engine.load_weights(learner.weights(), version=0)
-        exchanged_gold = exchanged(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
-        learner.passed = progress.count
-        bench = Bench(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, trial_cfg, progress)
+        engine.update_weights(learner.policy_state(), version=0)
+        exchanged_gold = shuffled_answers(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
+        learner.on_microbatch = progress.count
+        bench = StepRunner(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, trial_cfg, progress)
         coming = upcoming(run.prompts, cfg, problems)
         probed = coming[-_PROBED:]
         progress.begin("parity")
         seconds, gap = bench.probe(probed, _EACH, cfg.sampling.max_tokens)
         yield _parity_line("at the start", gap, cfg)
         row_seconds, per_step = seconds / (len(probed) * _EACH), extent(cfg).per_step
-        trial = attempt(bench, coming, samples, row_seconds, say, per_step=per_step)
+        trial = attempt(bench, coming, samples, row_seconds, log, per_step=per_step)
         yield _parity_line("after an update", trial.gap, cfg)
         peak = peak_memory(device)
     responses = answers(trial.groups, run.template, cfg)
@@ -176,26 +176,26 @@ def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]
     figures |= {"parity": gap, "parity_after_update": trial.gap}
     figures |= {"answers": responses.figures(), "update": trial.learned}
     figures["memory"]["measured_peak"] = peak
-    yield Line(Mark.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries included")
+    yield Finding(Severity.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries included")
     yield from _cost_lines(run, learner, trial, responses, start, figures)
 
 
 def _cost_lines(
-    run: _Run, learner: Learner, trial: Trial, responses: Answers, start: float, figures: dict[str, Any]
-) -> Iterator[Line]:
+    run: _Run, learner: PolicyTrainer, trial: DryRun, responses: Answers, start: float, figures: dict[str, Any]
+) -> Iterator[Finding]:
     """The lines on time and disk."""
     cfg = run.cfg
-    share = responses.signal[cfg.algo.group].value
+    share = responses.signal[cfg.algo.group_size].value
     disk = partial(disk_line, run.run_dir, learner, cfg, bytes_per_token=trial.rollout_bytes / max(1, trial.now.tokens))
     save = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
 
-    def predict(pace: Pace) -> Expected:
+    def predict(pace: StepTiming) -> Expected:
         return expected(trial, pace, run.algorithm, cfg, start=start, save=save, share=share)
 
     now, later = predict(trial.now), predict(trial.later) if trial.later is not None else None
     yield from pace_lines(trial, now, later, cfg)
     longest = later or now
-    tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group * longest.length
+    tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * longest.length
     line, figures["disk"] = disk(tokens=tokens)
     yield line
     paces = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
@@ -205,24 +205,29 @@ def _cost_lines(
     }
 
 
-def _parity_line(when: str, gap: float, cfg: Config) -> Line:
+def _parity_line(when: str, gap: float, cfg: Config) -> Finding:
     rounding, fault = _GAPS[cfg.engine.dtype]
     text = f"log-probabilities of engine and learner differ by at most {gap:.1g} nats {when}"
     if gap <= rounding:
-        return Line(Mark.OK, "parity", text)
+        return Finding(Severity.OK, "parity", text)
     if gap <= fault:
-        return Line(Mark.LOOK, "parity", text, "--algo.importance token" if cfg.algo.importance == "none" else "")
-    return Line(Mark.NO, "parity", f"{text}: they are not the same model")
+        return Finding(
+            Severity.LOOK,
+            "parity",
+            text,
+            "--algo.importance_sampling token" if cfg.algo.importance_sampling == "none" else "",
+        )
+    return Finding(Severity.NO, "parity", f"{text}: they are not the same model")
 
 
-def _update_line(learned: dict[str, float]) -> Line:
+def _update_line(learned: dict[str, float]) -> Finding:
     norm = learned["grad_norm"]
     if learned["skipped_updates"]:
-        return Line(Mark.NO, "update", "the gradient of the first step is not finite")
+        return Finding(Severity.NO, "update", "the gradient of the first step is not finite")
     if not norm:
-        return Line(Mark.LOOK, "update", "the first step changes nothing: its gradient is 0")
-    return Line(
-        Mark.OK, "update", f"the first step has a gradient of norm {norm:.2g}, entropy {learned['entropy']:.2g}"
+        return Finding(Severity.LOOK, "update", "the first step changes nothing: its gradient is 0")
+    return Finding(
+        Severity.OK, "update", f"the first step has a gradient of norm {norm:.2g}, entropy {learned['entropy']:.2g}"
     )
 
 

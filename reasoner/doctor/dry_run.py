@@ -19,14 +19,14 @@ from transformers import PreTrainedTokenizerBase
 from data import Problem, pick
 from reasoner.config.schema import Config
 from reasoner.progress import Progress, SampleCount
-from reasoner.rollouts.control_rewards import Arm, controlled
+from reasoner.rollouts.control_rewards import ControlContext, apply_control
 from reasoner.rollouts.generate import penalise_truncated, rollout
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
 from reasoner.trainer.parity import probe
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
-from reasoner.types import Engine, Group, Prompt, Sampling
+from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
 _MAX_COMPLETIONS = 512  # of a trial step: of a larger step a part is made, and its seconds are scaled
@@ -35,11 +35,11 @@ _MORE_SECONDS = 45  # limit for samples beyond the first step
 _MORE_STEP = -1  # step number that the seeds of those samples are made of; no step of the run has it
 _LONGER = 1.1  # correct responses must be this many times as long as the average for a second trial step
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StepTiming:
     """Completions and seconds of a trial step, which may be a part of a step of the run."""
 
     completions: int
@@ -55,13 +55,13 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class DryRun:
     """All sampled groups, and what was measured."""
 
-    groups: list[Group]  # of one problem each; the first step's come first
-    now: Pace
-    later: Pace | None  # with responses like those that are correct now; None where these are not longer
-    bulk: Pace  # the samples beyond the first step, which are sampled as in an evaluation
+    groups: list[RolloutGroup]  # of one problem each; the first step's come first
+    now: StepTiming
+    later: StepTiming | None  # with responses like those that are correct now; None where these are not longer
+    bulk: StepTiming  # the samples beyond the first step, which are sampled as in an evaluation
     sync_seconds: float
     probe_seconds: float
     gap: float  # largest log-probability difference after the first weight sync, in nats
@@ -70,44 +70,46 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class StepRunner:
     """The components of a training step."""
 
     engine: Engine
     pool: VerifierPool
-    learner: Learner
+    learner: PolicyTrainer
     tokenizer: PreTrainedTokenizerBase
-    sampling: Sampling
-    exchanged: Mapping[str, Problem]  # problems with other gold answers, for the control wrong-gold
+    sampling: SamplingParams
+    shuffled_answers: Mapping[str, Problem]  # problems with other gold answers, for the control wrong-gold
     cfg: Config  # the run's, with groups no larger than the doctor may sample of a problem
     progress: Progress
 
-    def rollout(self, prompts: Sequence[Prompt], num: int, step: int) -> tuple[list[Group], Pace]:
+    def rollout(self, prompts: Sequence[Prompt], num: int, step: int) -> tuple[list[RolloutGroup], StepTiming]:
         """(a group of `num` completions for each prompt, graded and rewarded as in the run, the pace)."""
-        start, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num=num)
+        start, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num_samples=num)
         parts = (self.engine, self.pool, prompts, sampling, self.cfg.reward)
         sampled = rollout(*parts, run_seed=seed, step=step, progress=self.progress)
-        sampled = penalise_truncated(sampled, self.cfg.algo.missing_end)
-        groups = controlled(sampled, self.cfg.control, Arm(self.pool, self.exchanged, seed, step))
-        return groups, Pace(len(prompts) * num, num_tokens(groups), time.monotonic() - start)
+        sampled = penalise_truncated(sampled, self.cfg.algo.missing_eos_penalty)
+        groups = apply_control(sampled, self.cfg.control, ControlContext(self.pool, self.shuffled_answers, seed, step))
+        return groups, StepTiming(len(prompts) * num, num_tokens(groups), time.monotonic() - start)
 
     def probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
         """(seconds, largest log-probability difference of engine and learner, in nats) of a parity probe."""
         start = time.monotonic()
-        sampling = replace(self.sampling, num=num, max_tokens=max_tokens)
+        sampling = replace(self.sampling, num_samples=num, max_tokens=max_tokens)
         gap = probe(self.engine, self.learner.policy, prompts, sampling, self.progress)
         return time.monotonic() - start, gap
 
-    def learn(self, groups: Sequence[Group], pace: Pace, folder: Path) -> tuple[Pace, dict[str, float], int]:
+    def learn(
+        self, groups: Sequence[RolloutGroup], pace: StepTiming, folder: Path
+    ) -> tuple[StepTiming, dict[str, float], int]:
         """Update the learner: (the pace with the seconds of the update, its metrics, bytes of the rollouts written)."""
         start = time.monotonic()
-        self.engine.pause()
-        batch, tally, metrics = learn(self.learner, groups, self.tokenizer)
-        self.engine.resume()
+        self.engine.sleep()
+        batch, token_stats, metrics = learn(self.learner, groups, self.tokenizer)
+        self.engine.wake_up()
         updated = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
         summarise(groups)
-        store.append(folder, 0, groups, credited(batch, []), tally.tokens)
+        store.append(folder, 0, groups, credited(batch, []), token_stats.tokens)
         pace = replace(pace, learn_seconds=updated - start, record_seconds=time.monotonic() - updated)
         return pace, metrics, store.shard(folder, 0).stat().st_size
 
@@ -123,59 +125,59 @@ def upcoming(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Prompt]
 
 
 def attempt(
-    bench: Bench, coming: Sequence[Prompt], samples: int, row_seconds: float, say: Say, *, per_step: int
-) -> Trial:
+    bench: StepRunner, coming: Sequence[Prompt], samples: int, row_seconds: float, log: Log, *, per_step: int
+) -> DryRun:
     """Make the trial steps. `coming`: all prompts to sample, the first step's first; `samples`: most completions of
     each; `row_seconds`: seconds of a completion when few are sampled at once; `per_step`: completions of a run's step.
     """
-    cfg, group, progress = bench.cfg, bench.cfg.algo.group, bench.progress
+    cfg, group, progress = bench.cfg, bench.cfg.algo.group_size, bench.progress
     rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(row_seconds, 1e-6))))
     prompts = coming[: min(cfg.data.prompts_per_step, max(1, rows // group))]
-    say(f"sampling {len(prompts) * group} of the {per_step} completions of the first step")
+    log(f"sampling {len(prompts) * group} of the {per_step} completions of the first step")
     progress.begin("the first step")
     first, now = bench.rollout(prompts, group, 0)
-    others, bulk = _more(bench, coming, len(prompts), samples, now, say)
+    others, bulk = _more(bench, coming, len(prompts), samples, now, log)
     groups = [*((0, one) for one in first), *((_MORE_STEP, one) for one in others)]
-    again = _again(bench, groups, first, now, say)
+    again = _again(bench, groups, first, now, log)
     with tempfile.TemporaryDirectory() as folder:
         progress.begin("an update to warm up")
         bench.learn(first[:2], now, Path(folder))  # the first update is slower: memory is allocated, threads start
-        say(f"learning from {now.completions} completions of {now.length:.0f} tokens")
+        log(f"learning from {now.completions} completions of {now.length:.0f} tokens")
         progress.begin("the first update")
         now, metrics, size = bench.learn(first, now, Path(folder))
         later = again and again[1]
         if again is not None:
-            say(f"learning from {now.completions} completions of {again[1].length:.0f} tokens")
+            log(f"learning from {now.completions} completions of {again[1].length:.0f} tokens")
             progress.begin("the second update")
             later = bench.learn(*again, Path(folder))[0]
     start = time.monotonic()
-    bench.engine.load_weights(bench.learner.weights(), version=1)
+    bench.engine.update_weights(bench.learner.policy_state(), version=1)
     sync = time.monotonic() - start
     merged = _by_question([*first, *others])
-    return Trial(merged, now, later, bulk, sync, *bench.probe(prompts[:PROBED], 2, PROBED_TOKENS), metrics, size)
+    return DryRun(merged, now, later, bulk, sync, *bench.probe(prompts[:PROBED], 2, PROBED_TOKENS), metrics, size)
 
 
 def _more(
-    bench: Bench, coming: Sequence[Prompt], num_sampled: int, samples: int, now: Pace, say: Say
-) -> tuple[list[Group], Pace]:
+    bench: StepRunner, coming: Sequence[Prompt], num_sampled: int, samples: int, now: StepTiming, log: Log
+) -> tuple[list[RolloutGroup], StepTiming]:
     """Sample up to `samples` completions of each prompt, as far as there is time: (groups, pace). The first
     `num_sampled` prompts have a group from the first step already.
     """
     affordable = int(_MORE_SECONDS * now.completions / now.sample_seconds)
     num = min(samples, affordable // len(coming))
-    plan = [(coming[:num_sampled], num - bench.cfg.algo.group), (coming[num_sampled:], num)]
+    plan = [(coming[:num_sampled], num - bench.cfg.algo.group_size), (coming[num_sampled:], num)]
     parts = [(part, size) for prompts, size in plan if size > 0 for part in _parts(prompts, size)]
-    sampled: list[Group] = []
+    sampled: list[RolloutGroup] = []
     paces = []
     for part, size in parts:
-        say(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
+        log(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
         bench.progress.begin("more samples")
         groups, pace = bench.rollout(part, size, _MORE_STEP)
         sampled += groups
         paces.append(pace)
     if not paces:
         return [], now
-    return sampled, Pace(
+    return sampled, StepTiming(
         sum(pace.completions for pace in paces),
         sum(pace.tokens for pace in paces),
         sum(pace.sample_seconds for pace in paces),
@@ -189,13 +191,17 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
 
 
 def _again(
-    bench: Bench, sampled: Sequence[tuple[int, Group]], first: Sequence[Group], now: Pace, say: Say
-) -> tuple[list[Group], Pace] | None:
+    bench: StepRunner,
+    sampled: Sequence[tuple[int, RolloutGroup]],
+    first: Sequence[RolloutGroup],
+    now: StepTiming,
+    log: Log,
+) -> tuple[list[RolloutGroup], StepTiming] | None:
     """Sample a step of correct responses once more, by their seeds: as many groups as the first step has, with that
     step's scores, so that as many rows have an advantage. `sampled`: (step of the seeds, group). None where no response
     is correct, or the correct ones are hardly longer than the average.
     """
-    group = bench.cfg.algo.group
+    group = bench.cfg.algo.group_size
     right: dict[str, list[int]] = {}
     prompt_of = {one.prompt.problem.id: one.prompt for _, one in sampled}
     lengths = []
@@ -207,24 +213,26 @@ def _again(
                 lengths.append(len(completion.token_ids))
     if not lengths or sum(lengths) / len(lengths) < _LONGER * now.length:
         return None
-    say(f"sampling {now.completions} completions like the {len(lengths)} correct ones")
+    log(f"sampling {now.completions} completions like the {len(lengths)} correct ones")
     chosen = list(islice(cycle(right), len(first)))
     seeds = [list(islice(cycle(right[name]), group)) for name in chosen]
     prompts = [prompt_of[name] for name in chosen]
     start = time.monotonic()
     bench.progress.begin("the second step")
     count = SampleCount(bench.progress, len(prompts) * group)
-    completions = bench.engine.sample(prompts, replace(bench.sampling, num=group), seeds, tick=count.tick)
+    completions = bench.engine.generate(
+        prompts, replace(bench.sampling, num_samples=group), seeds, on_decode_step=count.on_decode_step
+    )
     texts = [(p.prefill + c.text, p.problem) for p, own in zip(prompts, completions, strict=True) for c in own]
     bench.pool.score(texts, policy=prompts[0].extract)
     seconds = time.monotonic() - start
-    groups = [Group(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
-    return groups, Pace(now.completions, num_tokens(groups), seconds)
+    groups = [RolloutGroup(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
+    return groups, StepTiming(now.completions, num_tokens(groups), seconds)
 
 
-def _by_question(groups: Sequence[Group]) -> list[Group]:
+def _by_question(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
     """Merge groups so that all completions of a problem are in one."""
-    merged: dict[str, Group] = {}
+    merged: dict[str, RolloutGroup] = {}
     for one in groups:
         known = merged.get(one.prompt.problem.id)
         if known is not None:

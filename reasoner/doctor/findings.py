@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Mark(StrEnum):
+class Severity(StrEnum):
     """How serious a finding is: green, yellow, red."""
 
     OK = "ok"
@@ -17,20 +17,20 @@ class Mark(StrEnum):
     NO = "no"  # the run will not work
 
 
-_COLOURS = {Mark.OK: 32, Mark.LOOK: 33, Mark.NO: 31}
+_COLOURS = {Severity.OK: 32, Severity.LOOK: 33, Severity.NO: 31}
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Finding:
     """One finding."""
 
-    mark: Mark
+    mark: Severity
     subject: str
     text: str
     proposed: str = ""  # arguments of `reasoner train` that help
 
 
-def shown(line: Line) -> str:
+def shown(line: Finding) -> str:
     """Format a line for printing, with its mark in colour on a terminal."""
     mark = f"{line.mark:<5}"
     if sys.stdout.isatty():
@@ -38,12 +38,12 @@ def shown(line: Line) -> str:
     return f"{mark} {line.subject:<11} {line.text}"
 
 
-def summary(lines: Sequence[Line]) -> str:
+def summary(lines: Sequence[Finding]) -> str:
     """List the proposed settings of all lines, and count the lines of each mark."""
     counts = Counter(line.mark for line in lines)
     totals = ", ".join(
         f"{counts[mark]} {meaning}"
-        for mark, meaning in ((Mark.OK, "ok"), (Mark.LOOK, "to look at"), (Mark.NO, "that will not work"))
+        for mark, meaning in ((Severity.OK, "ok"), (Severity.LOOK, "to look at"), (Severity.NO, "that will not work"))
     )
     proposals = dict.fromkeys(f"  {line.proposed:<50} {line.subject}" for line in lines if line.proposed)
     return "\n".join([*(["proposed settings:"] if proposals else []), *proposals, totals])

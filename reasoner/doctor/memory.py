@@ -21,12 +21,12 @@ from transformers import PreTrainedModel
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import extent
-from reasoner.doctor.findings import Line, Mark
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MOST_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
 from reasoner.trainer.checkpoint import nearest, room_needed
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _MIB = 2**20
 _COPIES = 5  # copies of the logits at once: as computed, divided by the temperature, log-softmax, entropy, gradient
@@ -37,7 +37,7 @@ _LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is proposed for t
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class MemoryEstimate:
     """The memory that a run needs. `model` may be on the meta device: only its shape is read."""
 
     model: PreTrainedModel
@@ -51,7 +51,7 @@ class Need:
         """Bytes of each part."""
         cfg, model = self.cfg, self.model
         parameters = _numel(model)
-        critic = parameters if self.algorithm.critic and self.algorithm.trunk == "own" else 0
+        critic = parameters if self.algorithm.critic and self.algorithm.critic_backbone == "own" else 0
         return {
             "weights": 4 * parameters,
             "gradients": 4 * parameters,
@@ -71,8 +71,10 @@ class Need:
         learning = part["low_precision_weights"] + part["activations"] + part["logits"]
         engine, cache = part["engine_weights"], part["engine_cache"]
         if self.device == "cpu" or not self._has_vllm():
-            return resident + engine + (learning + cache if self.cfg.ahead else max(learning, cache))
-        return resident + (learning + engine + cache if self.cfg.ahead else max(learning, engine + cache))
+            return resident + engine + (learning + cache if self.cfg.max_off_policy_steps else max(learning, cache))
+        return resident + (
+            learning + engine + cache if self.cfg.max_off_policy_steps else max(learning, engine + cache)
+        )
 
     def fits_share(self) -> bool:
         """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
@@ -106,7 +108,7 @@ class Need:
         size = 2 if cfg.optim.dtype == "bfloat16" else 4
         most, limit = cfg.optim.micro_batch_tokens, cfg.sampling.max_tokens
         num_prompts = max(1, min(most // self.prompt, cfg.data.prompts_per_step))
-        tokens, prompts = max(limit, min(most, num_prompts * cfg.algo.group * limit)), num_prompts * self.prompt
+        tokens, prompts = max(limit, min(most, num_prompts * cfg.algo.group_size * limit)), num_prompts * self.prompt
         rows, context = tokens / limit, self.prompt + limit
         stored = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.prompt)
         # Keys and values, repeated for every query head.
@@ -183,30 +185,30 @@ def _numel(model: PreTrainedModel) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def memory_line(need: Need, free: int | None) -> Line:
+def memory_line(need: MemoryEstimate, free: int | None) -> Finding:
     """The line on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
     peak = need.peak()
     parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in need.parts().items() if size)
     text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
     if free is None:
-        return Line(Mark.OK, "memory", text)
+        return Finding(Severity.OK, "memory", text)
     where = "GPU" if need.device == "cuda" else "machine"
     text += f"; {free / _MIB:,.0f} MiB free on this {where}"
     if not need.fits_share():
         share = need.cfg.engine.gpu_memory
         text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
-        return Line(Mark.NO, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
+        return Finding(Severity.NO, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
     if peak <= free:
-        return Line(Mark.OK, "memory", text)
+        return Finding(Severity.OK, "memory", text)
     fitting = _smallest(need, free)
     settings = _changed(need.cfg, fitting.cfg)
     if fitting.peak() <= free:
-        return Line(Mark.NO, "memory", f"{text}: it does not fit; lower {settings}", settings)
+        return Finding(Severity.NO, "memory", f"{text}: it does not fit; lower {settings}", settings)
     least = f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
-    return Line(Mark.NO, "memory", f"{text}: it does not fit; {least}, take a smaller model")
+    return Finding(Severity.NO, "memory", f"{text}: it does not fit; {least}, take a smaller model")
 
 
-def _smallest(need: Need, free: int) -> Need:
+def _smallest(need: MemoryEstimate, free: int) -> MemoryEstimate:
     """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
     while need.peak() > free:
         lower = next((one for one in _lower(need) if one.peak() < need.peak()), None)
@@ -216,7 +218,7 @@ def _smallest(need: Need, free: int) -> Need:
     return need
 
 
-def _lower(need: Need) -> Iterator[Need]:
+def _lower(need: MemoryEstimate) -> Iterator[MemoryEstimate]:
     """Candidates with one setting lowered a little; first those that change no result."""
     cfg = need.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
@@ -279,22 +281,22 @@ def peak_memory(device: torch.device) -> int:
 
 
 def disk_line(
-    run_dir: Path, learner: Learner, cfg: Config, *, tokens: float, bytes_per_token: float
-) -> tuple[Line, dict[str, float]]:
+    run_dir: Path, learner: PolicyTrainer, cfg: Config, *, tokens: float, bytes_per_token: float
+) -> tuple[Finding, dict[str, float]]:
     """(the line on disk space, its figures in bytes). `tokens`: sampled by all steps of the run. The space for
     checkpoints is computed as a run computes it when it starts.
     """
     free = shutil.disk_usage(nearest(run_dir)).free
     rollouts = bytes_per_token * tokens
-    checkpoint, checkpoints = room_needed(learner, keep=cfg.run.keep)
+    checkpoint, checkpoints = room_needed(learner, keep=cfg.run.keep_last)
     needed = checkpoints + rollouts
     figures = {"checkpoint": checkpoint, "rollouts": rollouts, "needed": needed, "free": free}
     figures["bytes_per_token"] = bytes_per_token
     text = (
         f"{needed / _MIB:,.0f} MiB in all: {rollouts / _MIB:,.1f} of rollouts ({bytes_per_token:.0f} bytes a token), "
-        f"{checkpoint / _MIB:,.0f} each checkpoint, {cfg.run.keep} kept; {free / _MIB:,.0f} free in {nearest(run_dir)}"
+        f"{checkpoint / _MIB:,.0f} each checkpoint, {cfg.run.keep_last} kept; {free / _MIB:,.0f} free in {nearest(run_dir)}"
     )
     if needed <= free:
-        return Line(Mark.OK, "disk", text), figures
-    fewer = cfg.run.keep > 1 and needed - (cfg.run.keep - 1) * checkpoint <= free
-    return Line(Mark.NO, "disk", text, "--run.keep 1" if fewer else ""), figures
+        return Finding(Severity.OK, "disk", text), figures
+    fewer = cfg.run.keep_last > 1 and needed - (cfg.run.keep_last - 1) * checkpoint <= free
+    return Finding(Severity.NO, "disk", text, "--run.keep_last 1" if fewer else ""), figures

@@ -9,8 +9,8 @@ from math import ceil
 from reasoner.config.schema import Config
 from reasoner.console import speed
 from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import Pace, Trial
-from reasoner.doctor.findings import Line, Mark
+from reasoner.doctor.dry_run import DryRun, StepTiming
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.rl.algorithms import Algorithm
 
 _LONG = 24 * 3600  # seconds: a longer run is marked
@@ -35,17 +35,21 @@ class Expected:
 
 
 def expected(
-    trial: Trial, pace: Pace, algorithm: Algorithm, cfg: Config, *, start: float, save: float, share: float
+    trial: DryRun, pace: StepTiming, algorithm: Algorithm, cfg: Config, *, start: float, save: float, share: float
 ) -> Expected:
     """Predict the run's time with steps of this pace. `start`: seconds until the first step; `save`: seconds of a
     checkpoint; `share`: share of groups with non-zero variance, which decides how much dynamic sampling adds.
     """
     run = extent(cfg)
-    refills = min(1 + cfg.algo.refills_most, 1 / max(share, 1e-6)) if algorithm.refills else 1
-    completion_seconds = refills * (pace.sample_seconds + pace.record_seconds) + pace.learn_seconds
-    probe = trial.probe_seconds / cfg.run.probe_every if cfg.run.probe_every else 0
+    dynamic_sampling = (
+        min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(share, 1e-6)) if algorithm.dynamic_sampling else 1
+    )
+    completion_seconds = dynamic_sampling * (pace.sample_seconds + pace.record_seconds) + pace.learn_seconds
+    probe = trial.probe_seconds / cfg.run.parity_interval if cfg.run.parity_interval else 0
     step = completion_seconds * run.per_step / pace.completions + trial.sync_seconds + probe
-    steps = min(run.steps, ceil(cfg.tokens / (pace.length * run.per_step))) if cfg.tokens else run.steps
+    steps = (
+        min(run.steps, ceil(cfg.max_train_tokens / (pace.length * run.per_step))) if cfg.max_train_tokens else run.steps
+    )
     slower = pace.sample_seconds / trial.now.sample_seconds
     each = trial.bulk.sample_seconds / trial.bulk.completions
     return Expected(
@@ -60,14 +64,14 @@ def expected(
     )
 
 
-def pace_lines(trial: Trial, now: Expected, later: Expected | None, cfg: Config) -> Iterator[Line]:
+def pace_lines(trial: DryRun, now: Expected, later: Expected | None, cfg: Config) -> Iterator[Finding]:
     """Lines on speed and time. `later`: the prediction for completions as long as the correct ones are now, where these
     are longer than average: training moves towards them.
     """
     run, pace = extent(cfg), trial.now
     size = "a step" if pace.completions == run.per_step else f"{pace.completions} of a step's {run.per_step}"
-    yield Line(
-        Mark.OK,
+    yield Finding(
+        Severity.OK,
         "speed",
         f"{size} on trial: {speed(pace.tokens / pace.sample_seconds)} sampled and graded, "
         f"{speed(pace.tokens / pace.learn_seconds)} trained on; weights synced in {trial.sync_seconds:.2f} s",
@@ -84,7 +88,7 @@ def pace_lines(trial: Trial, now: Expected, later: Expected | None, cfg: Config)
         "before the first step": (now.start, after.start),
     }
     parts = ", ".join(f"{name} {_span(*seconds)}" for name, seconds in ranges.items() if max(seconds) >= 1)
-    yield Line(Mark.LOOK if after.total > _LONG else Mark.OK, "time", f"{step}; {parts}")
+    yield Finding(Severity.LOOK if after.total > _LONG else Severity.OK, "time", f"{step}; {parts}")
 
 
 def _span(seconds: float, later: float) -> str:

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
-from reasoner.doctor.findings import Line, Mark
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.doctor.signal import informative_share
 from reasoner.evals.estimators import Estimate, estimate
 from reasoner.rollouts.prompts import Template
-from reasoner.types import Group
+from reasoner.types import RolloutGroup
 from verifiers.score import UNJUDGED
 
 _GROUPS = (4, 8, 16, 64)  # group sizes that the share of non-zero-variance groups is reported for
@@ -45,12 +45,12 @@ class Answers:
         return asdict(self)
 
 
-def answers(groups: Sequence[Group], template: Template, cfg: Config) -> Answers:
+def answers(groups: Sequence[RolloutGroup], template: Template, cfg: Config) -> Answers:
     """Compute the figures. `groups`: all responses to a problem in one group; groups may differ in size."""
     scores = [[*one.scores] for one in groups]
     rows = [(c, s) for one in groups for c, s in zip(one.completions, one.scores, strict=True)]
     right = sorted(len(c.token_ids) for c, s in rows if s.correct)
-    sizes = sorted({*_GROUPS, cfg.algo.group})
+    sizes = sorted({*_GROUPS, cfg.algo.group_size})
     rewards = [[score.reward for score in own] for own in scores]
     verdicts = [[float(score.correct) for score in own] for own in scores]
     rates = [sum(own) / len(own) for own in verdicts]
@@ -59,7 +59,7 @@ def answers(groups: Sequence[Group], template: Template, cfg: Config) -> Answers
         samples=len(rows),
         correct=estimate(rates),
         lenient=estimate([sum(s.lenient for s in own) / len(own) for own in scores]),
-        formed=estimate([sum(s.format_ok for s in own) / len(own) for own in scores]),
+        formed=estimate([sum(s.well_formed for s in own) / len(own) for own in scores]),
         never=rates.count(0.0),
         always=rates.count(1.0),
         signal={size: informative_share(rewards, size) for size in sizes},
@@ -76,7 +76,7 @@ def answers(groups: Sequence[Group], template: Template, cfg: Config) -> Answers
 
 def answer_lines(
     answers: Answers, template: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, most: int
-) -> Iterator[Line]:
+) -> Iterator[Finding]:
     """The lines on the responses. `most`: tokens that the context leaves beside the longest prompt."""
     yield _right(answers)
     yield _form(answers, cfg, bool(tokenizer.chat_template) and not template.chat)
@@ -84,35 +84,35 @@ def answer_lines(
     yield _room(answers, cfg, most)
     if template.stop and not answers.marked:
         text = f"none of {answers.samples:,} responses contains {' or '.join(map(repr, template.stop))}"
-        yield Line(Mark.LOOK, "stop", text)
+        yield Finding(Severity.LOOK, "stop", text)
     if answers.unjudged:
         text = f"{answers.unjudged:.1%} of the responses could not be graded within {cfg.verify.seconds:g} s"
-        yield Line(Mark.LOOK, "grading", text, f"--verify.seconds {2 * cfg.verify.seconds:g}")
+        yield Finding(Severity.LOOK, "grading", text, f"--verify.seconds {2 * cfg.verify.seconds:g}")
 
 
-def _right(answers: Answers) -> Line:
+def _right(answers: Answers) -> Finding:
     text = (
         f"{_percent(answers.correct)} correct in {answers.samples:,} responses to {answers.problems} of the first "
         f"problems; {answers.never} never correct, {answers.always} always"
     )
     if not answers.correct.value:
-        return Line(Mark.LOOK, "pass rate", f"{text}: only the format can be learnt")
-    mark = Mark.LOOK if answers.correct.value > 1 - _RARE else Mark.OK
-    return Line(mark, "pass rate", text + (": little is left to learn" if mark is Mark.LOOK else ""))
+        return Finding(Severity.LOOK, "pass rate", f"{text}: only the format can be learnt")
+    mark = Severity.LOOK if answers.correct.value > 1 - _RARE else Severity.OK
+    return Finding(mark, "pass rate", text + (": little is left to learn" if mark is Severity.LOOK else ""))
 
 
-def _form(answers: Answers, cfg: Config, has_chat: bool) -> Line:
+def _form(answers: Answers, cfg: Config, has_chat: bool) -> Finding:
     text = f"{_percent(answers.formed)} well-formed; correct in any form: {answers.lenient.value:.1%}"
     if answers.formed.value >= _RARE:
-        return Line(Mark.OK, "form", text)
+        return Finding(Severity.OK, "form", text)
     style = "chat" if has_chat else "none"
     proposed = f"--prompt {style}" if style != cfg.prompt.style else ""
-    return Line(Mark.LOOK, "form", text, proposed)
+    return Finding(Severity.LOOK, "form", text, proposed)
 
 
-def _signal(answers: Answers, cfg: Config) -> Line:
+def _signal(answers: Answers, cfg: Config) -> Finding:
     """The share of non-zero-variance groups, and a group size at which it is large enough."""
-    own = cfg.algo.group
+    own = cfg.algo.group_size
     share, by_answer = answers.signal[own], answers.signal_by_answer[own]
     others = ", ".join(f"{size}: {value.value:.0%}" for size, value in answers.signal.items() if size != own)
     text = (
@@ -120,18 +120,18 @@ def _signal(answers: Answers, cfg: Config) -> Line:
         f"of {others}"
     )
     if share.value >= _FEW:
-        return Line(Mark.OK, "signal", text)
+        return Finding(Severity.OK, "signal", text)
     enough = max(_FEW, 1.5 * share.value)
     better = [size for size, value in answers.signal.items() if size > own and value.value >= enough]
     if not better:
-        mark = Mark.LOOK if answers.signal[max(answers.signal)].value else Mark.NO
+        mark = Severity.LOOK if answers.signal[max(answers.signal)].value else Severity.NO
         hint = "easier problems" if answers.correct.value < _FEW else "harder problems"
-        return Line(mark, "signal", f"{text}: no larger group helps, {hint} may")
+        return Finding(mark, "signal", f"{text}: no larger group helps, {hint} may")
     fewer = max(1, cfg.data.prompts_per_step * own // better[0])
-    return Line(Mark.LOOK, "signal", text, f"--algo.group {better[0]} --data.prompts_per_step {fewer}")
+    return Finding(Severity.LOOK, "signal", text, f"--algo.group_size {better[0]} --data.prompts_per_step {fewer}")
 
 
-def _room(answers: Answers, cfg: Config, most: int) -> Line:
+def _room(answers: Answers, cfg: Config, most: int) -> Finding:
     """Lengths against sampling.max_tokens: more is proposed where correct responses need it, less where only wrong ones
     use it.
     """
@@ -142,12 +142,14 @@ def _room(answers: Answers, cfg: Config, most: int) -> Line:
         f"{answers.truncated:.1%} truncated at {limit}"
     )
     if answers.truncated <= _RARE:
-        return Line(Mark.OK, "responses", text)
+        return Finding(Severity.OK, "responses", text)
     if answers.right_longest is not None and answers.right_longest < limit / 2:
         text += f"; 99 of 100 correct ones end within {answers.right_longest}"
-        return Line(Mark.LOOK, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * answers.right_longest)}")
+        return Finding(
+            Severity.LOOK, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * answers.right_longest)}"
+        )
     larger = min(2 * limit, most)
-    return Line(Mark.LOOK, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
+    return Finding(Severity.LOOK, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
 
 
 def _rounded(tokens: float) -> int:

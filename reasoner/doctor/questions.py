@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from data import Problem
 from reasoner.config.schema import Config
-from reasoner.doctor.findings import Line, Mark
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.rollouts.dataset import fault
 from reasoner.types import Prompt
 
@@ -14,22 +14,24 @@ _MAX_NAMES = 3  # problems named in a line
 _MANY = 0.1  # share of prompts left out above which the user should know
 
 
-def gold_line(problems: Sequence[Problem], cfg: Config) -> tuple[Line, list[Problem]]:
+def gold_line(problems: Sequence[Problem], cfg: Config) -> tuple[Finding, list[Problem]]:
     """(the line, the problems whose gold answer is correct against itself). ValueError where there are none."""
     faults = {problem.id: fault(problem) for problem in problems}
     good = [problem for problem in problems if not faults[problem.id]]
     faulty = [f"{name} ({why})" for name, why in faults.items() if why]
     text = f"{len(good):,} of {len(problems):,} gold answers of {cfg.data.train} can be graded"
     if not faulty:
-        return Line(Mark.OK, "problems", text), good
+        return Finding(Severity.OK, "problems", text), good
     more = f" and {len(faulty) - _MAX_NAMES} more" if len(faulty) > _MAX_NAMES else ""
     text += f"; not {', '.join(faulty[:_MAX_NAMES])}{more}"
     if not good:
         raise ValueError(text)
-    return Line(Mark.LOOK, "problems", text), good
+    return Finding(Severity.LOOK, "problems", text), good
 
 
-def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int) -> tuple[Line, dict[str, int]]:
+def length_line(
+    prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int
+) -> tuple[Finding, dict[str, int]]:
     """(the line on prompt lengths, the figures in tokens). `prompts`: those that fit, of `num_gradable` problems."""
     lengths = sorted(len(prompt.token_ids) for prompt in prompts)
     figures = {
@@ -46,21 +48,23 @@ def length_line(prompts: Sequence[Prompt], num_gradable: int, cfg: Config, conte
         f"{cfg.sampling.max_tokens} {figures['room']} of the context's {context:,} are left"
     )
     if not figures["left_out"]:
-        return Line(Mark.OK, "length", text), figures
+        return Finding(Severity.OK, "length", text), figures
     text += f"; {figures['left_out']:,} of {num_gradable:,} questions are longer and left out"
-    mark = Mark.LOOK if figures["left_out"] > _MANY * num_gradable else Mark.OK
-    return Line(mark, "length", text), figures
+    mark = Severity.LOOK if figures["left_out"] > _MANY * num_gradable else Severity.OK
+    return Finding(mark, "length", text), figures
 
 
-def epoch_lines(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Line]:
+def epoch_lines(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Finding]:
     """Lines on how often each problem is sampled, and on `evaluation` prompts that are also trained on."""
     count, times = cfg.data.prompts_per_step, cfg.steps * cfg.data.prompts_per_step / len(prompts)
     text = f"{count} of {len(prompts):,} a step; each comes {times:.1f} times in {cfg.steps} steps"
     if count > len(prompts):
         proposed = f"--data.prompts_per_step {len(prompts)}"
-        yield Line(Mark.LOOK, "questions", f"{text}: the same one more than once in a step", proposed)
+        yield Finding(Severity.LOOK, "questions", f"{text}: the same one more than once in a step", proposed)
     else:
-        yield Line(Mark.OK, "questions", text)
+        yield Finding(Severity.OK, "questions", text)
     known = {prompt.problem.question for prompt in prompts}
     if seen := sum(prompt.problem.question in known for prompt in evaluation):
-        yield Line(Mark.LOOK, "evaluation", f"{seen} of its {len(evaluation)} questions are among those trained on")
+        yield Finding(
+            Severity.LOOK, "evaluation", f"{seen} of its {len(evaluation)} questions are among those trained on"
+        )

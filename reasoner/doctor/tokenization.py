@@ -8,10 +8,10 @@ from typing import cast
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from reasoner.doctor.findings import Line, Mark
+from reasoner.doctor.findings import Finding, Severity
 from reasoner.inference.stop_tokens import stop_token_ids, texts
 from reasoner.rollouts.prompts import Template
-from reasoner.types import Prompt, Sampling
+from reasoner.types import Prompt, SamplingParams
 from verifiers.rewards import assess
 
 # A correct response in each form that can be asked for (verifiers.extract.EXTRACTORS).
@@ -30,7 +30,7 @@ def token_lines(
     template: Template,
     prompts: Sequence[Prompt],
     ends: frozenset[int],
-) -> Iterator[Line]:
+) -> Iterator[Finding]:
     """The lines on the tokenizer. `ends`: every token id that ends a completion."""
     yield _end(tokenizer, policy, ends, max(max(prompt.token_ids) for prompt in prompts))
     yield _begin(tokenizer, template, prompts)
@@ -39,28 +39,28 @@ def token_lines(
         yield _turn(tokenizer, template, ends)
 
 
-def _end(tokenizer: PreTrainedTokenizerBase, policy: PreTrainedModel, ends: frozenset[int], largest: int) -> Line:
+def _end(tokenizer: PreTrainedTokenizerBase, policy: PreTrainedModel, ends: frozenset[int], largest: int) -> Finding:
     """Check EOS and pad, and that the model has an embedding for each token. `largest`: largest token id in prompts."""
     embeddings = cast(torch.Tensor, policy.get_input_embeddings().weight)
     rows = embeddings.shape[0]
     if max(largest, *ends) >= rows:
         text = f"the tokenizer has {len(tokenizer):,} tokens, the model {rows:,}, and prompts or ends need more"
-        return Line(Mark.NO, "tokenizer", text)
+        return Finding(Severity.NO, "tokenizer", text)
     eos = tokenizer.eos_token_id
     end_tokens = ", ".join(f"{tokenizer.convert_ids_to_tokens(i)!r}" for i in sorted(ends))
     configured = policy.generation_config.eos_token_id
     if configured is not None and eos not in (configured if isinstance(configured, list) else [configured]):
         text = f"the tokenizer's end token {tokenizer.eos_token!r} is not the generation config's; "
         text += f"ends with {end_tokens}"
-        return Line(Mark.LOOK, "tokenizer", text)
+        return Finding(Severity.LOOK, "tokenizer", text)
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id == eos:
         pad = f"pad {'is the end token' if tokenizer.pad_token_id == eos else 'none'} (padding is masked by lengths)"
     else:
         pad = f"pad {tokenizer.pad_token!r}"
-    return Line(Mark.OK, "tokenizer", f"{len(tokenizer):,} tokens, ends with {end_tokens}, {pad}")
+    return Finding(Severity.OK, "tokenizer", f"{len(tokenizer):,} tokens, ends with {end_tokens}, {pad}")
 
 
-def _begin(tokenizer: PreTrainedTokenizerBase, template: Template, prompts: Sequence[Prompt]) -> Line:
+def _begin(tokenizer: PreTrainedTokenizerBase, template: Template, prompts: Sequence[Prompt]) -> Finding:
     """Check BOS, prefill, and how the tokenizer encodes the prompts."""
     prompt, bos = prompts[0], tokenizer.bos_token_id
     begins = bos is not None and prompt.token_ids[0] == bos
@@ -83,17 +83,17 @@ def _begin(tokenizer: PreTrainedTokenizerBase, template: Template, prompts: Sequ
     }
     for fault, is_so in faults.items():
         if is_so:
-            return Line(Mark.LOOK, "prompt", fault)
+            return Finding(Severity.LOOK, "prompt", fault)
     start = f"begins with {tokenizer.bos_token!r}" if begins else "no token before the text"
     prefill = (
         f", prefill {template.prefill!r} in {len(prompt.token_ids) - len(alone)} tokens" if template.prefill else ""
     )
-    return Line(Mark.OK, "prompt", f"{start}{prefill}")
+    return Finding(Severity.OK, "prompt", f"{start}{prefill}")
 
 
 def _right_response(
     tokenizer: PreTrainedTokenizerBase, template: Template, prompt: Prompt, ends: frozenset[int]
-) -> Line:
+) -> Finding:
     """Encode a correct response, cut it where an engine would end it, and check that it is still correct."""
     response = _RIGHT[template.extract].format(gold=prompt.problem.answer)
     written = [marker for marker in template.stop if marker in response]
@@ -101,28 +101,30 @@ def _right_response(
         "\nAnd on it goes." if written else ""
     )
     ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
-    stop_ids, stop_texts = stop_token_ids(Sampling(1, stop=template.stop), tokenizer)
+    stop_ids, stop_texts = stop_token_ids(SamplingParams(1, stop=template.stop), tokenizer)
     last = next((place for place, token in enumerate(ids) if token in {*ends, *stop_ids}), len(ids) - 1)
     (text,) = texts([ids[: last + 1]], ends, stop_texts, tokenizer)
     if "And on" in text:
         text = f"{written[0]!r} is a token of its own, but is encoded with other tokens: completions do not end there"
-        return Line(Mark.NO, "stop", text)
+        return Finding(Severity.NO, "stop", text)
     score = assess(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
-    if not (score.correct and score.format_ok):
-        mark = Mark.LOOK if prompt.problem.answer in text else Mark.NO  # cut before its answer, no response can count
+    if not (score.correct and score.well_formed):
+        mark = (
+            Severity.LOOK if prompt.problem.answer in text else Severity.NO
+        )  # cut before its answer, no response can count
         text = f"a correct response would not count ({score.verdict}); it would be read as {template.prefill + text!r}"
-        return Line(mark, "stop", text)
+        return Finding(mark, "stop", text)
     stops = f"ends at {' or '.join(map(repr, template.stop))}" if template.stop else "no marker, only the end token"
-    return Line(Mark.OK, "stop", f"a correct response counts; {stops}")
+    return Finding(Severity.OK, "stop", f"a correct response counts; {stops}")
 
 
-def _turn(tokenizer: PreTrainedTokenizerBase, template: Template, ends: frozenset[int]) -> Line:
+def _turn(tokenizer: PreTrainedTokenizerBase, template: Template, ends: frozenset[int]) -> Finding:
     """Check that the token that ends an assistant's turn in the chat template also ends a completion."""
     turns = [{"role": "user", "content": "1+1?"}, {"role": "assistant", "content": "@@"}]
     after = str(tokenizer.apply_chat_template(turns, tokenize=False)).rpartition("@@")[2]
     closing = tokenizer(after.strip(), add_special_tokens=False)["input_ids"][:1]
     if not closing or closing[0] in ends or after.strip().startswith(template.stop or "\0"):
-        return Line(Mark.OK, "chat", "a turn of the chat template ends where a completion does")
+        return Finding(Severity.OK, "chat", "a turn of the chat template ends where a completion does")
     marker = tokenizer.convert_ids_to_tokens(closing[0])
     text = f"a turn of the chat template ends with {marker!r}, a completion does not: put it in stop of a .toml prompt"
-    return Line(Mark.LOOK, "chat", text)
+    return Finding(Severity.LOOK, "chat", text)

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from reasoner.config.schema import Config
-from reasoner.console import visible
+from reasoner.console import escape_controls
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import Evaluation
+from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import percent
 from reasoner.rollouts.prompts import template
 from verifiers import grader_version
@@ -21,23 +21,23 @@ Row = tuple[str, str, str]  # what, before, after
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class HeldOutEvals:
     """The evaluations of one model on the held-out problems, with sampled and with greedy answers."""
 
-    sampled: Evaluation  # at the training temperature
-    greedy: Evaluation
+    sampled: EvalResult  # at the training temperature
+    greedy: EvalResult
 
     def figures(self) -> dict[str, object]:
         """All metrics, for a JSON file."""
         return {"sampled": self.sampled.figures(), "greedy": self.greedy.figures()}
 
 
-def table(before: Measured, after: Measured) -> str:
+def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
     """Format the comparison as plain text."""
     return "\n".join([_heading(before), *_lines(_rows(before, after)), "", *_lines(_cell_rows(before, after))])
 
 
-def _heading(measured: Measured) -> str:
+def _heading(measured: HeldOutEvals) -> str:
     sampled = measured.sampled
     return (
         f"{sampled.problems} held-out problems x {sampled.samples} samples at temperature {sampled.temperature:g}, "
@@ -45,7 +45,7 @@ def _heading(measured: Measured) -> str:
     )
 
 
-_ROWS: dict[str, Callable[[Measured], str]] = {
+_ROWS: dict[str, Callable[[HeldOutEvals], str]] = {
     "greedy": lambda m: str(m.greedy.pass_at_1),
     "well-formed": lambda m: percent(m.sampled.well_formed),
     "right given well-formed": lambda m: percent(m.sampled.right_given_well_formed),
@@ -63,7 +63,7 @@ _ROWS: dict[str, Callable[[Measured], str]] = {
 }
 
 
-def _rows(before: Measured, after: Measured) -> list[Row]:
+def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
     metrics = before.sampled.metrics
     return [
         ("", "before", "after"),
@@ -72,7 +72,7 @@ def _rows(before: Measured, after: Measured) -> list[Row]:
     ]
 
 
-def _tokens(measured: Measured, name: str) -> str:
+def _tokens(measured: HeldOutEvals, name: str) -> str:
     value = measured.sampled.health[name]
     return "-" if value is None else f"{value:.1f}"
 
@@ -82,12 +82,12 @@ def _caught(rates: ReflectionRates) -> str:
     return "none to catch" if share is None else f"{percent(share)} ({rates.caught} of {rates.wrong_claims})"
 
 
-def _cell_rows(before: Measured, after: Measured) -> list[Row]:
+def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
     rows = [(name, _cell(before, name), _cell(after, name)) for name in before.sampled.cells]
     return [("pass@1 / greedy by family and level", "before", "after"), *rows]
 
 
-def _cell(measured: Measured, name: str) -> str:
+def _cell(measured: HeldOutEvals, name: str) -> str:
     return " / ".join(percent(evaluation.cells[name].value) for evaluation in (measured.sampled, measured.greedy))
 
 
@@ -96,7 +96,7 @@ def _lines(rows: Sequence[Row]) -> list[str]:
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
 
-def traces(before: Measured, after: Measured, number: int = 3) -> str:
+def traces(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:
     """Format greedy answers to up to `number` problems, one per family, that were wrong before and are correct after.
 
     Answers with most self-corrections come first.
@@ -115,13 +115,13 @@ def traces(before: Measured, after: Measured, number: int = 3) -> str:
             families.append(family)
             chosen.append((was, now))
     return "\n\n".join(
-        f"{visible(was.problem.question)}   (gold: {visible(was.problem.answer)})\n"
-        f"  before: {visible(was.responses[0].text).strip()}\n  after:  {visible(now.responses[0].text).strip()}"
+        f"{escape_controls(was.problem.question)}   (gold: {escape_controls(was.problem.answer)})\n"
+        f"  before: {escape_controls(was.responses[0].text).strip()}\n  after:  {escape_controls(now.responses[0].text).strip()}"
         for was, now in chosen[:number]
     )
 
 
-def keep(folder: Path, measured: Measured, cfg: Config, engine: str) -> None:
+def keep(folder: Path, measured: HeldOutEvals, cfg: Config, engine: str) -> None:
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
     spec = cfg.eval.heldout
     about = {

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from reasoner.console import visible
+from reasoner.console import escape_controls
 from reasoner.evals import eval_log as files
 from reasoner.evals.paired import Difference, difference, holm, shown_p
 from reasoner.evals.tables import aligned
@@ -52,7 +52,7 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
     ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings.
     """
     folders = [_folder(name, out) for name in (a, b)]
-    about_a, about_b = (files.read_about(folder) for folder in folders)
+    about_a, about_b = (files.read_manifest(folder) for folder in folders)
     faults = differing(about_a, about_b)
     if faults and not force:
         raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
@@ -146,7 +146,7 @@ def report(comparisons: Sequence[Compared]) -> str:
     ]
     rows = [
         [
-            visible(one.spec),
+            escape_controls(one.spec),
             one.metric,
             f"{100 * one.a:.1f}",
             f"{100 * one.b:.1f}",
@@ -162,7 +162,7 @@ def report(comparisons: Sequence[Compared]) -> str:
     for one in comparisons:
         if not one.found.is_shown:
             lines.append(
-                f"{visible(one.spec)}, {one.metric}: {one.found.problems} problems would show a difference of "
+                f"{escape_controls(one.spec)}, {one.metric}: {one.found.problems} problems would show a difference of "
                 f"{100 * one.found.detectable:.1f} points four times out of five"
             )
     return "\n".join(lines)
@@ -191,9 +191,9 @@ def flip_list(flips: Sequence[Flip]) -> str:
     if not shown:
         return head
     cells = aligned(
-        [["problem", "A", "B"], *([visible(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in shown)]
+        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in shown)]
     )
-    questions = ["question", *(visible(" ".join(flip.question.split()))[:_QUESTION] for flip in shown)]
+    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION] for flip in shown)]
     lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
     left_out = [f"  ({len(flips) - len(shown)} more are in --json FILE)"] if len(flips) > len(shown) else []
     return "\n".join([head, *lines, *left_out])

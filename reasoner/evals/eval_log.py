@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from data import Problem
 from data.registry import fingerprint
-from reasoner.evals.result import Evaluation
+from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
 from reasoner.runs.io import replacing, write_text
 from reasoner.runs.json_files import (
@@ -45,9 +45,9 @@ from reasoner.runs.json_files import (
     read_object,
 )
 from reasoner.runs.rollouts import write_json
-from reasoner.types import Answered
+from reasoner.types import EvalSample
 
-About = Mapping[str, Any]  # evaluation.json; see reasoner.cli.eval
+EvalManifest = Mapping[str, Any]  # evaluation.json; see reasoner.cli.eval
 
 FLAT = pa.schema(
     [
@@ -88,7 +88,7 @@ def model_name(model: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "__", model).strip("_.") or "model"
 
 
-def write(folder: Path, about: About, sets: Sets, table: str) -> None:
+def write(folder: Path, about: EvalManifest, sets: Sets, table: str) -> None:
     """Write all files but run.json. Each file is replaced as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "evaluation.json", about)
@@ -101,7 +101,7 @@ def write(folder: Path, about: About, sets: Sets, table: str) -> None:
     write_text(folder / "table.txt", table + "\n")
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
     """Read evaluation.json. ValueError for a folder without an evaluation, and for a damaged one."""
     path = folder / "evaluation.json"
     if not is_file(path):
@@ -159,7 +159,7 @@ def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-def results(about: About, sets: Sets) -> dict[str, Any]:
+def results(about: EvalManifest, sets: Sets) -> dict[str, Any]:
     """The contents of results.json in lm-eval's format. Metric names are "pass@1,none" and "greedy,none", with their
     standard errors under "pass@1_stderr,none" and "greedy_stderr,none".
     """
@@ -189,21 +189,21 @@ def results(about: About, sets: Sets) -> dict[str, Any]:
     }
 
 
-def _metrics(ways: Mapping[str, Evaluation]) -> Iterator[tuple[str, float, float]]:
+def _metrics(ways: Mapping[str, EvalResult]) -> Iterator[tuple[str, float, float]]:
     """(metric, value, standard error) of each metric; the one of greedy answers is called "greedy"."""
     for way, evaluation in ways.items():
         for metric, value in evaluation.metrics.items():
             yield "greedy" if way == "greedy" else metric, value.value, value.se
 
 
-def _values(ways: Mapping[str, Evaluation]) -> dict[str, float]:
+def _values(ways: Mapping[str, EvalResult]) -> dict[str, float]:
     values: dict[str, float] = {}
     for name, value, se in _metrics(ways):
         values |= {f"{name},none": value, f"{name}_stderr,none": se}
     return values
 
 
-def sample_rows(about: About, spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
+def sample_rows(about: EvalManifest, spec: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
     """The rows of samples_SET.jsonl: one per problem and way, with the value of every metric on that problem."""
     for way, evaluation in ways.items():
         per_problem = evaluation.per_problem
@@ -230,7 +230,7 @@ def sample_rows(about: About, spec: str, ways: Mapping[str, Evaluation]) -> Iter
             }
 
 
-def _doc(one: Answered) -> dict[str, Any]:
+def _doc(one: EvalSample) -> dict[str, Any]:
     problem = one.problem
     return {
         "id": problem.id,
@@ -242,7 +242,7 @@ def _doc(one: Answered) -> dict[str, Any]:
     }
 
 
-def _details(spec: str, ways: Mapping[str, Evaluation]) -> Iterator[dict[str, Any]]:
+def _details(spec: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
     for way, evaluation in ways.items():
         per_problem = evaluation.per_problem
         for number, one in enumerate(evaluation.answered):
@@ -285,7 +285,7 @@ def _flat(sets: Sets) -> Iterator[dict[str, Any]]:
                         "layer": score.layer,
                         "right": score.correct,
                         "right_lenient": score.lenient,
-                        "in_form": score.format_ok,
+                        "in_form": score.well_formed,
                         "class": classes[sample],
                         "finish": response.finish,
                         "tokens": response.tokens,

@@ -21,9 +21,9 @@ from reasoner.evals.estimators import (
     vote_labels,
     vote_share,
 )
-from reasoner.evals.sampling import respond
+from reasoner.evals.sampling import generate_responses
 from reasoner.progress import Progress
-from reasoner.types import Answered, Prompt, Response, Sampling
+from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import answers_given
 from verifiers.reflection import ReflectionRates, rates
@@ -58,13 +58,13 @@ class Ks:
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class EvalResult:
     """Metrics of one model on one data set under one way of sampling. Shares are of all responses unless stated."""
 
     label: str
     temperature: float | None  # None where responses were read from a file that does not say
     ks: Ks
-    answered: tuple[Answered, ...] = field(repr=False)
+    answered: tuple[EvalSample, ...] = field(repr=False)
     classes: tuple[tuple[int | None, ...], ...] = field(repr=False)  # [problems][n] of the votes; () without cons@k
 
     @property
@@ -85,7 +85,7 @@ class Evaluation:
     @cached_property
     def per_problem(self) -> dict[str, list[float]]:
         """The value of every metric on every problem, in the order of the problems."""
-        counts = [(len(one.responses), one.num_right) for one in self.answered]
+        counts = [(len(one.responses), one.num_correct) for one in self.answered]
         exact: dict[str, list[Fraction]] = {
             f"pass@{k}": [pass_at_k(n, c, k) for n, c in counts] for k in sorted({1, *self.ks.pass_at})
         }
@@ -112,7 +112,7 @@ class Evaluation:
         """Standard error of pass@1 for new samples of the same problems; None for a single sample of each."""
         if self.samples == 1:
             return None
-        return se_run([len(one.responses) for one in self.answered], [one.num_right for one in self.answered])
+        return se_run([len(one.responses) for one in self.answered], [one.num_correct for one in self.answered])
 
     @property
     def vote_share(self) -> float | None:
@@ -126,11 +126,11 @@ class Evaluation:
 
     @cached_property
     def well_formed(self) -> float:
-        return _mean([float(score.format_ok) for score in self._scores])
+        return _mean([float(score.well_formed) for score in self._scores])
 
     @cached_property
     def right_given_well_formed(self) -> float:
-        return _mean([float(score.correct) for score in self._scores if score.format_ok])
+        return _mean([float(score.correct) for score in self._scores if score.well_formed])
 
     @cached_property
     def health(self) -> dict[str, float | None]:
@@ -193,22 +193,22 @@ def evaluate(
     engine: Callable[[], Engine],
     pool: VerifierPool,
     prompts: Sequence[Prompt],
-    sampling: Sampling,
+    sampling: SamplingParams,
     *,
     seed: int,
     label: str,
     ks: Ks = Ks(),
     stream: str = "eval",
     progress: Progress | None = None,
-) -> Evaluation:
-    """Sample, grade and estimate. All metrics are computed from the same `sampling.num` responses to each prompt.
+) -> EvalResult:
+    """Sample, grade and estimate. All metrics are computed from the same `sampling.num_samples` responses to each prompt.
 
     ValueError, before sampling, for a k above the number of samples.
     """
     if not prompts:
         raise ValueError("there are no problems to evaluate on")
-    ks.check(sampling.num)
-    responses = respond(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
+    ks.check(sampling.num_samples)
+    responses = generate_responses(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     policy, temperature = prompts[0].extract, sampling.temperature
     return judged(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
@@ -223,7 +223,7 @@ def judged(
     temperature: float | None,
     ks: Ks,
     progress: Progress | None = None,
-) -> Evaluation:
+) -> EvalResult:
     """Grade stored responses and estimate the metrics. `rows`: (problem, prompt, responses). No model is needed.
 
     ValueError for a k above the number of responses of a problem.
@@ -232,11 +232,11 @@ def judged(
     items = [(response.text, problem) for problem, _, responses in rows for response in responses]
     scores = iter(_scores(items, pool, policy, progress or Progress()))
     answered = tuple(
-        Answered(problem, prompt, responses, tuple(next(scores) for _ in responses))
+        EvalSample(problem, prompt, responses, tuple(next(scores) for _ in responses))
         for problem, prompt, responses in rows
     )
     classes = tuple(_classes(one, pool) for one in answered) if ks.cons_at else ()
-    return Evaluation(label, temperature, ks, answered, classes)
+    return EvalResult(label, temperature, ks, answered, classes)
 
 
 def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: str, progress: Progress) -> list[Score]:
@@ -247,7 +247,7 @@ def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: st
     return scores
 
 
-def _classes(one: Answered, pool: VerifierPool) -> tuple[int | None, ...]:
+def _classes(one: EvalSample, pool: VerifierPool) -> tuple[int | None, ...]:
     """The class that each response to a problem votes for. Equal answers are one class, however they are written."""
     same = partial(pool.same, rule=one.problem.verifier)
     return tuple(vote_labels([_ballot(s) for s in one.scores], [s.correct for s in one.scores], same))

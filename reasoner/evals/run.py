@@ -20,16 +20,16 @@ from reasoner.config.resolve import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals import eval_log as files
 from reasoner.evals.importers import read_responses
-from reasoner.evals.result import Evaluation, Ks, judged
-from reasoner.evals.sampling import num_missing, respond
+from reasoner.evals.result import EvalResult, Ks, judged
+from reasoner.evals.sampling import generate_responses, num_missing
 from reasoner.evals.tables import Sets, details, table
 from reasoner.inference.factory import check_engine
-from reasoner.inference.model_spec import LazyEngine, Subject, engine_identity, model_fingerprint
+from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity, model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.cache import ResponseCache, digest
-from reasoner.rollouts.dataset import askable
+from reasoner.rollouts.dataset import filter_prompts
 from reasoner.runs.rollouts import versions, write_json
-from reasoner.types import Prompt, Sampling
+from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool, grader_version
 
 # The keys of evaluation.json that make it this evaluation and no other.
@@ -154,7 +154,7 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
     for spec in specs:
         check_problems(spec)
     check_engine(request.engine)
-    subject = Subject.of(
+    subject = ModelSpec.of(
         request.model or "base",
         runs=request.runs,
         step=request.step,
@@ -174,7 +174,7 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
         "engine": engine_identity(engine_config),
         "prompt": {"style": subject.prompt, **asdict(subject.template)},
         "sampling": {way: _identity(sampling) for way, sampling in ways.items()},
-        "samples": max(sampling.num for sampling in ways.values()),
+        "samples": max(sampling.num_samples for sampling in ways.values()),
         "seed": request.seed,
         "data": {},
         "grader": grader_version(),
@@ -187,10 +187,10 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
         for spec, own in prompts.items()
     }
     _folder(request, about)  # and before anything is sampled
-    _say(f"{_provenance(about)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
+    _log(f"{_provenance(about)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
-    engine = LazyEngine(subject, engine_config, seed=request.seed, longest_prompt=longest)
-    sets: dict[str, dict[str, Evaluation]] = {spec: {} for spec in specs}
+    engine = EngineFactory(subject, engine_config, seed=request.seed, longest_prompt=longest)
+    sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     for way, sampling in ways.items():
         identity = {"model": about["model_fingerprint"], "engine": about["engine"], "sampling": _identity(sampling)}
         path = request.out / "cache" / str(about["model_fingerprint"]) / f"{digest(identity)}.jsonl"
@@ -198,7 +198,9 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
             for spec in specs:
                 _report_missing(request, f"{spec}, {way}", prompts[spec], sampling, cache)
                 progress.begin(f"{spec}, {way}")
-                responses = respond(engine, prompts[spec], sampling, seed=request.seed, cache=cache, progress=progress)
+                responses = generate_responses(
+                    engine, prompts[spec], sampling, seed=request.seed, cache=cache, progress=progress
+                )
                 sets[spec][way] = judged(
                     [(p.problem, p.text, own) for p, own in zip(prompts[spec], responses, strict=True)],
                     pool,
@@ -212,29 +214,29 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
     return about, sets
 
 
-def _prompts(subject: Subject, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
+def _prompts(subject: ModelSpec, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
     """Render each set's prompts. A prompt must leave room for `max_tokens` of completion, or for half the context."""
     from reasoner.models.loading import load_tokenizer  # imports torch: some seconds, after everything is checked
 
     tokenizer = load_tokenizer(subject.folder)
     room = min(subject.max_tokens, max(1, subject.context // 2))
     return {
-        spec: askable(own, subject.template, tokenizer, context=subject.context, max_tokens=room)
+        spec: filter_prompts(own, subject.template, tokenizer, context=subject.context, max_tokens=room)
         for spec, own in problems.items()
     }
 
 
 def _report_missing(
-    request: EvalRequest, what: str, prompts: Sequence[Prompt], sampling: Sampling, cache: ResponseCache
+    request: EvalRequest, what: str, prompts: Sequence[Prompt], sampling: SamplingParams, cache: ResponseCache
 ) -> None:
     """Print how many responses are cached. ValueError where some are missing and `regrade` forbids sampling."""
-    missing, total = num_missing(prompts, sampling, seed=request.seed, cache=cache), sampling.num * len(prompts)
-    _say(f"{what}: {total - missing:,} of {total:,} responses are there")
+    missing, total = num_missing(prompts, sampling, seed=request.seed, cache=cache), sampling.num_samples * len(prompts)
+    _log(f"{what}: {total - missing:,} of {total:,} responses are there")
     if request.regrade and missing:
         raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({what}) are not stored")
 
 
-def _ways(request: EvalRequest, subject: Subject) -> dict[str, Sampling]:
+def _ways(request: EvalRequest, subject: ModelSpec) -> dict[str, SamplingParams]:
     """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
     ways = {}
     ks = request.ks
@@ -247,15 +249,17 @@ def _ways(request: EvalRequest, subject: Subject) -> dict[str, Sampling]:
             raise ValueError(
                 f"--temperature is {subject.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
             )
-        ways["sampled"] = Sampling(n, subject.temperature, subject.top_p, 0, subject.max_tokens, subject.template.stop)
+        ways["sampled"] = SamplingParams(
+            n, subject.temperature, subject.top_p, 0, subject.max_tokens, subject.template.stop
+        )
     if request.greedy:
-        ways["greedy"] = Sampling(1, 0.0, 1.0, 0, subject.max_tokens, subject.template.stop)
+        ways["greedy"] = SamplingParams(1, 0.0, 1.0, 0, subject.max_tokens, subject.template.stop)
     return ways
 
 
-def _identity(sampling: Sampling) -> dict[str, Any]:
+def _identity(sampling: SamplingParams) -> dict[str, Any]:
     """The sampling parameters that change a response: all but the number of samples."""
-    return {name: value for name, value in asdict(sampling).items() if name != "num"}
+    return {name: value for name, value in asdict(sampling).items() if name != "num_samples"}
 
 
 def _check_values(request: EvalRequest) -> None:
@@ -290,7 +294,7 @@ def _folder(request: EvalRequest, about: Mapping[str, Any], compared: Sequence[s
     own = {name: about.get(name) for name in _IDENTITY}
     folder = request.out / (request.name or f"{files.model_name(str(about['model']))}-{digest(own, 8)}")
     if (folder / "evaluation.json").is_file():
-        known = files.read_about(folder)
+        known = files.read_manifest(folder)
         differing = [name for name in compared if json.dumps(known.get(name)) != json.dumps(about.get(name))]
         if differing:
             raise ValueError(
@@ -326,5 +330,5 @@ def _set(entry: Mapping[str, Any]) -> str:
     return f"{entry['rows']:,} problems{left_out}, sha256 {entry['sha256']}"
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reasoner.progress import Progress, SampleCount, Tick
+from reasoner.progress import Progress, SampleCount, OnDecodeStep
 from reasoner.rollouts.cache import Key, ResponseCache, prompt_hash
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Prompt, Response, Sampling
+from reasoner.types import Prompt, Response, SamplingParams
 
 if TYPE_CHECKING:
     from reasoner.types import Engine
@@ -16,37 +16,37 @@ if TYPE_CHECKING:
 _AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
 
 
-def respond(
+def generate_responses(
     engine: Callable[[], Engine],
     prompts: Sequence[Prompt],
-    sampling: Sampling,
+    sampling: SamplingParams,
     *,
     seed: int,
     stream: str = "eval",
     cache: ResponseCache | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Response, ...]]:
-    """Sample `sampling.num` responses to each prompt, in order. `engine` is called only when one is not in the cache.
+    """Sample `sampling.num_samples` responses to each prompt, in order. `engine` is called only when one is not in the cache.
 
     A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
     the other problems or on their order, so a larger number of samples extends the earlier ones.
     """
     by_prompt: list[tuple[Response, ...]] = []
-    samples = SampleCount(progress or Progress(), sampling.num * len(prompts))
-    for part in _parts(prompts, sampling.num):
-        keys = [_keys(prompt, sampling.num, seed, stream) for prompt in part]
-        fresh = _sample_missing(engine, part, sampling, keys, cache, samples.tick)
+    samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
+    for part in _parts(prompts, sampling.num_samples):
+        keys = [_keys(prompt, sampling.num_samples, seed, stream) for prompt in part]
+        fresh = _sample_missing(engine, part, sampling, keys, cache, samples.on_decode_step)
         if cache is not None and fresh:
             cache.add(fresh)
         by_prompt += [tuple(fresh.get(k) or _cached(cache, k) for k in row) for row in keys]
         num_tokens = sum(response.tokens or 0 for response in fresh.values())
-        samples.add(sampling.num * len(part), sampled=len(fresh), tokens=num_tokens)
+        samples.add(sampling.num_samples * len(part), sampled=len(fresh), tokens=num_tokens)
     return by_prompt
 
 
-def num_missing(prompts: Sequence[Prompt], sampling: Sampling, *, seed: int, cache: ResponseCache) -> int:
+def num_missing(prompts: Sequence[Prompt], sampling: SamplingParams, *, seed: int, cache: ResponseCache) -> int:
     """The number of responses that are not in the cache yet."""
-    return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num, seed, "eval"))
+    return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num_samples, seed, "eval"))
 
 
 def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
@@ -62,10 +62,10 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
 def _sample_missing(
     engine: Callable[[], Engine],
     prompts: Sequence[Prompt],
-    sampling: Sampling,
+    sampling: SamplingParams,
     keys: Sequence[Sequence[Key]],
     cache: ResponseCache | None,
-    tick: Tick,
+    on_decode_step: OnDecodeStep,
 ) -> dict[Key, Response]:
     """Sample the responses that the cache lacks."""
     missing = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
@@ -73,7 +73,7 @@ def _sample_missing(
     if not incomplete:
         return {}
     seeds = [[k[2] for k in row] for _, row in incomplete]
-    sampled = engine().sample([prompt for prompt, _ in incomplete], sampling, seeds, tick=tick)
+    sampled = engine().generate([prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step=on_decode_step)
     return {
         k: Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, k[2])
         for (prompt, row), completions in zip(incomplete, sampled, strict=True)

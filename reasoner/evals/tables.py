@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from reasoner.console import visible
+from reasoner.console import escape_controls
 from reasoner.evals.estimators import Estimate, macro
-from reasoner.evals.result import Evaluation
+from reasoner.evals.result import EvalResult
 
-Sets = Mapping[str, Mapping[str, Evaluation]]  # data set -> way of answering ("sampled", "greedy") -> metrics
+Sets = Mapping[str, Mapping[str, EvalResult]]  # data set -> way of answering ("sampled", "greedy") -> metrics
 Row = Sequence[str]
 
 
@@ -26,14 +26,14 @@ def table(sets: Sets) -> str:
 
 def _shown(spec: str) -> str:
     """The name of a data set in a table: of a file only its name."""
-    return visible(Path(spec.partition("?")[0]).name)
+    return escape_controls(Path(spec.partition("?")[0]).name)
 
 
 def _title(way: str, metric: str) -> str:
     return "greedy" if way == "greedy" else metric
 
 
-def _line(name: str, way: str, evaluation: Evaluation, metrics: Sequence[str]) -> Row:
+def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -> Row:
     values = {_title(way, metric): value for metric, value in evaluation.metrics.items()}
     health = evaluation.health
     tokens = health["tokens"]
@@ -50,7 +50,7 @@ def _line(name: str, way: str, evaluation: Evaluation, metrics: Sequence[str]) -
     ]
 
 
-def _macro_lines(ways: Sequence[tuple[str, str, Evaluation]], metrics: Sequence[str]) -> list[Row]:
+def _macro_lines(ways: Sequence[tuple[str, str, EvalResult]], metrics: Sequence[str]) -> list[Row]:
     """The unweighted mean over the sets of each metric that every set has; +- is one standard error."""
     names = {name for name, _, _ in ways}
     by_title: dict[str, list[Estimate]] = {}
@@ -65,7 +65,7 @@ def _macro_lines(ways: Sequence[tuple[str, str, Evaluation]], metrics: Sequence[
     return [["macro average", "", "", *cells, "", "", "", "", ""]]
 
 
-def details(spec: str, ways: Mapping[str, Evaluation]) -> str:
+def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
     """Details of a data set, one column per way: format and reasoning, sanity checks, reflection, families, levels."""
     columns = {way: _detail_rows(evaluation) | _by_cell(evaluation) for way, evaluation in ways.items()}
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
@@ -77,7 +77,7 @@ def details(spec: str, ways: Mapping[str, Evaluation]) -> str:
     return "\n".join(aligned([[_shown(spec), *heads], *rows]))
 
 
-def _detail_rows(evaluation: Evaluation) -> dict[str, str]:
+def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
     reflection, health = evaluation.reflection, evaluation.health
     rows = {
         "well-formed": percent(evaluation.well_formed),
@@ -98,10 +98,10 @@ def _detail_rows(evaluation: Evaluation) -> dict[str, str]:
     return rows
 
 
-def _by_cell(evaluation: Evaluation) -> dict[str, str]:
+def _by_cell(evaluation: EvalResult) -> dict[str, str]:
     if len(evaluation.cells) == 1:
         return {}
-    return {f"  {visible(cell)}": str(value).strip() for cell, value in evaluation.cells.items()}
+    return {f"  {escape_controls(cell)}": str(value).strip() for cell, value in evaluation.cells.items()}
 
 
 def _at(temperature: float | None) -> str:

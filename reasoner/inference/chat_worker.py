@@ -20,10 +20,10 @@ from data import Problem
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_config, load_tokenizer
-from reasoner.models.resolve import locate
+from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import check_text, render, template
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Sampling
+from reasoner.types import SamplingParams
 
 
 class _Model:
@@ -47,7 +47,7 @@ def main() -> None:
     while line := _next_request():
         try:
             request = json.loads(line)
-            folder = locate(request["model"], runs=args.runs, step=request["step"] or None)
+            folder = resolve_model(request["model"], runs=args.runs, step=request["step"] or None)
             if model is None or model.folder != folder:
                 model = _Model(folder)
             _answer(model, request, out)
@@ -79,7 +79,7 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
         ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
         prompt = replace(prompt, text=text, prefill=prompt.prefill + request["begin"], token_ids=tuple(ids))
     _send(out, prompt=prompt.text)
-    sampling = Sampling(1, request["temperature"], 1.0, 0, request["max_tokens"], prompt_template.stop)
+    sampling = SamplingParams(1, request["temperature"], 1.0, 0, request["max_tokens"], prompt_template.stop)
     for sample in range(request["samples"]):
         stream = DecodeStream(skip_special_tokens=True)
         if prompt.prefill:
@@ -92,7 +92,7 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
 
         model.engine.watcher = send_token
         seed = sample_seed(request["seed"], "play", prompt.problem.id, sample)
-        completion = model.engine.sample([prompt], sampling, [[seed]])[0][0]
+        completion = model.engine.generate([prompt], sampling, [[seed]])[0][0]
         _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids))
 
 

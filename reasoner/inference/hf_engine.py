@@ -13,8 +13,8 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import draw
 from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.progress import Tick, uncounted
-from reasoner.types import Completion, Done, Finish, Prompt, Sampling, unheard
+from reasoner.progress import OnDecodeStep
+from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
 
 _MAX_ROWS = 256  # completions per batch
 
@@ -35,32 +35,39 @@ class TransformersEngine:
             None  # called with (token, log-probability); may raise to stop
         )
 
-    def sample(
+    def generate(
         self,
         prompts: Sequence[Prompt],
-        sampling: Sampling,
+        sampling: SamplingParams,
         seeds: Sequence[Sequence[int]],
-        done: Done = unheard,
-        tick: Tick = uncounted,
+        on_group_done: OnGroupDone | None = None,
+        on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
         rows = [(prompt, seed) for prompt, own in zip(prompts, seeds, strict=True) for seed in own]
         completions: list[Completion] = []
         groups: list[tuple[Completion, ...]] = []
         num_tokens = 0
         for start in range(0, len(rows), _MAX_ROWS):
-            part = self._sample_rows(rows[start : start + _MAX_ROWS], sampling, tick, before=(start, num_tokens))
+            part = self._sample_rows(
+                rows[start : start + _MAX_ROWS], sampling, on_decode_step, before=(start, num_tokens)
+            )
             num_tokens += sum(len(completion.token_ids) for completion in part)
             completions += part
             while len(groups) < len(seeds) and len(completions) >= len(seeds[len(groups)]):
                 size = len(seeds[len(groups)])
                 group, completions = tuple(completions[:size]), completions[size:]
-                done(len(groups), group)
+                if on_group_done is not None:
+                    on_group_done(len(groups), group)
                 groups.append(group)
         return groups
 
     @torch.inference_mode()
     def _sample_rows(
-        self, rows: Sequence[tuple[Prompt, int]], sampling: Sampling, tick: Tick, before: tuple[int, int]
+        self,
+        rows: Sequence[tuple[Prompt, int]],
+        sampling: SamplingParams,
+        on_decode_step: OnDecodeStep | None,
+        before: tuple[int, int],
     ) -> list[Completion]:
         """Sample one completion per row. `before`: numbers of completions and tokens of the earlier batches."""
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
@@ -79,7 +86,8 @@ class TransformersEngine:
         states, attended, cache = self._run_prompts([prompt.token_ids for prompt, _ in rows])
         lengths = attended.sum(dim=1)
         for step in range(max(limits)):
-            tick(counted)
+            if on_decode_step is not None:
+                on_decode_step(counted)
             log_softmax = _processed_logprobs(self._model.lm_head(states).float(), sampling)
             if sampling.temperature == 0:
                 sampled = log_softmax.argmax(dim=1)
@@ -141,7 +149,7 @@ class TransformersEngine:
         before = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) : -1], skip_special_tokens=False)
         return any(stop in tail and stop not in before for stop in stop_texts)
 
-    def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         own = self._model.state_dict()
         with torch.no_grad():
             for name, tensor in named:
@@ -150,17 +158,17 @@ class TransformersEngine:
                 own[name].copy_(tensor)
         self._version = version
 
-    def pause(self) -> None:
+    def sleep(self) -> None:
         pass
 
-    def resume(self) -> None:
+    def wake_up(self) -> None:
         pass
 
     def close(self) -> None:
         del self._model
 
 
-def _processed_logprobs(logits: Tensor, sampling: Sampling) -> Tensor:
+def _processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
     """[B, V] logits -> [B, V] log-probabilities after temperature, top-k and top-p; excluded tokens are -inf."""
     logits = logits / (sampling.temperature or 1.0)
     if sampling.top_k:

@@ -15,16 +15,16 @@ from reasoner.config.presets import PRESETS
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_tokenizer, context_length
-from reasoner.models.resolve import locate
+from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, template
 from reasoner.runs.run_dir import read_settings
 from reasoner.types import Engine
 
-MOST_TOKENS = 32_768  # of a completion, as in DeepSeek-R1's evaluation
+MAX_TOKENS = 32_768  # of a completion, as in DeepSeek-R1's evaluation
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelSpec:
     """A model with its prompt template and sampling settings."""
 
     name: str
@@ -49,17 +49,17 @@ class Subject:
         temperature: float | None = None,
         top_p: float | None = None,
         max_tokens: int | None = None,
-    ) -> Subject:
+    ) -> ModelSpec:
         """Resolve a model name. What is None or empty comes from the model: a run's checkpoint is sampled as it was
         trained, the embedded base as its preset says, any other model with DeepSeek-R1's settings (temperature 0.6,
         top-p 0.95, up to 32,768 tokens).
 
         ValueError for a model or prompt template that does not exist.
         """
-        folder = locate(model, runs=runs, step=step)
+        folder = resolve_model(model, runs=runs, step=step)
         defaults = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
         if defaults is None:
-            defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MOST_TOKENS}
+            defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MAX_TOKENS}
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
         chosen = template(style)
         if extract:
@@ -96,13 +96,13 @@ def engine_identity(config: EngineConfig) -> str:
     return f"{name} {_version(name)} {config.dtype} {device}"
 
 
-class LazyEngine:
+class EngineFactory:
     """Start the engine on the first call: an evaluation whose responses are all cached needs none.
 
     `longest_prompt`: tokens of the longest prompt that will be sampled from.
     """
 
-    def __init__(self, subject: Subject, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
+    def __init__(self, subject: ModelSpec, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
         self._folder = subject.folder
         self._config = config
         self._seed = seed

@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import GenerationConfig, PreTrainedTokenizerBase
 
 from reasoner.models.loading import load_config
-from reasoner.types import Prompt, Sampling
+from reasoner.types import Prompt, SamplingParams
 
 
 def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
@@ -21,7 +21,7 @@ def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset
     return frozenset(i for i in ids if i is not None)
 
 
-def stop_token_ids(sampling: Sampling, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[str]]:
+def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[str]]:
     """Split the stop texts into (ids of those that are added tokens, the others): a token is cheaper to check for.
 
     Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
@@ -49,7 +49,7 @@ def _up_to(text: str, stop_texts: Sequence[str]) -> str:
     return text[: min(ends)] if ends else text
 
 
-def most_tokens(prompt: Prompt, sampling: Sampling, max_model_len: int) -> int:
+def most_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:
     """Maximum tokens of the prompt's completion. ValueError if the context leaves no room for one."""
     room = max_model_len - len(prompt.token_ids)
     if room < 1:

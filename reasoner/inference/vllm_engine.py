@@ -19,12 +19,13 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import draw
 from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
 from reasoner.models.loading import load_tokenizer
-from reasoner.progress import Tick, uncounted
-from reasoner.runtime import asleep
-from reasoner.types import Completion, Done, Finish, Prompt, Sampling, unheard
+from reasoner.progress import OnDecodeStep
+from reasoner.runtime import gc_paused
+from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
 
 if TYPE_CHECKING:
-    from vllm import LLM, CompletionOutput, RequestOutput, SamplingParams
+    from vllm import LLM, CompletionOutput, RequestOutput
+    from vllm import SamplingParams as VllmSamplingParams
     from vllm.logprobs import FlatLogprobs
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
@@ -39,7 +40,7 @@ class VllmEngine:
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int) -> None:
         _set_environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
-        with asleep():
+        with gc_paused():
             from vllm import LLM
 
         self._tokenizer = load_tokenizer(folder)
@@ -70,13 +71,13 @@ class VllmEngine:
         self._max_model_len = max_model_len
         self._version = 0
 
-    def sample(
+    def generate(
         self,
         prompts: Sequence[Prompt],
-        sampling: Sampling,
+        sampling: SamplingParams,
         seeds: Sequence[Sequence[int]],
-        done: Done = unheard,
-        tick: Tick = uncounted,
+        on_group_done: OnGroupDone | None = None,
+        on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
         self._llm.reset_prefix_cache()  # cached prefixes would change the last digits of the log-probabilities
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
@@ -105,20 +106,22 @@ class VllmEngine:
                     if len(outputs[place]) == len(seeds[place]):
                         ordered = [own for _, own in sorted(outputs[place].items())]
                         completions[place] = self._completions(ordered, stop_texts)
-                        done(place, completions[place])
-                tick(counted)
+                        if on_group_done is not None:
+                            on_group_done(place, completions[place])
+                if on_decode_step is not None:
+                    on_decode_step(counted)
         except BaseException:
             engine.abort_request(list(requests))
             raise
         return completions
 
     def _params(
-        self, sampling: Sampling, seed: int, limit: int, stop_ids: Sequence[int], stop_texts: Sequence[str]
-    ) -> SamplingParams:
-        from vllm import SamplingParams
+        self, sampling: SamplingParams, seed: int, limit: int, stop_ids: Sequence[int], stop_texts: Sequence[str]
+    ) -> VllmSamplingParams:
+        from vllm import SamplingParams as VllmSamplingParams
         from vllm.sampling_params import RequestOutputKind
 
-        return SamplingParams(
+        return VllmSamplingParams(
             n=1,
             seed=None if self._draws else seed,
             extra_args={"seed": seed} if self._draws else None,
@@ -150,18 +153,18 @@ class VllmEngine:
             for text, output in zip(decoded, outputs, strict=True)
         )
 
-    def load_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(list(named))})
         self._version = version
 
-    def pause(self) -> None:
+    def sleep(self) -> None:
         if self._sleeps:
             self._llm.sleep(level=1)
         else:
             self._llm.reset_prefix_cache()
             _release_kv_cache(self._llm)
 
-    def resume(self) -> None:
+    def wake_up(self) -> None:
         if self._sleeps:
             torch.cuda.empty_cache()  # memory that the trainer freed and torch still holds
             self._llm.wake_up()

@@ -77,7 +77,7 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
     return model
 
 
-def load_shape(folder: Path) -> PreTrainedModel:
+def load_meta_model(folder: Path) -> PreTrainedModel:
     """Build the folder's model without weights, on the meta device: it takes no memory. ValueError if there is none."""
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False)

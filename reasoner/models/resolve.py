@@ -8,7 +8,7 @@ BASE = Path(__file__).parents[1] / "pretrain" / "model"
 _HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
 
 
-def locate(model: str, *, runs: Path, step: str | None = None) -> Path:
+def resolve_model(model: str, *, runs: Path, step: str | None = None) -> Path:
     """Return the model's folder. Hub models are downloaded into the user's cache.
 
     `step` selects a checkpoint of a run, a number of steps or "best"; default: the last one. ValueError if there is no
@@ -20,7 +20,7 @@ def locate(model: str, *, runs: Path, step: str | None = None) -> Path:
     return folder or _download(model)
 
 
-def locate_cached(model: str, *, runs: Path) -> Path | None:
+def resolve_cached_model(model: str, *, runs: Path) -> Path | None:
     """Return the model's folder without downloading; None for a hub model that is not in the user's cache.
 
     ValueError if the hub can be reached and does not have the model.

@@ -32,11 +32,11 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     if threads:
         torch.set_num_threads(threads)
     started = time.monotonic()
-    _say(f"tokenizer: training on {TOKENIZER_DOCUMENTS:,} documents")
+    _log(f"tokenizer: training on {TOKENIZER_DOCUMENTS:,} documents")
     tokenizer = train_tokenizer(document(seed, index) for index in range(TOKENIZER_DOCUMENTS))
 
     tokens = recipe.steps * recipe.rows * recipe.row_tokens
-    _say(f"model: {recipe.steps:,} steps, {tokens / 1e6:.1f}M tokens, {torch.get_num_threads()} threads")
+    _log(f"model: {recipe.steps:,} steps, {tokens / 1e6:.1f}M tokens, {torch.get_num_threads()} threads")
     losses: list[float] = []
 
     def report(step: int, loss: float) -> None:
@@ -46,7 +46,7 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
             seconds = time.monotonic() - started
             left = seconds / done * (recipe.steps - done)
             recent = losses[-_REPORT_EVERY:]
-            _say(
+            _log(
                 f"{done:5d}/{recipe.steps} steps done  loss {sum(recent) / len(recent):.4f}  "
                 f"{done * recipe.rows * recipe.row_tokens / seconds:,.0f} tokens/s  {left / 60:.1f} min left"
             )
@@ -74,9 +74,9 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     if out.exists():
         out.rmdir()
     beside.rename(out)
-    _say(f"wrote {out}: {record['parameters']:,} parameters, {record['minutes']} minutes")
+    _log(f"wrote {out}: {record['parameters']:,} parameters, {record['minutes']} minutes")
     return out
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -2,7 +2,7 @@
 one part of any row.
 
 The parts are tables of pure functions: returns, baselines and scales (advantages.py), ratios, surrogates and weights
-(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. _CHOICES repeats the names in those tables, so
+(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the names in those tables, so
 that settings are checked without importing torch; tests/rl/test_maths.py compares the two.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from reasoner.config.schema import AlgoConfig
 
 if TYPE_CHECKING:
-    from reasoner.rl.losses import Weighting
+    from reasoner.rl.losses import LossAggregation
 
 GROUPED = ("group", "leave_one_out")  # baselines that give a zero-variance group an advantage of exactly 0
 
@@ -33,13 +33,13 @@ class Algorithm:
     clip_low: float = 0.2
     clip_high: float = 0.2
     dual_clip: float = 0.0  # 0 = off
-    weights: Weighting = "sequence"
+    loss_aggregation: LossAggregation = "sequence"
     step_credit: str = "gated"  # STEP_CREDIT: how step rewards add up, with returns "process"
     kl: str = "k3"  # KL
     kl_in: str = "loss"  # or "reward": a penalty on each token before returns are computed
-    drops_flat: bool = False  # leave zero-variance groups out of the batch and of the denominator
-    refills: bool = False  # replace zero-variance groups by sampling new prompts (dynamic sampling)
-    trunk: str = "own"  # the critic's backbone; "shared": a value head on the policy's, trained with it
+    filter_zero_advantages: bool = False  # leave zero-variance groups out of the batch and of the denominator
+    dynamic_sampling: bool = False  # replace zero-variance groups by sampling new prompts (dynamic sampling)
+    critic_backbone: str = "separate"  # the critic's backbone; "shared": a value head on the policy's, trained with it
     trust: str = "none"  # or "penalty", "constrained": bounds KL(old || new) (trust_region.py)
     epochs: int = 1  # passes over a step's completions
     minibatches: int = 1  # optimiser steps per epoch
@@ -57,41 +57,47 @@ class Algorithm:
 
 ALGORITHMS: dict[str, Algorithm] = {
     # Williams 1992; Sutton et al. 2000: the vanilla policy gradient, with the mean of the batch as baseline.
-    "reinforce": Algorithm("to_go", "batch", surrogate="plain", weights="constant"),
+    "reinforce": Algorithm("to_go", "batch", surrogate="plain", loss_aggregation="constant"),
     # Ahmadian et al. 2024: leave-one-out, KL in the reward.
-    "rloo": Algorithm("total", "leave_one_out", surrogate="plain", weights="constant", kl="k1", kl_in="reward"),
+    "rloo": Algorithm(
+        "total", "leave_one_out", surrogate="plain", loss_aggregation="constant", kl="k1", kl_in="reward"
+    ),
     # Hu et al. 2025: KL in the reward, advantages whitened over the batch, no group.
-    "reinforce_pp": Algorithm("to_go", "none", "batch", weights="token", kl="k1", kl_in="reward"),
+    "reinforce_pp": Algorithm("to_go", "none", "batch", loss_aggregation="token", kl="k1", kl_in="reward"),
     # Schulman et al. 2017, in the form of InstructGPT: a critic, GAE, KL in the reward, two passes.
-    "ppo": Algorithm("gae", "value", "batch", weights="token", kl="k1", kl_in="reward", epochs=2, minibatches=2),
+    "ppo": Algorithm(
+        "gae", "value", "batch", loss_aggregation="token", kl="k1", kl_in="reward", epochs=2, minibatches=2
+    ),
     # Schulman et al. 2015, on group-relative advantages: no clip, a step within delta of KL(old || new).
-    "trpo": Algorithm(scale="group", surrogate="ratio", weights="token", trust="constrained"),
+    "trpo": Algorithm(scale="group", surrogate="ratio", loss_aggregation="token", trust="constrained"),
     # DeepSeekMath (Shao et al. 2024) and DeepSeek-R1: every completion has the same weight.
     "grpo": Algorithm(scale="group"),
     # DeepSeekMath, section 4.1.3: every step of the reasoning has its own reward. The paper sums them
     # (step_credit "sum"), which rewards many easy steps even when the answer is wrong.
     "grpo_process": Algorithm("process", scale="group"),
     # Liu et al. 2025: neither the deviation nor the length of a completion in the denominator.
-    "dr_grpo": Algorithm(weights="constant"),
+    "dr_grpo": Algorithm(loss_aggregation="constant"),
     # Yu et al. 2025: clip-higher, token mean, dynamic sampling in place of zero-variance groups.
-    "dapo": Algorithm(scale="group", weights="token", clip_high=0.28, drops_flat=True, refills=True),
+    "dapo": Algorithm(
+        scale="group", loss_aggregation="token", clip_high=0.28, filter_zero_advantages=True, dynamic_sampling=True
+    ),
     # Zheng et al. 2025: one ratio per sequence, clipped very close to 1.
     "gspo": Algorithm(scale="group", ratio="sequence", clip_low=3e-4, clip_high=4e-4),
     # MiniMax-M1 2025: the importance weight is clipped; every token keeps a gradient.
-    "cispo": Algorithm(scale="group", surrogate="clip_weight", weights="token", clip_high=4.0),
+    "cispo": Algorithm(scale="group", surrogate="clip_weight", loss_aggregation="token", clip_high=4.0),
 }
 
-_CHOICES: dict[str, tuple[str, ...]] = {
+PART_CHOICES: dict[str, tuple[str, ...]] = {
     "returns": ("total", "to_go", "process", "gae"),
     "baseline": ("none", "batch", "moving", "group", "leave_one_out", "value"),
     "scale": ("none", "group", "batch"),
     "ratio": ("token", "sequence"),
     "surrogate": ("plain", "ratio", "clip", "clip_weight"),
-    "weights": ("token", "sequence", "constant"),
+    "loss_aggregation": ("token", "sequence", "constant"),
     "step_credit": ("sum", "gated"),
     "kl": ("k1", "k2", "k3", "k3_reverse"),
     "kl_in": ("loss", "reward"),
-    "trunk": ("own", "shared"),
+    "critic_backbone": ("separate", "shared"),
     "trust": ("none", "penalty", "constrained"),
 }
 
@@ -108,7 +114,7 @@ def resolve(cfg: AlgoConfig) -> Algorithm:
         field.name: value for field in fields(Algorithm) if (value := getattr(cfg, field.name, None)) is not None
     }
     row = replace(ALGORITHMS[cfg.name], **overrides)
-    for part, choices in _CHOICES.items():
+    for part, choices in PART_CHOICES.items():
         if getattr(row, part) not in choices:
             raise ValueError(f"algo.{part} is {getattr(row, part)!r}; known are {', '.join(choices)}")
     for fault in [*_incompatible_parts(row), *_settings_without_effect(row, cfg)]:
@@ -120,15 +126,18 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
     """One sentence for each setting that differs from its default and has no effect in this run."""
     conditions = {  # setting -> (does it have an effect, why it needs that)
         "kl_target": (cfg.beta > 0, "adapts the KL term's coefficient: it needs algo.beta above 0"),
-        "refresh_reference": (cfg.beta > 0, "replaces the reference of the KL term: it needs algo.beta above 0"),
+        "ref_sync_steps": (cfg.beta > 0, "replaces the reference of the KL term: it needs algo.beta above 0"),
         "penalty": (row.trust == "penalty", "is the coefficient of algo.trust penalty"),
         "penalty_target": (row.trust == "penalty", "adapts the coefficient of algo.trust penalty"),
         "delta": (row.trust == "constrained", "bounds the step of algo.trust constrained"),
         "fisher_rows": (row.trust == "constrained", "belongs to algo.trust constrained"),
         "damping": (row.trust == "constrained", "belongs to algo.trust constrained"),
-        "importance_cap": (cfg.importance != "none", "caps the weights of algo.importance token or sequence"),
+        "importance_clip_max": (
+            cfg.importance_sampling != "none",
+            "caps the weights of algo.importance_sampling token or sequence",
+        ),
         "moving_decay": (row.baseline == "moving", "belongs to algo.baseline moving"),
-        "refills_most": (row.refills, "bounds the rounds of algo.refills"),
+        "dynamic_sampling_max_rounds": (row.dynamic_sampling, "bounds the rounds of algo.dynamic_sampling"),
     }
     return [
         f"algo.{name} {getattr(cfg, name):g} has no effect here: it {reason}"
@@ -157,8 +166,8 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "baseline that gives such groups an advantage of 0 (algo.baseline group or leave_one_out)": (
             row.scale == "group" and row.baseline not in GROUPED
         ),
-        "algo.drops_flat compares the rewards of whole completions; process returns may differ when those are equal": (
-            row.drops_flat and row.returns == "process"
+        "algo.filter_zero_advantages compares the rewards of whole completions; process returns may differ when those are equal": (
+            row.filter_zero_advantages and row.returns == "process"
         ),
         "algo.returns gae needs a critic: algo.baseline must be value": (
             row.returns == "gae" and row.baseline != "value"
@@ -166,11 +175,11 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "a critic estimates the value of each token's state: algo.baseline value needs algo.returns gae or to_go": (
             row.baseline == "value" and row.returns not in ("gae", "to_go")
         ),
-        "algo.trunk shared needs a critic: algo.baseline must be value": (
-            row.trunk == "shared" and row.baseline != "value"
+        "algo.critic_backbone shared needs a critic: algo.baseline must be value": (
+            row.critic_backbone == "shared" and row.baseline != "value"
         ),
-        "algo.trust constrained cannot include the loss of a critic on a shared trunk: algo.trunk must be own": (
-            row.trunk == "shared" and row.trust == "constrained"
+        "algo.trust constrained cannot include the loss of a critic on a shared backbone: algo.critic_backbone must be separate": (
+            row.critic_backbone == "shared" and row.trust == "constrained"
         ),
         "algo.trust constrained takes one step on all completions: algo.epochs and algo.minibatches must be 1": (
             row.trust == "constrained" and row.updates > 1
@@ -181,7 +190,8 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "an unclipped ratio must be kept near 1: it needs algo.trust penalty or constrained, or a single update": (
             row.surrogate == "ratio" and row.trust == "none" and row.updates > 1
         ),
-        "algo.refills replaces dropped groups: it needs algo.drops_flat": row.refills and not row.drops_flat,
+        "algo.dynamic_sampling replaces dropped groups: it needs algo.filter_zero_advantages": row.dynamic_sampling
+        and not row.filter_zero_advantages,
         "algo.dual_clip must be above 1, or 0 for none": row.dual_clip != 0 and row.dual_clip <= 1,
         "algo.dual_clip applies to the clipped surrogate only: it needs algo.surrogate clip": (
             row.dual_clip != 0 and row.surrogate != "clip"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor
 
-from reasoner.types import Group
+from reasoner.types import RolloutGroup
 
 Step = tuple[int, float]  # (index of the token at which a step of the reasoning ends, the step's reward)
 
@@ -93,7 +93,7 @@ class Batch:
         return replace(self, **moved)
 
 
-def collate(groups: Sequence[Group], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
+def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
     """Collate graded groups into one batch, in order. ValueError unless all groups have the same G >= 2 completions.
 
     `steps`: the rewarded steps of each completion, for process supervision.

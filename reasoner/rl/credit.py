@@ -36,7 +36,11 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     if algorithm.returns == "process":
         assert batch.step_rewards is not None and batch.step_ends is not None, "process returns without steps"
         credit = process_advantages(
-            batch.step_rewards, batch.step_ends, batch.mask, group=cfg.algo.group, step_credit=algorithm.step_credit
+            batch.step_rewards,
+            batch.step_ends,
+            batch.mask,
+            group=cfg.algo.group_size,
+            step_credit=algorithm.step_credit,
         )
         return replace(batch, advantages=credit)
     rewards = token_rewards(batch, algorithm, cfg, beta=beta)
@@ -45,7 +49,7 @@ def with_advantages(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: fl
     credit = advantages(
         rewards,
         batch.mask,
-        group=cfg.algo.group,
+        group=cfg.algo.group_size,
         returns=algorithm.returns,
         baseline=algorithm.baseline,
         scale=algorithm.scale,
@@ -79,7 +83,7 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
         returns = reward_to_go(rewards, mask, gamma=critic.gamma).float() * mask
         credit = (returns - batch.values[:, :-1]) * mask
     totals = total_return(rewards, mask)[:, 0]
-    credit = SCALES[algorithm.scale](credit.double(), totals, mask, group=cfg.algo.group)
+    credit = SCALES[algorithm.scale](credit.double(), totals, mask, group=cfg.algo.group_size)
     return replace(batch, advantages=torch.where(mask, credit, 0.0).float(), returns=returns)
 
 

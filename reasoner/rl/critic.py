@@ -21,12 +21,12 @@ from reasoner.models.loading import ReadPrompts, completion_states, read_prompts
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
-    add_gradient,
     averages,
+    backward_microbatches,
     compute_precision,
-    every_row,
     forward_micro_batches,
-    put_averages,
+    forward_microbatches,
+    load_optimizer_state,
 )
 
 
@@ -45,7 +45,7 @@ class Critic:
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient."""
-        return every_row(batch, self._read, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1)
+        return forward_microbatches(batch, self._read, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1)
 
     def _read(self, block: Batch) -> ReadPrompts:
         with self._precision():
@@ -96,7 +96,7 @@ class Critic:
                 return loss
 
             all_rows = torch.arange(len(batch), device=batch.lengths.device)
-            add_gradient(batch, all_rows, self._read, recorded_loss, tokens=tokens)
+            backward_microbatches(batch, all_rows, self._read, recorded_loss, tokens=tokens)
         self.step(lr_factor=lr_factor)
         return total
 
@@ -122,7 +122,7 @@ class Critic:
             return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
         self.own.load_state_dict(part("model."))
-        put_averages(self.optimizer, list(self.own.named_parameters()), part("optimizer."))
+        load_optimizer_state(self.optimizer, list(self.own.named_parameters()), part("optimizer."))
 
 
 def explained(batch: Batch) -> float:

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-Weighting = Literal["token", "sequence", "constant"]
+LossAggregation = Literal["token", "sequence", "constant"]
 
 _MAX_LOG_RATIO = 20.0  # clamps the log ratio so that exp() does not overflow
 
@@ -99,7 +99,7 @@ def value_loss(values: Tensor, old_values: Tensor, returns: Tensor, *, clip: flo
     return error / 2
 
 
-def token_weights(mask: Tensor, how: Weighting, *, max_tokens: int, rows: int | None = None) -> Tensor:
+def token_weights(mask: Tensor, how: LossAggregation, *, max_tokens: int, rows: int | None = None) -> Tensor:
     """[N, T] bool mask of the whole optimiser step -> [N, T] float weights, 0 outside the mask.
 
     "token": 1 / number of tokens (DAPO). "sequence": 1 / (N * length of the row), so that every completion has the same

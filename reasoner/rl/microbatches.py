@@ -16,7 +16,7 @@ from reasoner.models.loading import ReadPrompts
 from reasoner.rl.batch import Batch
 
 Read = Callable[[Batch], ReadPrompts]
-Passed = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
+OnMicrobatch = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
 
 
 def compute_precision(device: torch.device, dtype: str) -> AbstractContextManager[object]:
@@ -33,14 +33,14 @@ def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[
 
 
 @torch.no_grad()
-def every_row(
+def forward_microbatches(
     batch: Batch,
     read: Read,
     figure: Callable[[ReadPrompts, Batch], Tensor],
     *,
     tokens: int,
     extra: int = 0,
-    passed: Passed | None = None,
+    on_microbatch: OnMicrobatch | None = None,
 ) -> Tensor:
     """Compute `figure` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row."""
     done = 0
@@ -48,19 +48,19 @@ def every_row(
     for index, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
         values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
         done += len(rows)
-        if passed is not None:
-            passed(done, len(batch))
+        if on_microbatch is not None:
+            on_microbatch(done, len(batch))
     return values
 
 
-def add_gradient(
+def backward_microbatches(
     batch: Batch,
     index: Tensor,
     read: Read,
     loss: Callable[[ReadPrompts, Batch], Tensor],
     *,
     tokens: int,
-    passed: Passed | None = None,
+    on_microbatch: OnMicrobatch | None = None,
 ) -> None:
     """Accumulate the gradient of the indexed rows' loss in the parameters.
 
@@ -74,8 +74,8 @@ def add_gradient(
         for _, rows in block.micro_batches(tokens):
             loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
             done += len(rows)
-            if passed is not None:
-                passed(done, len(index))
+            if on_microbatch is not None:
+                on_microbatch(done, len(index))
         prompts.backward(leaves)
 
 
@@ -85,7 +85,7 @@ def averages(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]
     return {f"{names[i]}.{key}": value.contiguous() for i, own in state.items() for key, value in own.items()}
 
 
-def put_averages(
+def load_optimizer_state(
     optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
     """Load what averages() returned. A parameter without saved state starts fresh."""

@@ -25,7 +25,7 @@ class TokenTerms:
     loss: Tensor  # before weighting
     ratio: Tensor  # policy / old policy
     old_logprobs: Tensor  # of the policy before the step; the current ones, detached, if there is one update
-    importance: Tensor  # min(old policy / sampler, algo.importance_cap)
+    importance: Tensor  # min(old policy / sampler, algo.importance_clip_max)
     kl: Tensor | None  # to the reference, if there is one
 
 
@@ -41,13 +41,15 @@ def token_terms(
 ) -> TokenTerms:
     """[N, T] log-probabilities and entropies of the current policy -> loss of each token and its parts.
 
-    loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference) - algo.entropy * entropy
+    loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference) - algo.entropy_coef * entropy
     (docs/ALGORITHMS.md). `beta` and `penalty` are the current coefficients, which may adapt during the run.
     """
     mask = rows.mask
     old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs
     ratio = RATIOS[algorithm.ratio](logprobs, old, mask)
-    importance = sampler_weights(old, rows.sampler_logprobs, mask, how=cfg.importance, cap=cfg.importance_cap)
+    importance = sampler_weights(
+        old, rows.sampler_logprobs, mask, how=cfg.importance_sampling, cap=cfg.importance_clip_max
+    )
     clip = {"low": algorithm.clip_low, "high": algorithm.clip_high, "dual": algorithm.dual_clip}
     surrogate = SURROGATES[algorithm.surrogate](ratio, logprobs, rows.advantages, **clip)
     if algorithm.trust == "penalty":
@@ -56,4 +58,4 @@ def token_terms(
     loss = importance * surrogate
     if kl is not None and algorithm.kl_in == "loss":
         loss = loss + beta * kl
-    return TokenTerms(loss - cfg.entropy * entropy, ratio, old, importance, kl)
+    return TokenTerms(loss - cfg.entropy_coef * entropy, ratio, old, importance, kl)

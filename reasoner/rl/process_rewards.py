@@ -15,12 +15,12 @@ from tokenizers import Tokenizer
 from tokenizers.decoders import DecodeStream
 
 from reasoner.rl.batch import Step
-from reasoner.types import Group
+from reasoner.types import RolloutGroup
 from verifiers.equations import equations, plain_with_places, think
 
 
 def step_rewards(
-    groups: Sequence[Group], tokenizer: Tokenizer, *, gated: bool = False, outcome_only: bool = False
+    groups: Sequence[RolloutGroup], tokenizer: Tokenizer, *, gated: bool = False, outcome_only: bool = False
 ) -> list[list[Step]]:
     """Rewarded steps of every completion, in order: (index of the token at which the step ends, reward).
 
@@ -37,7 +37,7 @@ def step_rewards(
             if not outcome_only and (score.correct or not gated):
                 ends = token_ends(ids, tokenizer)
                 steps = [
-                    (bisect_left(ends, end), float(is_right)) for end, is_right in _equation_steps(completion.text)
+                    (bisect_left(ends, end), float(is_correct)) for end, is_correct in _equation_steps(completion.text)
                 ]
                 equation_steps = [(token, reward) for token, reward in steps if token < len(ids)]
             rows.append([*equation_steps, (len(ids) - 1, score.reward)] if ids else [])
@@ -56,5 +56,5 @@ def _equation_steps(text: str) -> list[tuple[int, bool]]:
     steps: dict[object, tuple[int, bool]] = {}
     for equation in equations(plain):
         if not equation.is_trivial:
-            steps.setdefault(equation.statement, (places[equation.end - 1] + 1, equation.is_right))
+            steps.setdefault(equation.statement, (places[equation.end - 1] + 1, equation.is_correct))
     return list(steps.values())

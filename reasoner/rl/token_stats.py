@@ -12,7 +12,7 @@ TOKEN_FIGURES = ("entropy", "kl", "loss")
 LOSSES = ("loss", "critic/loss")
 
 
-class Tally:
+class TokenStats:
     """Sums over tokens by name. With `keeps_tokens`, tokens[row of the step's batch][name] has a value per token."""
 
     def __init__(self, *, keeps_tokens: bool = False) -> None:

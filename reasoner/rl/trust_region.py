@@ -18,7 +18,7 @@ Product = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True, slots=True)
-class Stepped:
+class ConstrainedStep:
     """Result of a constrained step."""
 
     kl: float  # mean KL(old || new) after the step; 0 if none was accepted
@@ -57,7 +57,7 @@ def constrained_step(
     delta: float,
     iterations: int = 10,
     backtracks: int = 10,
-) -> Stepped:
+) -> ConstrainedStep:
     """Move the parameters by the first tried step that lowers the surrogate loss and has mean KL <= delta.
 
     `gradient` is the gradient of the surrogate loss; `measure` returns (surrogate loss, mean KL(old || new)) at the
@@ -66,19 +66,19 @@ def constrained_step(
     direction = conjugate_gradient(product, -gradient, iterations=iterations)
     curvature = direction @ product(direction)
     if not torch.isfinite(curvature) or curvature <= 0:
-        return Stepped(0.0, 0.0, 0.0)
+        return ConstrainedStep(0.0, 0.0, 0.0)
     step = direction * (2 * delta / curvature).sqrt()
     old, (loss_before, _) = _flatten(parameters), measure()
     for fraction in (0.5**i for i in range(backtracks)):
         _assign(parameters, old + fraction * step)
         loss_after, kl = measure()
         if kl <= delta and loss_after < loss_before:
-            return Stepped(kl, fraction, loss_before - loss_after)
+            return ConstrainedStep(kl, fraction, loss_before - loss_after)
     _assign(parameters, old)
-    return Stepped(0.0, 0.0, 0.0)
+    return ConstrainedStep(0.0, 0.0, 0.0)
 
 
-def adapted(coefficient: float, kl: float, target: float) -> float:
+def adapt_coefficient(coefficient: float, kl: float, target: float) -> float:
     """PPO's adaptive coefficient (Schulman et al. 2017, section 4): doubled above 1.5 target, halved below 2/3."""
     return coefficient * 2 if kl > 1.5 * target else coefficient / 2 if kl < target / 1.5 else coefficient
 

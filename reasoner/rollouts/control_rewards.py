@@ -12,21 +12,21 @@ from dataclasses import dataclass, replace
 
 from data import Problem
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Group, Prompt
+from reasoner.types import Prompt, RolloutGroup
 from verifiers import VerifierPool
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class ControlContext:
     """Inputs of a control's rewards at one step."""
 
     pool: VerifierPool
-    exchanged: Mapping[str, Problem]  # by id: the problem with the gold answer of another
+    shuffled_answers: Mapping[str, Problem]  # by id: the problem with the gold answer of another
     seed: int
     step: int
 
 
-def exchanged(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
+def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
     """Give each problem the gold answer of another one of its family (verifier and subject), in a seeded order. Returns
     the changed problems by id. ValueError for a family whose problems all have the same answer.
     """
@@ -45,39 +45,39 @@ def exchanged(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
     return by_id
 
 
-def _random_reward(group: Group, arm: Arm) -> list[float]:
+def _random_reward(group: RolloutGroup, arm: ControlContext) -> list[float]:
     """0 or 1 with equal probability for each completion, a hash of (seed, step, problem, sample)."""
     name = group.prompt.problem.id
     return [float(sample_seed(arm.seed, f"coin {arm.step}", name, j) & 1) for j in range(len(group.scores))]
 
 
-def _format_only(group: Group, arm: Arm) -> list[float]:
+def _format_only(group: RolloutGroup, arm: ControlContext) -> list[float]:
     """1 for a completion in the required format."""
-    return [float(score.format_ok) for score in group.scores]
+    return [float(score.well_formed) for score in group.scores]
 
 
-def _wrong_gold(group: Group, arm: Arm) -> list[float]:
+def _wrong_gold(group: RolloutGroup, arm: ControlContext) -> list[float]:
     """1 for a completion that is correct by another problem's gold answer."""
     prompt = group.prompt
-    problem = arm.exchanged[prompt.problem.id]
+    problem = arm.shuffled_answers[prompt.problem.id]
     scores = arm.pool.score([(prompt.prefill + c.text, problem) for c in group.completions], policy=prompt.extract)
     return [float(score.correct) for score in scores]
 
 
-CONTROLS: dict[str, Callable[[Group, Arm], list[float]]] = {
+CONTROLS: dict[str, Callable[[RolloutGroup, ControlContext], list[float]]] = {
     "random-reward": _random_reward,
     "format-only": _format_only,
     "wrong-gold": _wrong_gold,
 }
 
 
-def controlled(groups: Sequence[Group], control: str, arm: Arm) -> list[Group]:
+def apply_control(groups: Sequence[RolloutGroup], control: str, arm: ControlContext) -> list[RolloutGroup]:
     """Return the groups with the control's rewards, or unchanged if `control` is empty."""
     if not control:
         return list(groups)
     return [_with_rewards(group, CONTROLS[control](group, arm)) for group in groups]
 
 
-def _with_rewards(group: Group, rewards: Sequence[float]) -> Group:
+def _with_rewards(group: RolloutGroup, rewards: Sequence[float]) -> RolloutGroup:
     scores = zip(group.scores, rewards, strict=True)
     return replace(group, scores=tuple(replace(score, reward=reward) for score, reward in scores))

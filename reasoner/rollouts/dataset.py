@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from data import Problem
-from reasoner.console import say
+from reasoner.console import log
 from reasoner.rollouts.prompts import Template, render
 from reasoner.types import Prompt
 from verifiers import grade
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-def askable(
+def filter_prompts(
     problems: Sequence[Problem],
     template: Template,
     tokenizer: PreTrainedTokenizerBase,
@@ -25,10 +25,10 @@ def askable(
     max_prompt_tokens: int = 0,
 ) -> list[Prompt]:
     """Render problems as prompts. Drops those whose gold answer fails its own verifier or whose prompt is too long
-    (most_question_tokens), and reports the counts. ValueError when none is left.
+    (prompt_token_limit), and reports the counts. ValueError when none is left.
     """
-    limit = most_question_tokens(context=context, max_tokens=max_tokens, max_prompt_tokens=max_prompt_tokens)
-    prompts = [render(problem, template, tokenizer) for problem in gradable(problems)]
+    limit = prompt_token_limit(context=context, max_tokens=max_tokens, max_prompt_tokens=max_prompt_tokens)
+    prompts = [render(problem, template, tokenizer) for problem in filter_gradable(problems)]
     fitting = [prompt for prompt in prompts if len(prompt.token_ids) <= limit]
     if not fitting:
         shortest = min(len(prompt.token_ids) for prompt in prompts)
@@ -37,11 +37,11 @@ def askable(
             f"{context} and sampling.max_tokens = {max_tokens}; the shortest has {shortest}"
         )
     if len(fitting) < len(prompts):
-        say(f"dropped {len(prompts) - len(fitting)} of {len(prompts)} questions: longer than {limit} tokens")
+        log(f"dropped {len(prompts) - len(fitting)} of {len(prompts)} questions: longer than {limit} tokens")
     return fitting
 
 
-def most_question_tokens(*, context: int, max_tokens: int, max_prompt_tokens: int = 0) -> int:
+def prompt_token_limit(*, context: int, max_tokens: int, max_prompt_tokens: int = 0) -> int:
     """Maximum tokens of a prompt: the context less `max_tokens` of completion, and at most `max_prompt_tokens` (0 = no
     further limit). ValueError if no room is left.
     """
@@ -55,7 +55,7 @@ def most_question_tokens(*, context: int, max_tokens: int, max_prompt_tokens: in
     return limit
 
 
-def gradable(problems: Sequence[Problem]) -> list[Problem]:
+def filter_gradable(problems: Sequence[Problem]) -> list[Problem]:
     """Keep the problems whose gold answer grades as correct against itself; report the others by id.
 
     ValueError if none is left.
@@ -69,7 +69,7 @@ def gradable(problems: Sequence[Problem]) -> list[Problem]:
         message += f"; and {len(faults) - _NUM_EXAMPLES} more"
     if len(faults) == len(problems):
         raise ValueError(message)
-    say(f"dropped: {message}")
+    log(f"dropped: {message}")
     return [problem for problem in problems if problem.id not in faults]
 
 

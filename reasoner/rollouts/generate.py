@@ -9,7 +9,7 @@ from itertools import count
 
 from reasoner.progress import Progress, SampleCount
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Completion, Engine, Group, Prompt, Sampling
+from reasoner.types import Completion, Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import RewardWeights, Score, VerifierPool
 
 
@@ -17,21 +17,27 @@ def rollout(
     engine: Engine,
     pool: VerifierPool,
     prompts: Sequence[Prompt],
-    sampling: Sampling,
+    sampling: SamplingParams,
     weights: RewardWeights,
     *,
     run_seed: int,
     step: int | str,
     progress: Progress | None = None,
-) -> list[Group]:
-    """Sample and grade a group of `sampling.num` completions for each prompt, in order.
+) -> list[RolloutGroup]:
+    """Sample and grade a group of `sampling.num_samples` completions for each prompt, in order.
 
     A completion's seed is a function of (run_seed, step, problem, sample), so more samples of the same step extend the
     earlier ones. Prefill and completion are graded together; finished groups are graded while others are sampled.
     """
-    seeds = [[sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num)] for prompt in prompts]
+    seeds = [
+        [sample_seed(run_seed, step, prompt.problem.id, j) for j in range(sampling.num_samples)] for prompt in prompts
+    ]
     grading: dict[int, Future[list[Score]]] = {}
-    progress, total, num_graded = progress or Progress(), len(prompts) * sampling.num, count(sampling.num, sampling.num)
+    progress, total, num_graded = (
+        progress or Progress(),
+        len(prompts) * sampling.num_samples,
+        count(sampling.num_samples, sampling.num_samples),
+    )
     samples = SampleCount(progress, total)
     with ThreadPoolExecutor(1) as grader:
 
@@ -49,36 +55,38 @@ def rollout(
             grading[place].add_done_callback(lambda _: progress.count("graded", next(num_graded), total))
 
         try:
-            sampled = engine.sample(prompts, sampling, seeds, grade, samples.tick)
+            sampled = engine.generate(prompts, sampling, seeds, grade, samples.on_decode_step)
             samples.add(total, sampled=total, tokens=sum(len(own.token_ids) for group in sampled for own in group))
             scores = [grading[place].result() for place in range(len(prompts))]
         except BaseException:
             grader.shutdown(cancel_futures=True)
             raise
-    return [Group(prompt, own, tuple(graded)) for prompt, own, graded in zip(prompts, sampled, scores, strict=True)]
+    return [
+        RolloutGroup(prompt, own, tuple(graded)) for prompt, own, graded in zip(prompts, sampled, scores, strict=True)
+    ]
 
 
-def penalise_truncated(groups: Sequence[Group], penalty: float) -> list[Group]:
-    """Subtract `penalty` (algo.missing_end) from the reward of each completion without an end token.
+def penalise_truncated(groups: Sequence[RolloutGroup], penalty: float) -> list[RolloutGroup]:
+    """Subtract `penalty` (algo.missing_eos_penalty) from the reward of each completion without an end token.
 
     This comes before anything that uses rewards: baselines, zero-variance groups, process rewards, metrics.
     """
     return [_penalised(group, penalty) for group in groups] if penalty else list(groups)
 
 
-def _penalised(group: Group, penalty: float) -> Group:
-    """penalise_truncated for one group; the score's parts record the penalty as missing_end."""
+def _penalised(group: RolloutGroup, penalty: float) -> RolloutGroup:
+    """penalise_truncated for one group; the score's parts record the penalty as missing_eos_penalty."""
     scores = []
     for completion, score in zip(group.completions, group.scores, strict=True):
         missing = -float(completion.finish != "stop")
-        parts = {**score.parts, "missing_end": missing}
+        parts = {**score.parts, "missing_eos_penalty": missing}
         scores.append(replace(score, parts=parts, reward=score.reward + penalty * missing))
     return replace(group, scores=tuple(scores))
 
 
-def gathered(
-    ask: Callable[[Sequence[Prompt]], list[Group]], turns: Sequence[Sequence[Prompt]], *, refills: bool
-) -> tuple[list[Group], list[Group]]:
+def sample_until_full(
+    ask: Callable[[Sequence[Prompt]], list[RolloutGroup]], turns: Sequence[Sequence[Prompt]], *, dynamic_sampling: bool
+) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
     """Generate groups round by round. Returns (the groups to train on, the zero-variance groups that were replaced).
 
     Without `refills` only the first round is generated and returned. With it, later rounds replace zero-variance groups
@@ -86,16 +94,16 @@ def gathered(
     the rounds are used up. If all groups have zero variance, the first ones are returned. No prompt is used twice.
     """
     groups = ask(turns[0])
-    if not refills:
+    if not dynamic_sampling:
         return groups, []
     num_groups, used = len(groups), {prompt.problem.id for prompt in turns[0]}
     for turn in turns[1:]:
-        missing = num_groups - sum(not group.is_flat for group in groups)
+        missing = num_groups - sum(not group.has_zero_variance for group in groups)
         more = [prompt for prompt in turn if prompt.problem.id not in used][:missing]
         if missing <= 0 or not more:
             break
         used |= {prompt.problem.id for prompt in more}
         groups += ask(more)
-    mixed = [group for group in groups if not group.is_flat]
-    flat = [group for group in groups if group.is_flat]
+    mixed = [group for group in groups if not group.has_zero_variance]
+    flat = [group for group in groups if group.has_zero_variance]
     return (mixed, flat) if mixed else (flat[:num_groups], flat[num_groups:])

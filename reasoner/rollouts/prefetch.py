@@ -8,12 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
 
-from reasoner.types import Group
+from reasoner.types import RolloutGroup
 
-Rollouts = tuple[list[Group], list[Group]]  # the groups to train on; the zero-variance groups that were replaced
+Rollouts = tuple[
+    list[RolloutGroup], list[RolloutGroup]
+]  # the groups to train on; the zero-variance groups that were replaced
 
 
-class Ahead:
+class RolloutPrefetcher:
     """Generates a step's rollouts, in advance after begin(). A context manager; on exit it waits for the thread."""
 
     def __init__(self) -> None:
@@ -34,7 +36,7 @@ class Ahead:
         pending, self._pending = self._pending, None
         return pending[1].result() if pending is not None and pending[0] == step else draw(step)
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> RolloutPrefetcher:
         return self
 
     def __exit__(

@@ -128,7 +128,7 @@ def _yes(name: str, texts: Mapping[str, str]) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RolloutRow:
     """The index's row of a rollout, as lists show it."""
 
     id: int

@@ -28,7 +28,7 @@ __all__ = [
 _QUIET = 10  # steps for which a check must have passed before its alarm is raised again
 
 
-def ringing(history: Lines) -> list[Alarm]:
+def active_alarms(history: Lines) -> list[Alarm]:
     """The alarms of the checks that fail after the newest of the steps, new or not."""
     return [alarm for check in CHECKS if (alarm := check.of(history))]
 
@@ -47,7 +47,7 @@ def replay(history: Lines) -> list[Alarm]:
     raised: list[Alarm] = []
     last_failed: dict[str, int] = {}  # by check: the number of steps after which it failed last
     for end in range(1, len(history) + 1):
-        for alarm in ringing(history[:end]):
+        for alarm in active_alarms(history[:end]):
             if alarm.name not in last_failed or end - last_failed[alarm.name] > _QUIET:
                 raised.append(alarm)
             last_failed[alarm.name] = end

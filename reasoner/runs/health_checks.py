@@ -103,7 +103,9 @@ def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, L
 
 def _unless_behind(find: Callable[[Lines, Lines], Violation]) -> Callable[[Lines, Lines], Violation]:
     """The check, passed while the sampler's weights are older on purpose (the setting `ahead`): they then differ."""
-    return lambda recent, before: None if any(line.get("sampler/behind") for line in recent) else find(recent, before)
+    return lambda recent, before: (
+        None if any(line.get("rollouts/policy_age") for line in recent) else find(recent, before)
+    )
 
 
 def _entropy(recent: Lines, before: Lines) -> Violation:
@@ -125,7 +127,7 @@ class _Answers(NamedTuple):
 
     @classmethod
     def of(cls, lines: Lines) -> _Answers:
-        return cls(*(_mean(lines, name) for name in ("completions/mean_length", "correct", "format")))
+        return cls(*(_mean(lines, name) for name in ("completions/mean_length", "correct", "well_formed")))
 
 
 def _change(judge: Callable[[_Answers, _Answers], Violation]) -> Callable[[Lines, Lines], Violation]:
@@ -172,9 +174,9 @@ CHECKS = (
         "sampler mismatch",
         "log p of engine and learner differ by 0.05 on average, or by 0.001 and ten times the first step's",
         "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
-        "The same dtype on both sides, --sampling.top_p 1, --algo.importance token; another --engine.name to compare.",
+        "The same dtype on both sides, --sampling.top_p 1, --algo.importance_sampling token; another --engine.name to compare.",
         1,
-        _unless_behind(_gap("sampler/logprob_gap_mean", of="sampler/logprob_gap_mean", least=1e-3, most=0.05)),
+        _unless_behind(_gap("sampling/logprob_diff_mean", of="sampling/logprob_diff_mean", least=1e-3, most=0.05)),
     ),
     Check(
         "stale weights",
@@ -182,13 +184,13 @@ CHECKS = (
         "The engine did not take the new weights, or not all of them, and goes on with old ones.",
         "Another --engine.name; where only vLLM is affected, its version and how it names the model's weights.",
         1,
-        _gap("probe/logprob_gap_max", of="sampler/logprob_gap_max", least=1e-2, most=math.inf),
+        _gap("parity/logprob_diff_max", of="sampling/logprob_diff_max", least=1e-2, most=math.inf),
     ),
     Check(
         "entropy collapse",
         "mean entropy of three steps under 5 % of the first step's, or under 0.005 nats a token",
         "The policy writes nearly the same every time: nothing is left to choose among, and groups become flat.",
-        "A lower --optim.lr, a higher --algo.clip_high, --algo.entropy 0.001, a higher --algo.beta.",
+        "A lower --optim.lr, a higher --algo.clip_high, --algo.entropy_coef 0.001, a higher --algo.beta.",
         3,
         _entropy,
     ),
@@ -244,7 +246,7 @@ CHECKS = (
         "no signal",
         "over 90 % of the groups of five steps have equal rewards",
         "Such groups teach nothing: the questions are too easy or too hard for the model, or it always says the same.",
-        "Other problems (--data.train), a larger --algo.group, a higher --sampling.temperature, --algo.name dapo.",
+        "Other problems (--data.train), a larger --algo.group_size, a higher --sampling.temperature, --algo.name dapo.",
         5,
         _mean_over("frac_reward_zero_std", 0.9),
     ),

@@ -119,7 +119,7 @@ def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
     rows = [row for group in groups for row in group]
     rewards = [[row["reward"] for row in group if row["rewards"]] for group in groups]
     lengths = [len(row["token_ids"]) for row in rows]
-    metrics: dict[str, float] = {"step": step, "format": fmean(row["well_formed"] for row in rows)}
+    metrics: dict[str, float] = {"step": step, "well_formed": fmean(row["well_formed"] for row in rows)}
     if any(rewards):
         metrics["reward/mean"] = fmean(reward for group in rewards for reward in group)
         metrics["frac_reward_zero_std"] = fmean(len(set(group)) == 1 for group in rewards if group)

@@ -23,7 +23,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, Found, match, read_filter, sql
+from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, match, read_filter, sql
 from reasoner.runs.index_schema import TABLES, Rows
 from reasoner.runs.index_shards import read_shard, shards
 from reasoner.runs.json_files import is_file
@@ -91,7 +91,7 @@ class RolloutIndex:
 
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
-    ) -> list[Found]:
+    ) -> list[RolloutRow]:
         """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more.
 
         ValueError for a text that cannot be searched, and for an order that is not in ORDERS.
@@ -108,7 +108,7 @@ class RolloutIndex:
             f"ORDER BY {ORDERS[order]}",
             [after, *values, limit, offset],
         )
-        return [Found(*row) for row in rows]
+        return [RolloutRow(*row) for row in rows]
 
     def count(self, where: Filter = ALL) -> int:
         """The number of rollouts of the filter."""
@@ -156,7 +156,7 @@ class RolloutIndex:
             offset -= rows
         return 2**62, 0
 
-    def find(self, name: str) -> Found:
+    def find(self, name: str) -> RolloutRow:
         """Look up a rollout by its name STEP.GROUP.SAMPLE. ValueError for a malformed and for an unknown name."""
         parts = name.split(".")
         if len(parts) != 3 or not all(part.isdecimal() for part in parts):
@@ -168,7 +168,7 @@ class RolloutIndex:
         ).fetchone()
         if row is None:
             raise ValueError(f"{self.run_dir} has no rollout {name}")
-        return Found(*row)
+        return RolloutRow(*row)
 
     def rollout(self, number: int) -> dict[str, Any]:
         """All columns that the shard has of the rollout with this id."""

@@ -19,7 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from reasoner.console import clock, sparkline, speed, visible
+from reasoner.console import clock, escape_controls, sparkline, speed
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.io import write_text
@@ -32,11 +32,11 @@ METRICS: dict[str, str] = {
     "num_tokens": "tokens sampled so far, this step's included",
     "reward/mean": "mean reward of the step's completions",
     "correct": "share of completions with the right answer in the strict form",
-    "format": "share of completions in the strict <think>/<answer> form",
+    "well_formed": "share of completions in the strict <think>/<answer> form",
     "completions/mean_length": "mean tokens of a completion, the end token included",
     "completions/clipped_ratio": "share of completions cut off at sampling.max_tokens",
-    "self_check": "share of completions that check their own working (rule: verifiers.reflection)",
-    "caught": "of the wrong claims in completions that check themselves, the share detected and corrected",
+    "reflection/self_check_rate": "share of completions that check their own working (rule: verifiers.reflection)",
+    "reflection/errors_caught": "of the wrong claims in completions that check themselves, the share detected and corrected",
     "frac_reward_zero_std": "share of groups whose rewards are all equal",
     "grading/failed": "share of completions whose grading timed out, crashed or was refused",
     "loss": "the loss; on-policy its value says little, its gradient everything",
@@ -46,32 +46,32 @@ METRICS: dict[str, str] = {
     "grad_norm": "norm of the gradient before clipping",
     "lr": "learning rate",
     "skipped_updates": "updates left out because their gradient was not finite",
-    "sampler/logprob_gap_mean": "mean |log-probability of engine - of learner| over the tokens",
-    "sampler/logprob_gap_max": "largest of them",
-    "sampler/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance is none)",
-    "sampler/importance_capped": "share of tokens whose weight is at algo.importance_cap",
-    "sampler/behind": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
+    "sampling/logprob_diff_mean": "mean |log-probability of engine - of learner| over the tokens",
+    "sampling/logprob_diff_max": "largest of them",
+    "sampling/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance_sampling is none)",
+    "sampling/importance_clipped": "share of tokens whose weight is at algo.importance_clip_max",
+    "rollouts/policy_age": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
     "beta": "coefficient of the KL penalty towards the reference, where it is adapted",
     "policy_kl": "KL(old || new) per token of the step's update, where a trust region measures it",
     "penalty": "coefficient of KL(old || new), where it is adapted",
-    "trust/share": "share of its full length that a constrained step took; 0 = none was accepted",
+    "trust_region/step_fraction": "share of its full length that a constrained step took; 0 = none was accepted",
     "critic/loss": "the critic's loss",
-    "critic/explained": "share of the returns' variance that the critic's values explain",
-    "refilled": "prompts sampled to replace zero-variance groups (dynamic sampling)",
-    "eval/selection/pass@1": "pass@1 on the selection problems after the steps so far",
-    "eval/selection/cons@k": "cons@k on them, k being eval.selection_samples",
-    "eval/selection/greedy": "right greedy answers on the selection problems",
-    "eval/selection/format": "share in the strict form on the selection problems",
+    "critic/explained_variance": "share of the returns' variance that the critic's values explain",
+    "dynamic_sampling/replaced": "prompts sampled to replace zero-variance groups (dynamic sampling)",
+    "validation/pass@1": "pass@1 on the validation problems after the steps so far",
+    "validation/cons@k": "cons@k on them, k being validation.samples",
+    "validation/greedy": "right greedy answers on the validation problems",
+    "validation/well_formed": "share in the strict form on the validation problems",
     "repetition": "share of completions in which most 8-token windows occur three times or more",
-    "attempt": "times that the run was rolled back before this step",
-    "probe/logprob_gap_max": "largest |log-probability of engine - of learner| of the parity probe",
+    "rollbacks": "times that the run was rolled back before this step",
+    "parity/logprob_diff_max": "largest |log-probability of engine - of learner| of the parity probe",
 }
 TIMES: dict[str, str] = {
     "tokens_per_second": "sampled tokens a second of the whole step",
-    "time/sample": "seconds spent sampling and grading",
+    "time/generate": "seconds spent sampling and grading",
     "time/grade_max": "longest seconds that a completion was graded for",
-    "time/learn": "seconds spent on log-probabilities and the update",
-    "time/sync": "seconds spent handing the weights to the engine",
+    "time/train": "seconds spent on log-probabilities and the update",
+    "time/weight_sync": "seconds spent handing the weights to the engine",
     "time/step": "seconds of the whole step",
     "time/record": "seconds spent on validation, the files and the checkpoint before this step",
     "time/run": "seconds of the run so far, without this step's record; pauses do not count",
@@ -85,7 +85,7 @@ def read_metrics(run_dir: Path) -> list[dict[str, float]]:
 
 
 def read_evals(run_dir: Path) -> list[dict[str, Any]]:
-    """The validations on the selection problems: `step` (steps done), `sampled`, `greedy` (Evaluation.figures)."""
+    """The validations on the validation problems: `step` (steps done), `sampled`, `greedy` (Evaluation.figures)."""
     return _lines(run_dir / "evals.jsonl")
 
 
@@ -138,7 +138,7 @@ def cut(run_dir: Path, start: int, *, last_look: int) -> None:
         write_text(run_dir / f"{name}.jsonl", "".join(f"{text}\n" for text in texts))
 
 
-class Journal:
+class MetricsLogger:
     """Log of a run: appends one line per step to the files, and shows progress on standard error.
 
     On a terminal the progress is a live panel, otherwise one plain line per step.
@@ -151,12 +151,12 @@ class Journal:
         self._rewind(start, last_look=start or -1)  # a new run is validated before its first step
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
-        self.progress = Progress(None if self.console.is_terminal else self.say)  # inside a step or an evaluation
+        self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
         self._example = ""
         self.live = live(self.console, self._shown) if self.console.is_terminal else None
         self.began = time.monotonic()
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> MetricsLogger:
         if self.live is not None:
             self.live.start()
         return self
@@ -181,9 +181,9 @@ class Journal:
         """Record new alarms and print them."""
         record(self.run_dir, alarms)
         for alarm in alarms:
-            self.say(alarm.text)
+            self.log(alarm.text)
 
-    def say(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Print one plain line beside the progress."""
         if self.live is not None:
             self.live.console.print(line, highlight=False, markup=False)
@@ -210,7 +210,7 @@ class Journal:
             self._example = example
             self.live.refresh()
         else:
-            self.say(self._line())
+            self.log(self._line())
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
         append_line(self.run_dir / f"{name}.jsonl", line)
@@ -235,13 +235,13 @@ class Journal:
         m = self.history[-1]
         line = (
             f"step {m['step']:.0f} ({self.steps_done}/{self.steps} done)  reward {m['reward/mean']:.3f}  "
-            f"correct {m['correct']:.1%}  well-formed {m['format']:.1%}  tokens {m['completions/mean_length']:.0f}  "
-            f"self-check {m['self_check']:.1%}  KL {m.get('kl', 0):.4f}  {speed(m['tokens_per_second'])}  "
+            f"correct {m['correct']:.1%}  well-formed {m['well_formed']:.1%}  tokens {m['completions/mean_length']:.0f}  "
+            f"self-check {m['reflection/self_check_rate']:.1%}  KL {m.get('kl', 0):.4f}  {speed(m['tokens_per_second'])}  "
             f"{clock(self._seconds_left())} left"
         )
-        if "eval/selection/pass@1" in m:
+        if "validation/pass@1" in m:
             shown = {"pass@1": "pass@1", "vote": "cons@k", "greedy": "greedy"}
-            looks = ", ".join(f"{word} {m[f'eval/selection/{name}']:.1%}" for word, name in shown.items())
+            looks = ", ".join(f"{word} {m[f'validation/{name}']:.1%}" for word, name in shown.items())
             line += f"  | selection, {self.steps_done} steps done: {looks}"
         return line
 
@@ -258,9 +258,9 @@ class Journal:
             "done": f"{self.steps_done}/{self.steps}",
             "reward": f"{m['reward/mean']:.3f}",
             "correct": f"{m['correct']:.1%}",
-            "well-formed": f"{m['format']:.1%}",
+            "well-formed": f"{m['well_formed']:.1%}",
             "tokens": f"{m['completions/mean_length']:.0f}",
-            "self-check": f"{m['self_check']:.1%}",
+            "self-check": f"{m['reflection/self_check_rate']:.1%}",
             "KL": f"{m.get('kl', 0):.4f}",
             "speed": speed(m["tokens_per_second"]),
             "left": clock(self._seconds_left()),
@@ -268,12 +268,17 @@ class Journal:
         for name in cells:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_row(*cells.values())
-        evals = [line for line in self.history if "eval/selection/pass@1" in line]
-        selection = "  ".join(f"{line['step'] + 1:.0f}: {line['eval/selection/pass@1']:.1%}" for line in evals[-6:])
+        evals = [line for line in self.history if "validation/pass@1" in line]
+        selection = "  ".join(f"{line['step'] + 1:.0f}: {line['validation/pass@1']:.1%}" for line in evals[-6:])
         return [
             ProgressBar(total=self.steps, completed=m["step"] + 1, width=60),
             table,
             Text(f"correct  {sparkline([line['correct'] for line in self.history])}"),
-            Text(f"pass@1 on selection problems by steps done  {selection}" if selection else ""),
-            Text(f"a completion: {' '.join(visible(self._example).split())}", "dim", overflow="ellipsis", no_wrap=True),
+            Text(f"pass@1 on validation problems by steps done  {selection}" if selection else ""),
+            Text(
+                f"a completion: {' '.join(escape_controls(self._example).split())}",
+                "dim",
+                overflow="ellipsis",
+                no_wrap=True,
+            ),
         ]

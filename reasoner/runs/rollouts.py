@@ -4,7 +4,7 @@ runs/NAME/config.json             the settings, the origin of each value, finger
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
 runs/NAME/times.jsonl             one line per step of what was measured by a clock
-runs/NAME/evals.jsonl             validations on the selection problems, the first before any step
+runs/NAME/evals.jsonl             validations on the validation problems, the first before any step
 runs/NAME/rollouts/step-000012.parquet
 runs/NAME/checkpoints/step-000020/ (reasoner.trainer.checkpoint)
 runs/NAME/tokenizer.json          the model's tokenizer, so that tokens can be shown
@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 
 from reasoner.runs.io import replacing, write_text
 from reasoner.runs.run_dir import check_free
-from reasoner.types import Group
+from reasoner.types import RolloutGroup
 
 SCHEMA = pa.schema(
     [
@@ -172,7 +172,7 @@ def shard(run_dir: Path, step: int) -> Path:
 def append(
     run_dir: Path,
     step: int,
-    groups: Sequence[Group],
+    groups: Sequence[RolloutGroup],
     advantages: Sequence[float],
     tokens: Mapping[int, Mapping[str, Sequence[float]]] | None = None,
 ) -> list[dict[str, object]]:
@@ -209,7 +209,7 @@ def append(
                     "verdict": str(score.verdict),
                     "layer": score.layer,
                     "extracted": score.extracted,
-                    "well_formed": score.format_ok,
+                    "well_formed": score.well_formed,
                     "reward": score.reward,
                     "rewards": list(score.parts.items()),
                     "advantage": advantages[len(rows)],

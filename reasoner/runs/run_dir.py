@@ -16,7 +16,7 @@ def find_run(name: str, runs: Path) -> Path:
     run_dir = next((path for path in candidates if (path / "config.json").is_file()), None)
     if run_dir is None:
         unfinished = next((path for path in candidates if (path / "lock").is_file()), None)
-        hint = f"; {way_out(unfinished)}" if unfinished is not None else ""
+        hint = f"; {recovery_hint(unfinished)}" if unfinished is not None else ""
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json{hint}")
     check_inside(run_dir)
     return run_dir
@@ -49,7 +49,7 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
     return read_object(path, {"config": OBJECT}, {"origin": OBJECT, "fingerprints": OBJECT}, allow_nan=True)
 
 
-def way_out(run_dir: Path) -> str:
+def recovery_hint(run_dir: Path) -> str:
     """Advice for the user about a run that cannot be resumed from its folder as it is."""
     if is_unused(run_dir):
         return f"nothing was recorded in {run_dir} yet: start the run again with --run.name {run_dir.name}"

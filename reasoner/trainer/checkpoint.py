@@ -1,6 +1,6 @@
 """Checkpoints: model folders that transformers and vLLM load as they are, with the optimiser's state beside.
 
-    runs/NAME/checkpoints/best/          a model folder alone: the best one so far on the selection problems
+    runs/NAME/checkpoints/best/          a model folder alone: the best one so far on the validation problems
     runs/NAME/checkpoints/step-000020/   after 20 steps
         config.json, model.safetensors, tokenizer files
         trainer/state.json               steps done, and what the optimiser keeps in numbers
@@ -25,9 +25,9 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import averages, put_averages
+from reasoner.rl.microbatches import averages, load_optimizer_state
 from reasoner.runs.io import replacing, sync
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _SUMS = Path("trainer") / "sha256.json"
 
@@ -36,7 +36,9 @@ def folder(run_dir: Path, step: int) -> Path:
     return run_dir / "checkpoints" / f"step-{step:06d}"
 
 
-def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, score: float) -> None:
+def save_best(
+    run_dir: Path, step: int, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
+) -> None:
     """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
 
     def write(path: Path) -> None:
@@ -51,7 +53,7 @@ def save_best(run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedT
 def best_score(run_dir: Path) -> float | None:
     """The selection score of the best policy that was kept; None where there is none, or best.json is damaged."""
     try:
-        return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["eval/selection/pass@1"])
+        return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["validation/pass@1"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -86,11 +88,11 @@ def restore_best(run_dir: Path, step: int, *, score: float) -> None:
 
 
 def _write_score(path: Path, step: int, score: float) -> None:
-    (path / "best.json").write_text(json.dumps({"steps_done": step, "eval/selection/pass@1": score}) + "\n")
+    (path / "best.json").write_text(json.dumps({"steps_done": step, "validation/pass@1": score}) + "\n")
 
 
 def save(
-    run_dir: Path, step: int, learner: Learner, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+    run_dir: Path, step: int, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
 ) -> Path:
     """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Those that are not
     of the schedule, which a run leaves when it is stopped, go first: so it ends with the same ones as a run that was
@@ -127,7 +129,7 @@ def _put(path: Path, write: Callable[[Path], None]) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def mend(run_dir: Path) -> None:
+def clean_partial(run_dir: Path) -> None:
     """Clear away what a crash left of a checkpoint that was being written."""
     for before in (run_dir / "checkpoints").glob("*.before"):
         if not before.with_suffix("").exists():
@@ -136,7 +138,7 @@ def mend(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> None:
+def _write(path: Path, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
     (path / "trainer").mkdir(parents=True)
     learner.policy.save_pretrained(path)
     tokenizer.save_pretrained(path)
@@ -144,7 +146,7 @@ def _write(path: Path, learner: Learner, tokenizer: PreTrainedTokenizerBase) -> 
     save_file(kept, path / "trainer" / "optimizer.safetensors")
     if learner.critic is not None:
         save_file(learner.critic.state(), path / "trainer" / "critic.safetensors")
-    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+    if learner.reference is not None and learner.cfg.algo.ref_sync_steps:
         kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
         save_file(kept, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(learner.state()) + "\n")
@@ -173,15 +175,15 @@ def damage(path: Path) -> str:
     return f"{', '.join(wrong)} not as written" if wrong else ""
 
 
-def newest_whole(run_dir: Path, say: Callable[[str], None]) -> Path | None:
+def latest_valid(run_dir: Path, log: Callable[[str], None]) -> Path | None:
     """The newest checkpoint that is as it was written, telling of those that are not; None where there is none yet.
 
     ValueError where there are some and none of them is whole.
     """
-    return next(whole(run_dir, say), None)
+    return next(whole(run_dir, log), None)
 
 
-def whole(run_dir: Path, say: Callable[[str], None]) -> Iterator[Path]:
+def whole(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
     """The checkpoints that are as they were written, the newest first, telling of those that are not.
 
     After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
@@ -193,7 +195,7 @@ def whole(run_dir: Path, say: Callable[[str], None]) -> Iterator[Path]:
         fault = damage(path)
         num_whole += not fault
         if fault:
-            say(f"checkpoint {path.name} is damaged: {fault}")
+            log(f"checkpoint {path.name} is damaged: {fault}")
         else:
             yield path
     if checkpoints and not num_whole:
@@ -208,7 +210,7 @@ def attempt_of(path: Path) -> int:
         return 0
 
 
-def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
+def check_room(run_dir: Path, learner: PolicyTrainer, *, keep: int) -> None:
     """OSError where the disk has no room for the checkpoints."""
     needed, free = room_needed(learner, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     if free < needed:
@@ -217,7 +219,7 @@ def check_room(run_dir: Path, learner: Learner, *, keep: int) -> None:
         )
 
 
-def room_needed(learner: Learner, *, keep: int) -> tuple[int, int]:
+def room_needed(learner: PolicyTrainer, *, keep: int) -> tuple[int, int]:
     """Bytes of (one checkpoint, all that are there at once): weights and two averages in 4 bytes each, one more than
     are kept while it is written; and the best weights twice.
     """
@@ -241,13 +243,13 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-").partition(".")[0])
 
 
-def load(path: Path, learner: Learner) -> int:
+def load(path: Path, learner: PolicyTrainer) -> int:
     """Give the learner the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    put_averages(learner.optimizer, list(learner.policy.named_parameters()), tensors)
+    load_optimizer_state(learner.optimizer, list(learner.policy.named_parameters()), tensors)
     if learner.critic is not None:
         learner.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
-    if learner.reference is not None and learner.cfg.algo.refresh_reference:
+    if learner.reference is not None and learner.cfg.algo.ref_sync_steps:
         learner.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
     learner.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return learner.steps_done

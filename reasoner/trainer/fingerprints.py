@@ -17,7 +17,7 @@ from reasoner.inference.model_spec import model_fingerprint
 from reasoner.rollouts.prompts import Template
 
 _SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed
-_SELECTION = ("eval.selection", "eval.selection_problems")  # can; then it is another set
+_SELECTION = ("validation.data", "validation.problems")  # can; then it is another set
 
 
 def fingerprints_of(
@@ -32,19 +32,19 @@ def fingerprints_of(
         "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
         "data.train": fingerprint(training),
     }
-    return found | {"eval.selection": fingerprint(selection)} if selection else found
+    return found | {"validation.data": fingerprint(selection)} if selection else found
 
 
 def check_unchanged(
-    stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], say: Callable[[str], None]
+    stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Callable[[str], None]
 ) -> None:
     """Compare with those in a run's config.json (run_dir.read_settings). ValueError where model, prompt or
-    training problems are not the ones that the run began with. Other selection problems are reported.
+    training problems are not the ones that the run began with. Other validation problems are reported.
     """
     then = stored.get("fingerprints") or {}
     if missing := [name for name in _SETTLED if name not in then]:
         what = ", ".join(missing)
-        say(f"whether {what} changed since the run began cannot be checked: config.json has no fingerprints of them")
+        log(f"whether {what} changed since the run began cannot be checked: config.json has no fingerprints of them")
     for name in _SETTLED:
         if name in then and then[name] != now[name]:
             raise ValueError(
@@ -52,9 +52,9 @@ def check_unchanged(
                 f"{now[name][:16]}, that of the run {then[name][:16]}. Put the former content back, or start a new run"
             )
     is_same_set = all(stored["config"].get(key) == settings[key] for key in _SELECTION)
-    before, after = (prints.get("eval.selection") for prints in (then, now))
+    before, after = (prints.get("validation.data") for prints in (then, now))
     if is_same_set and before and after and before != after:
-        say(
-            f"the selection problems {settings['eval.selection']!r} have changed since the run began: looks before and "
+        log(
+            f"the validation problems {settings['validation.data']!r} have changed since the run began: looks before and "
             "after are not comparable, nor is the best policy so far"
         )

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 from reasoner.models.loading import token_logprobs
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
-from reasoner.types import Engine, Group, Prompt, Sampling
+from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import Score, Verdict
 
 _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
@@ -21,16 +21,18 @@ def probe(
     engine: Engine,
     model: PreTrainedModel,
     prompts: Sequence[Prompt],
-    sampling: Sampling,
+    sampling: SamplingParams,
     progress: Progress | None = None,
 ) -> float:
     """Largest |log-probability of the engine - of the model| over freshly drawn tokens, in nats.
 
     A gap far above rounding (1e-4 in float32, some 1e-1 in bfloat16) means stale weights or another temperature.
     """
-    samples = SampleCount(progress or Progress(), len(prompts) * sampling.num)
-    drawn = engine.sample(prompts, sampling, [list(range(sampling.num)) for _ in prompts], tick=samples.tick)
-    groups = [Group(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, drawn, strict=True)]
+    samples = SampleCount(progress or Progress(), len(prompts) * sampling.num_samples)
+    drawn = engine.generate(
+        prompts, sampling, [list(range(sampling.num_samples)) for _ in prompts], on_decode_step=samples.on_decode_step
+    )
+    groups = [RolloutGroup(p, c, (_UNGRADED,) * len(c)) for p, c in zip(prompts, drawn, strict=True)]
     batch = collate(groups).to(model.device)
     logp, _ = token_logprobs(
         model,

@@ -24,25 +24,30 @@ from reasoner.rl.critic import Critic, explained
 from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.kl import kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
-from reasoner.rl.microbatches import add_gradient, compute_precision, every_row, forward_micro_batches
+from reasoner.rl.microbatches import (
+    backward_microbatches,
+    compute_precision,
+    forward_micro_batches,
+    forward_microbatches,
+)
 from reasoner.rl.objective import TokenTerms, token_terms
-from reasoner.rl.token_stats import Tally
-from reasoner.rl.trust_region import adapted, constrained_step
+from reasoner.rl.token_stats import TokenStats
+from reasoner.rl.trust_region import adapt_coefficient, constrained_step
 
 # Averages over tokens, by the name of their metric.
 _FIGURES = {
     "kl": "kl",
     "entropy": "entropy",
     "clipped": "clip_ratio",
-    "gap": "sampler/logprob_gap_mean",
-    "trust": "sampler/importance_mean",
-    "capped": "sampler/importance_capped",
+    "gap": "sampling/logprob_diff_mean",
+    "trust": "sampling/importance_mean",
+    "capped": "sampling/importance_clipped",
 }
 # Numbers that a resumed run goes on with.
 _STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale")
 
 
-class Learner:
+class PolicyTrainer:
     """The policy, its optimiser, and the frozen reference (None when nothing pulls towards one)."""
 
     def __init__(
@@ -60,18 +65,20 @@ class Learner:
             weight_decay=optim.weight_decay,
             fused=True,
         )
-        self.critic = Critic(policy, cfg, shared=algorithm.trunk == "shared") if algorithm.critic else None
+        self.critic = Critic(policy, cfg, shared=algorithm.critic_backbone == "shared") if algorithm.critic else None
         self.steps_done = 0  # of the run; the learning rate follows it
         self.beta = cfg.algo.beta  # coefficient of the pull of the reference
         self.penalty = cfg.algo.penalty  # coefficient of KL(old || new), where there is one
         self.attempt = 0  # times that the run was rolled back
         self.lr_scale = 1.0  # of the learning rate, halved each time
         self.moving_reward = 0.0  # average of the steps before, for the baseline of that name
-        self.passed: Callable[[str, int, int], object] = Progress().count  # after each micro-batch
+        self.on_microbatch: Callable[[str, int, int], object] = Progress().count  # after each micro-batch
         # Something besides advantages moves a row: the reference's pull in the loss, the entropy bonus, a critic on
         # the same trunk.
         pulled = reference is not None and algorithm.kl_in == "loss"
-        self._pulls = pulled or cfg.algo.entropy > 0 or (algorithm.critic and algorithm.trunk == "shared")
+        self._has_regularizer = (
+            pulled or cfg.algo.entropy_coef > 0 or (algorithm.critic and algorithm.critic_backbone == "shared")
+        )
 
     # ------------------------------------------------------------------------------------------------ credit
 
@@ -100,9 +107,11 @@ class Learner:
         def found(prompts: ReadPrompts, rows: Batch) -> Tensor:
             return self._logprobs(model, self._states(model, prompts, rows), rows)[0]
 
-        passed = partial(self.passed, "log-probabilities")
+        on_microbatch = partial(self.on_microbatch, "log-probabilities")
         tokens = self.cfg.optim.micro_batch_tokens
-        return every_row(batch, partial(self._read, model), found, tokens=tokens, passed=passed)
+        return forward_microbatches(
+            batch, partial(self._read, model), found, tokens=tokens, on_microbatch=on_microbatch
+        )
 
     def _read(self, model: PreTrainedModel, block: Batch) -> ReadPrompts:
         with self._precision():
@@ -122,7 +131,7 @@ class Learner:
                 rows.completion_ids,
                 rows.lengths,
                 temperature=self.cfg.sampling.temperature,
-                learns_entropy=self.cfg.algo.entropy > 0,
+                learns_entropy=self.cfg.algo.entropy_coef > 0,
             )
 
     def _precision(self) -> AbstractContextManager[object]:
@@ -130,7 +139,9 @@ class Learner:
 
     # ------------------------------------------------------------------------------------------------ update
 
-    def update(self, batch: Batch, tally: Tally | None = None, *, tokens_before: float = 0) -> dict[str, float]:
+    def update(
+        self, batch: Batch, token_stats: TokenStats | None = None, *, tokens_before: float = 0
+    ) -> dict[str, float]:
         """All optimiser steps on the batch; what happened, averaged over the tokens that were computed. Where none was,
         for want of anything that moves, there is no entropy, KL or gap to tell.
 
@@ -138,9 +149,9 @@ class Learner:
         `tokens_before` is the number of tokens that the run sampled before this batch: with a budget of tokens the
         learning rate follows it.
         """
-        tally = tally or Tally()
-        if self.algorithm.drops_flat:
-            batch = without_zero_variance(batch, self.cfg.algo.group)
+        token_stats = token_stats or TokenStats()
+        if self.algorithm.filter_zero_advantages:
+            batch = without_zero_variance(batch, self.cfg.algo.group_size)
         lr_factor = self._lr_factor(tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
         metrics = self._teach_critic(batch, lr_factor=lr_factor, alone=is_warming)
@@ -150,11 +161,11 @@ class Learner:
             for index in self._minibatches(len(batch), epoch):
                 if self._is_far(batch, after=len(norms)):
                     break
-                norm = self._step(batch.rows(index), tally, lr_factor=lr_factor)
+                norm = self._step(batch.rows(index), token_stats, lr_factor=lr_factor)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         self.steps_done += 1
-        averages = tally.averages()
+        averages = token_stats.averages()
         computed = {name: averages[short] for short, name in _FIGURES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
             metrics |= self._adapt_penalty(batch, has_moved=bool(norms))
@@ -162,13 +173,13 @@ class Learner:
         return {
             "loss": 0.0,
             **computed,
-            **({"sampler/logprob_gap_max": tally.gap_max} if computed else {}),
+            **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
             "lr": self.cfg.optim.lr * lr_factor,
             "skipped_updates": float(skipped),
             **metrics,
-            **tally.losses(len(norms) + skipped),
-            **tally.told,
+            **token_stats.losses(len(norms) + skipped),
+            **token_stats.told,
         }
 
     def _adapt_penalty(self, batch: Batch, *, has_moved: bool) -> dict[str, float]:
@@ -176,18 +187,18 @@ class Learner:
         if not has_moved:
             return {"penalty": self.penalty}
         moved = self._measure(batch)[1]
-        self.penalty = adapted(self.penalty, moved, self.cfg.algo.penalty_target)
+        self.penalty = adapt_coefficient(self.penalty, moved, self.cfg.algo.penalty_target)
         return {"policy_kl": moved, "penalty": self.penalty}
 
     def _follow_reference(self, kl: float | None) -> dict[str, float]:
         """After a step: beta moves towards its target where a KL was measured; the reference may become the policy."""
         algo = self.cfg.algo
-        if self.reference is not None and algo.refresh_reference and self.steps_done % algo.refresh_reference == 0:
+        if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
             self.reference.load_state_dict(self.policy.state_dict())
         if not algo.kl_target:
             return {}
         if kl is not None:
-            self.beta = adapted(self.beta, kl, algo.kl_target)
+            self.beta = adapt_coefficient(self.beta, kl, algo.kl_target)
         return {"beta": self.beta}
 
     def _teach_critic(self, batch: Batch, *, lr_factor: float, alone: bool) -> dict[str, float]:
@@ -196,7 +207,7 @@ class Learner:
         """
         if self.critic is None:
             return {}
-        metrics = {"critic/explained": explained(batch)}
+        metrics = {"critic/explained_variance": explained(batch)}
         if alone or not self.critic.shared:
             batch = replace(batch, weights=self._weights(batch))
             for _ in range(self.cfg.critic.epochs):
@@ -205,13 +216,13 @@ class Learner:
 
     def _weights(self, batch: Batch) -> Tensor:
         """[N, T], over the rows that are learnt from."""
-        learnt = ~batch.truncated if self.cfg.algo.mask_truncated else torch.ones_like(batch.truncated)
+        learnt = ~batch.truncated if self.cfg.algo.mask_truncated_completions else torch.ones_like(batch.truncated)
         shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(learnt.sum())}
-        return token_weights(batch.mask & learnt[:, None], self.algorithm.weights, **shape)
+        return token_weights(batch.mask & learnt[:, None], self.algorithm.loss_aggregation, **shape)
 
     def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
         """Whole groups in an order fixed by (seed, step, epoch); one minibatch keeps the batch's own order."""
-        group, parts = self.cfg.algo.group, self.algorithm.minibatches
+        group, parts = self.cfg.algo.group_size, self.algorithm.minibatches
         groups = torch.arange(rows).view(-1, group)
         if parts > 1:
             seed = hash((self.cfg.seed, self.steps_done, epoch)) % 2**63
@@ -219,19 +230,21 @@ class Learner:
         for part in groups.tensor_split(min(parts, len(groups))):
             yield part.flatten()
 
-    def _step(self, batch: Batch, tally: Tally, *, lr_factor: float) -> float | None:
+    def _step(self, batch: Batch, token_stats: TokenStats, *, lr_factor: float) -> float | None:
         """One optimiser step; the norm of its gradient, or None when that is not finite and nothing was changed."""
         batch = replace(batch, weights=self._weights(batch))
         # A row without advantage moves nothing unless the reference pulls at it. It stays in the denominators above.
-        moving = (batch.advantages != 0).any(dim=1) | self._pulls
+        moving = (batch.advantages != 0).any(dim=1) | self._has_regularizer
         self.optimizer.zero_grad()
         if moving.any():
             rows, read = moving.nonzero()[:, 0], partial(self._read, self.policy)
             tokens = self.cfg.optim.micro_batch_tokens
-            passed = partial(self.passed, "learnt")
-            add_gradient(batch, rows, read, partial(self._loss, tally), tokens=tokens, passed=passed)
+            on_microbatch = partial(self.on_microbatch, "learnt")
+            backward_microbatches(
+                batch, rows, read, partial(self._loss, token_stats), tokens=tokens, on_microbatch=on_microbatch
+            )
         if self.algorithm.trust == "constrained":
-            return self._constrained(batch, tally)
+            return self._constrained(batch, token_stats)
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.optimizer.zero_grad()
@@ -245,7 +258,7 @@ class Learner:
             self.critic.step(lr_factor=lr_factor)
         return float(norm)
 
-    def _loss(self, tally: Tally, prompts: ReadPrompts, rows: Batch) -> Tensor:
+    def _loss(self, token_stats: TokenStats, prompts: ReadPrompts, rows: Batch) -> Tensor:
         """The rows' share of the step's loss; adds their figures to the tally."""
         mask, row = rows.mask, self.algorithm
         states = self._states(self.policy, prompts, rows)
@@ -259,7 +272,7 @@ class Learner:
             "clipped": (is_at_clip & mask).sum(),
             "gap": gap.sum(),
             "trust": (terms.importance * mask).sum(),
-            "capped": ((terms.importance >= self.cfg.algo.importance_cap) & mask).sum(),
+            "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
         }
         tokens = {"entropy": entropy} | ({"advantages": rows.advantages} if row.returns != "total" else {})
         if terms.kl is not None:
@@ -270,9 +283,9 @@ class Learner:
         if self.critic is not None and self.critic.shared:
             valued = self.critic.loss(states, rows)
             figures["critic/loss"] = valued.detach()
-            loss = loss + self.cfg.critic.coefficient * valued
-        tally.add(figures | {"loss": loss.detach()}, gap_max=gap.max())
-        tally.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
+            loss = loss + self.cfg.critic.vf_coef * valued
+        token_stats.add(figures | {"loss": loss.detach()}, gap_max=gap.max())
+        token_stats.keep(rows.place, rows.lengths, tokens | {"loss": weighed})
         return loss
 
     def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
@@ -280,7 +293,7 @@ class Learner:
 
     # ------------------------------------------------------------------------------------------- trust region
 
-    def _constrained(self, batch: Batch, tally: Tally) -> float | None:
+    def _constrained(self, batch: Batch, token_stats: TokenStats) -> float | None:
         """TRPO's step from the gradient that the parameters hold; its norm, or None when that is not finite."""
         parameters = [p for p in self.policy.parameters() if p.requires_grad]
         gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
@@ -300,7 +313,7 @@ class Learner:
         )
         delta = algo.delta * self.lr_scale
         done = constrained_step(parameters, gradient, product, partial(self._measure, batch), delta=delta)
-        tally.told |= {"policy_kl": done.kl, "trust/share": done.share}
+        token_stats.told |= {"policy_kl": done.kl, "trust_region/step_fraction": done.share}
         return float(norm)
 
     def _fisher_blocks(self, batch: Batch) -> Iterator[Batch]:
@@ -341,8 +354,8 @@ class Learner:
         optim, cfg = self.cfg.optim, self.cfg
         warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
         left = (cfg.steps - self.steps_done) / max(1.0, optim.decay_share * cfg.steps) if optim.decay_share else 1.0
-        if optim.decay_share and cfg.tokens:
-            left = min(left, max(0, cfg.tokens - tokens_before) / (optim.decay_share * cfg.tokens))
+        if optim.decay_share and cfg.max_train_tokens:
+            left = min(left, max(0, cfg.max_train_tokens - tokens_before) / (optim.decay_share * cfg.max_train_tokens))
         return self.lr_scale * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
@@ -355,7 +368,7 @@ class Learner:
         for name in _STATE:
             setattr(self, name, state[name])
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def policy_state(self) -> Iterator[tuple[str, Tensor]]:
         """(name, tensor) of the policy as its state names them, tied tensors under each of their names.
 
         An engine that keeps a head of its own, as vLLM does on a CPU, would otherwise go on with the old one.

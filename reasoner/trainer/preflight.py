@@ -13,9 +13,9 @@ from data.registry import check as check_problems
 from reasoner.config.schema import Config
 from reasoner.inference.factory import check_engine
 from reasoner.models.folder import check_model
-from reasoner.models.resolve import locate, locate_cached
+from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve
-from reasoner.rollouts.dataset import most_question_tokens
+from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, template
 from reasoner.runs.run_dir import check_writable
 from reasoner.trainer.trackers import check_trackers
@@ -45,11 +45,11 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
         check_problems(spec)
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
-    folder = locate(cfg.model, runs=runs) if download else locate_cached(cfg.model, runs=runs)
+    folder = resolve_model(cfg.model, runs=runs) if download else resolve_cached_model(cfg.model, runs=runs)
     if folder is not None:
         context = check_model(folder, needs_chat=chosen.chat)
         if context is not None:
-            most_question_tokens(
+            prompt_token_limit(
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
     return Parts(algorithm, chosen, trackers, folder)
@@ -57,5 +57,5 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
 
 def problem_sets(cfg: Config) -> list[str]:
     """The problems that the run asks: to train, while it trains, and at its end."""
-    selection = [cfg.eval.selection] if cfg.eval.every else []
+    selection = [cfg.validation.data] if cfg.validation.interval else []
     return [cfg.data.train, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]

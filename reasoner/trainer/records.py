@@ -2,7 +2,7 @@
 
 What was recorded after that step is cut away and made again. Before it, metrics.jsonl must hold every step, because
 health checks and the count of tokens read it: else the run goes back to an older checkpoint, or is refused. Rollout
-shards, selection looks, times, alarms and the best policy decide nothing in training: what is lost of them is made
+shards, validations, times, alarms and the best policy decide nothing in training: what is lost of them is made
 again where an older checkpoint, the metrics or a checkpoint's weights allow it, and reported where not.
 """
 
@@ -13,25 +13,25 @@ from itertools import chain
 from pathlib import Path
 
 from reasoner.runs import health
-from reasoner.runs import metrics as journal
+from reasoner.runs import metrics as logger
 from reasoner.runs import rollouts as store
-from reasoner.runs.run_dir import read_settings, way_out
+from reasoner.runs.run_dir import read_settings, recovery_hint
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.validation import SELECTED
 
-Say = Callable[[str], None]
+Log = Callable[[str], None]
 
 
-def resume_point(run_dir: Path, say: Say) -> Path | None:
+def resume_point(run_dir: Path, log: Log) -> Path | None:
     """The checkpoint to resume from, telling what is lost and what is made again; None where the run begins anew
     because it has not reached its first checkpoint.
 
     ValueError, with no record changed, where no checkpoint is whole, or the records reach none of them.
     """
     with store.held(run_dir):
-        checkpoint.mend(run_dir)
-        num_steps = len(journal.metrics_prefix(run_dir))
-        checkpoints = checkpoint.whole(run_dir, say)
+        checkpoint.clean_partial(run_dir)
+        num_steps = len(logger.metrics_prefix(run_dir))
+        checkpoints = checkpoint.whole(run_dir, log)
         newest = next(checkpoints, None)
         if newest is None:
             _check_no_checkpoint_is_due(run_dir, num_steps)
@@ -39,15 +39,15 @@ def resume_point(run_dir: Path, say: Say) -> Path | None:
         reached = (path for path in chain([newest], checkpoints) if checkpoint.step_of(path) <= num_steps)
         start = next(reached, None)
         if start is None:
-            raise ValueError(f"{run_dir} cannot be resumed: {_shortage(newest, num_steps)}; {way_out(run_dir)}")
+            raise ValueError(f"{run_dir} cannot be resumed: {_shortage(newest, num_steps)}; {recovery_hint(run_dir)}")
         if start != newest:
-            say(f"{_shortage(newest, num_steps)}; {_again(start, newest)}")
-        return _before_losses(run_dir, start, reached, say)
+            log(f"{_shortage(newest, num_steps)}; {_again(start, newest)}")
+        return _before_losses(run_dir, start, reached, log)
 
 
 def _check_no_checkpoint_is_due(run_dir: Path, num_steps: int) -> None:
     """ValueError where so many steps are recorded that there was a checkpoint once."""
-    if num_steps > (every := int(read_settings(run_dir)["config"].get("run.save_every", num_steps))):
+    if num_steps > (every := int(read_settings(run_dir)["config"].get("run.save_interval", num_steps))):
         raise ValueError(
             f"{run_dir} cannot be resumed: {num_steps} steps are recorded, a checkpoint was written every {every}, and "
             "there is none. Put one back, or start a new run under another --run.name"
@@ -67,10 +67,10 @@ def _again(start: Path, newest: Path) -> str:
     return f"going back to checkpoint {start.name}: {steps} made again"
 
 
-def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], say: Say) -> Path:
+def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) -> Path:
     """`start`, or the newest of the older checkpoints from which all losses that they allow are made again."""
     step = checkpoint.step_of(start)
-    losses = {"rollouts": _lost_shards(run_dir, step), "selection looks": _lost_looks(run_dir, step)}
+    losses = {"rollouts": _lost_shards(run_dir, step), "validations": _lost_looks(run_dir, step)}
     every = sorted({lost for steps in losses.values() for lost in steps})
     if not every:
         return start
@@ -82,9 +82,9 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], say: Say) 
         again = [lost for lost in steps if lost >= checkpoint.step_of(chosen)]
         gone = [lost for lost in steps if lost < checkpoint.step_of(chosen)]
         if again:
-            say(f"{name} of {_numbers(again)} are missing or damaged; {_again(chosen, start)}")
+            log(f"{name} of {_numbers(again)} are missing or damaged; {_again(chosen, start)}")
         if gone:
-            say(
+            log(
                 f"{name} of {_numbers(gone)} are missing or damaged, and no checkpoint is left from which they could "
                 "be made again; training does not need them, so the run goes on without them"
             )
@@ -98,8 +98,8 @@ def _lost_shards(run_dir: Path, start: int) -> list[int]:
 
 def _lost_looks(run_dir: Path, start: int) -> list[int]:
     """The steps before `start` whose metrics tell of a look that evals.jsonl has not got."""
-    looks = {line["step"] for _, line in journal.scan(run_dir / "evals.jsonl") if line is not None}
-    metrics = (line for _, line in journal.metrics_prefix(run_dir)[:start])
+    looks = {line["step"] for _, line in logger.scan(run_dir / "evals.jsonl") if line is not None}
+    metrics = (line for _, line in logger.metrics_prefix(run_dir)[:start])
     return [line["step"] for line in metrics if SELECTED in line and line["step"] + 1 not in looks]
 
 
@@ -110,42 +110,42 @@ def _numbers(steps: Iterable[int]) -> str:
     return f"step{'s' * (len(numbers) > 1)} {', '.join(numbers[:10])}{rest}"
 
 
-def repair(run_dir: Path, start: int, say: Say) -> None:
+def repair(run_dir: Path, start: int, log: Log) -> None:
     """Cut the records back to the first `start` steps, and make again what of them can be: a rollback that was
     interrupted, alarms, the best policy. Call it with the run's lock held.
     """
     path = checkpoint.folder(run_dir, start)
     if path.is_dir() and (attempt := checkpoint.attempt_of(path)):
         rollback.finish(run_dir, start, attempt)
-    for name in journal.FILES:
-        if journal.lacks_newline(run_dir / name):
-            say(f"{name} lacked the newline of its last line; it is added")
-    journal.cut(run_dir, start, last_look=start or -1)
+    for name in logger.FILES:
+        if logger.lacks_newline(run_dir / name):
+            log(f"{name} lacked the newline of its last line; it is added")
+    logger.cut(run_dir, start, last_look=start or -1)
     store.cut(run_dir, start)
-    metrics = [line for _, line in journal.metrics_prefix(run_dir)]
-    times = {line["step"] for _, line in journal.scan(run_dir / "times.jsonl") if line is not None}
+    metrics = [line for _, line in logger.metrics_prefix(run_dir)]
+    times = {line["step"] for _, line in logger.scan(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
-        say(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
-    _repair_alarms(run_dir, metrics, say)
-    _repair_best(run_dir, metrics, say)
+        log(f"times.jsonl lacks {_numbers(untimed)}: what the clock said of them is lost, and nothing else")
+    _repair_alarms(run_dir, metrics, log)
+    _repair_best(run_dir, metrics, log)
 
 
-def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], say: Say) -> None:
+def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """Alarms follow from the metrics. Those that another version's checks told are left as they are."""
     alarms = health.replay(metrics)
     try:
         stored = {(alarm.name, alarm.step) for alarm in health.read_alarms(run_dir) if alarm.step < len(metrics)}
     except ValueError as error:
-        say(f"{error}; the alarms are made again from metrics.jsonl")
+        log(f"{error}; the alarms are made again from metrics.jsonl")
     else:
         if not stored < {(alarm.name, alarm.step) for alarm in alarms}:
             return
-        say("alarms.jsonl lacks alarms of metrics.jsonl; it is made again")
+        log("alarms.jsonl lacks alarms of metrics.jsonl; it is made again")
     health.rewrite(run_dir, alarms)
 
 
-def _repair_best(run_dir: Path, metrics: list[dict[str, float]], say: Say) -> None:
-    """The best policy so far is that of the first highest look at the selection problems."""
+def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
+    """The best policy so far is that of the first highest look at the validation problems."""
     looks = {int(line["step"]) + 1: line[SELECTED] for line in metrics if SELECTED in line}
     damage = checkpoint.best_damage(run_dir) if looks else ""
     if not damage:
@@ -155,6 +155,6 @@ def _repair_best(run_dir: Path, metrics: list[dict[str, float]], say: Say) -> No
     path = checkpoint.folder(run_dir, step)
     if path.is_dir() and not checkpoint.damage(path):
         checkpoint.restore_best(run_dir, step, score=looks[step])
-        say(f"{at}; it is made again from checkpoint {path.name}")
+        log(f"{at}; it is made again from checkpoint {path.name}")
     else:
-        say(f"{at}; the next policy with a higher score takes its place")
+        log(f"{at}; the next policy with a higher score takes its place")

@@ -10,37 +10,39 @@ from pathlib import Path
 
 from reasoner.models.loading import load_policy
 from reasoner.runs.health import Alarm
-from reasoner.runs.metrics import Journal
+from reasoner.runs.metrics import MetricsLogger
 from reasoner.trainer import checkpoint
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.types import Engine
 
 MOST = 3  # times in a run
 _FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
 
 
-def heed(
+def respond_to_alarms(
     begun: Sequence[Alarm],
     how: str,
     run_dir: Path,
-    learner: Learner,
-    journal: Journal,
+    learner: PolicyTrainer,
+    logger: MetricsLogger,
     engine: Engine,
     keep: Callable[[int], Path],
 ) -> None:
     """Do after alarms what run.on_alarm asks for. RuntimeError where that is to stop; the run can be gone on with."""
     alarm = min(begun, key=lambda alarm: alarm.since)
     if how == "rollback" and learner.attempt < MOST:
-        step = _roll_back(run_dir, alarm, learner, journal, keep)
-        engine.load_weights(learner.weights(), version=step)
-        journal.say(f"back to {step} steps done, half the learning rate, other samples; rollback {learner.attempt}")
+        step = _roll_back(run_dir, alarm, learner, logger, keep)
+        engine.update_weights(learner.policy_state(), version=step)
+        logger.log(f"back to {step} steps done, half the learning rate, other samples; rollback {learner.attempt}")
     elif how != "warn":
-        keep(journal.steps_done)
+        keep(logger.steps_done)
         rolled = f", after {learner.attempt} rollbacks" if how == "rollback" else ""
-        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {journal.steps_done} steps done{rolled}")
+        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {logger.steps_done} steps done{rolled}")
 
 
-def _roll_back(run_dir: Path, alarm: Alarm, learner: Learner, journal: Journal, keep: Callable[[int], Path]) -> int:
+def _roll_back(
+    run_dir: Path, alarm: Alarm, learner: PolicyTrainer, logger: MetricsLogger, keep: Callable[[int], Path]
+) -> int:
     """Put learner and folder back to the newest checkpoint from before the alarm's cause, or the oldest that is left;
     its number of steps. The engine still has the weights of before.
 
@@ -58,7 +60,7 @@ def _roll_back(run_dir: Path, alarm: Alarm, learner: Learner, journal: Journal, 
     shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)
     keep(step)
     finish(run_dir, step, attempt)
-    journal.rewind(step)
+    logger.rewind(step)
     return step
 
 

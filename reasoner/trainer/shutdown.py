@@ -18,16 +18,16 @@ class Stopped(BaseException):  # not an Exception: no library's handler may swal
         self.status = 128 + number
 
 
-class Stopping:
+class GracefulShutdown:
     """While it is open, a signal raises Stopped at the next `check` or `leaves` block."""
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self._asked = 0
         self._may_leave = False
         self._before: dict[int, object] = {}
 
-    def __enter__(self) -> Stopping:
+    def __enter__(self) -> GracefulShutdown:
         try:
             self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
         except ValueError:  # not the main thread: signals are somebody else's
@@ -49,7 +49,7 @@ class Stopping:
         self._restore()
         if self._may_leave:
             raise Stopped(number)
-        self._say("stopping after this step; a second signal ends the run at once, without saving")
+        self._log("stopping after this step; a second signal ends the run at once, without saving")
 
     def check(self) -> None:
         """Leave here if a signal has come."""

@@ -26,7 +26,7 @@ from reasoner.console import shortened
 _FAULTS = 3  # in a row, after which a tracker is switched off
 _ROWS = 16  # rollouts of a step
 
-Say = Callable[[str], None]  # shows a line
+Log = Callable[[str], None]  # shows a line
 Row = Mapping[str, object]  # a rollout: question, completion, reward, advantage, verdict
 
 
@@ -54,11 +54,11 @@ class Tracking:
     """The trackers of a run. ValueError, before anything opens, for an unknown name or a library that is missing."""
 
     def __init__(
-        self, names: Sequence[str], run: TrackedRun, *, say: Say, capacity: int = 256, timeout: float = 5.0
+        self, names: Sequence[str], run: TrackedRun, *, log: Log, capacity: int = 256, timeout: float = 5.0
     ) -> None:
         check_trackers(names)
-        self._say, self._timeout = say, timeout  # the seconds that close waits for all of them together
-        self._channels = [_Channel(name, partial(TRACKERS[name], run), say, capacity) for name in dict.fromkeys(names)]
+        self._log, self._timeout = log, timeout  # the seconds that close waits for all of them together
+        self._channels = [_Channel(name, partial(TRACKERS[name], run), log, capacity) for name in dict.fromkeys(names)]
 
     def __enter__(self) -> Tracking:
         return self
@@ -91,7 +91,7 @@ class Tracking:
             channel.thread.join(max(0.0, until - time.monotonic()))
             late = f" still busy after {self._timeout:g} s," if channel.thread.is_alive() else ""
             if (unsent := channel.offered - channel.sent) or late:
-                self._say(f"tracker {channel.name}:{late} {unsent} of {channel.offered} records were not sent")
+                self._log(f"tracker {channel.name}:{late} {unsent} of {channel.offered} records were not sent")
 
 
 def check_trackers(names: Sequence[str]) -> None:
@@ -107,11 +107,11 @@ def check_trackers(names: Sequence[str]) -> None:
 class _Channel:
     """One tracker with its queue, and the thread that opens it and hands it the records."""
 
-    def __init__(self, name: str, open_sink: Callable[[], Sink], say: Say, capacity: int) -> None:
+    def __init__(self, name: str, open_sink: Callable[[], Sink], log: Log, capacity: int) -> None:
         self.name = name
         self.offered = self.sent = 0
         self._sink = cache(open_sink)  # tried again until it has succeeded
-        self._say = say
+        self._log = log
         self._capacity = capacity
         self._status = ""
         self._faults = 0  # in a row
@@ -148,7 +148,7 @@ class _Channel:
             if not self._has_warned:
                 self._has_warned = True
                 fault = shortened(f"{type(error).__name__}: {error}", 160)
-                self._say(f"tracker {self.name}: {fault} (the run goes on; {_FAULTS} in a row switch the tracker off)")
+                self._log(f"tracker {self.name}: {fault} (the run goes on; {_FAULTS} in a row switch the tracker off)")
             return False
         self._faults = 0
         return True

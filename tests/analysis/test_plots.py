@@ -10,7 +10,7 @@ from reasoner.analysis.plots import detailed, draw
 from reasoner.evals.estimators import estimate
 from reasoner.runs import rollouts as store
 from reasoner.runs.rollouts import shard
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import rewarded
 from verifiers.score import RewardInput
@@ -20,7 +20,7 @@ def group(name, right, lengths):
     prompt = Prompt(Problem(name, "2+2?", "4", "sums", "train"), "2+2?", "", (1, 2))
     completions = tuple(Completion("", tuple(range(n)), (0.0,) * n, "stop", 0) for n in lengths)
     verdicts = [Verdict.CORRECT if ok else Verdict.WRONG for ok in right]
-    return Group(
+    return RolloutGroup(
         prompt,
         completions,
         tuple(rewarded(RewardInput("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
@@ -43,8 +43,16 @@ def run(tmp_path):
     for step in range(3):
         groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]
         store.append(tmp_path, step, groups, [0.0] * 4)
-        lines.append({"step": step, "correct": 0.25, "completions/mean_length": 7.0, "self_check": 0.1, "format": 1.0})
-    lines[1] |= {"caught": 0.5, "kl": 0.01, "entropy": 1.0}
+        lines.append(
+            {
+                "step": step,
+                "correct": 0.25,
+                "completions/mean_length": 7.0,
+                "reflection/self_check_rate": 0.1,
+                "well_formed": 1.0,
+            }
+        )
+    lines[1] |= {"reflection/errors_caught": 0.5, "kl": 0.01, "entropy": 1.0}
     looks = [look(0, 0.0), look(2, 0.5)]
     (tmp_path / "evals.jsonl").write_text("".join(json.dumps(line) + "\n" for line in looks))
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -60,9 +68,9 @@ def test_intervals_and_lengths_come_from_the_rollouts(run):
 
 def test_validations_have_their_own_intervals_and_start_before_any_step(run):
     start, _, second, third = detailed(run)
-    assert start["step"] == -1 and start["eval/selection/pass@1"] == 0.0
-    assert second["eval/selection/cons@k"] == 0.7
-    assert (second["eval/selection/pass@1/low"], second["eval/selection/pass@1/high"]) == (0.4, 0.6)
+    assert start["step"] == -1 and start["validation/pass@1"] == 0.0
+    assert second["validation/cons@k"] == 0.7
+    assert (second["validation/pass@1/low"], second["validation/pass@1/high"]) == (0.4, 0.6)
     assert not any(name.startswith("eval/") for name in third)
 
 

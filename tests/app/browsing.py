@@ -15,7 +15,7 @@ from typing import Any
 
 from data import Problem
 from reasoner.runs import rollouts as store
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import rewarded
 from verifiers.score import RewardInput
@@ -62,10 +62,10 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
         "engine.name": "transformers",
         "steps": 3,
         "data.prompts_per_step": 4,
-        "algo.group": 4,
-        "eval.every": 2,
-        "eval.selection_problems": 3,
-        "eval.selection_samples": 4,
+        "algo.group_size": 4,
+        "validation.interval": 2,
+        "validation.problems": 3,
+        "validation.samples": 4,
         "eval.heldout_problems": 6,
         "eval.samples": 4,
         "sampling.max_tokens": 160,
@@ -107,10 +107,15 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
             rewarded(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
             for text, verdict in zip(texts, verdicts, strict=True)
         )
-        groups.append(Group(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
+        groups.append(RolloutGroup(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
         advantages += [1.0, *[-0.5] * (len(texts) - 1)]
     store.append(run, step, groups, advantages)
     line: dict[str, Any] = {"step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001}
-    line |= {"completions/mean_length": 5.0, "self_check": 0.25, "time/step": 1.0, "tokens_per_second": 10.0}
+    line |= {
+        "completions/mean_length": 5.0,
+        "reflection/self_check_rate": 0.25,
+        "time/step": 1.0,
+        "tokens_per_second": 10.0,
+    }
     with (run / "metrics.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")

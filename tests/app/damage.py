@@ -14,10 +14,10 @@ import pytest
 
 from data import Problem
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import Evaluation, Ks
+from reasoner.evals.result import EvalResult, Ks
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import template
-from reasoner.types import Answered, Response
+from reasoner.types import EvalSample, Response
 from tests.app.library_of import write_run
 from verifiers import Score, Verdict
 
@@ -51,7 +51,7 @@ def write_evaluation(folder: Path) -> Path:
     sets = {}
     for way, num, temperature in (("sampled", 2, 1.0), ("greedy", 1, 0.0)):
         answered = tuple(
-            Answered(
+            EvalSample(
                 Problem(f"p{i}", f"question {i}", "4", SPEC, "x"),
                 "?",
                 (Response("r", 3, "stop", 0),) * num,
@@ -59,7 +59,7 @@ def write_evaluation(folder: Path) -> Path:
             )
             for i in range(2)
         )
-        sets[way] = Evaluation(SPEC, temperature, Ks(), answered, ())
+        sets[way] = EvalResult(SPEC, temperature, Ks(), answered, ())
     data = {SPEC: files.about_data([one.problem for one in sets["sampled"].answered])}
     about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
     files.write(folder, about | {"prompt": {"style": "none", **asdict(template("none"))}}, {SPEC: sets}, "table")

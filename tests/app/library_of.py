@@ -22,7 +22,7 @@ from reasoner.rollouts.prompts import template
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import import_run
 from reasoner.runs.index import RolloutIndex
-from reasoner.types import Completion, Group, Prompt, Sampling
+from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, labelled, spans
@@ -108,24 +108,27 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
             file.write(json.dumps({"step": step, "sampled": sampled, "greedy": greedy}) + "\n")
 
 
-def _group(draw: random.Random, problem: Problem, *, right: int | None) -> Group:
+def _group(draw: random.Random, problem: Problem, *, right: int | None) -> RolloutGroup:
     """Four completions, `right` of them correct (random if None); about every third group has equal rewards."""
-    is_flat = right is None and draw.random() < 0.35
+    has_zero_variance = right is None and draw.random() < 0.35
     if right is None:
-        right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if is_flat else draw.randint(0, 4)
+        right = 0 if problem.id == NEVER_SOLVED else draw.choice([0, 4]) if has_zero_variance else draw.randint(0, 4)
     order = draw.sample(range(4), 4)
-    completions = [_completion(draw, problem, is_right=place < right) for place in order]
+    completions = [_completion(draw, problem, is_correct=place < right) for place in order]
     scores = [
-        score if is_flat else replace(score, reward=score.reward + draw.choice([0, 0, 0.1])) for _, score in completions
+        score if has_zero_variance else replace(score, reward=score.reward + draw.choice([0, 0, 0.1]))
+        for _, score in completions
     ]
-    if is_flat:
+    if has_zero_variance:
         scores = [replace(score, reward=scores[0].reward) for score in scores]
-    return Group(Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores))
+    return RolloutGroup(
+        Prompt(problem, f"Q: {problem.question}", "", (1,)), tuple(c for c, _ in completions), tuple(scores)
+    )
 
 
-def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tuple[Completion, Score]:
-    verdict = Verdict.CORRECT if is_right else draw.choice(FAILURES)
-    answer = problem.answer if is_right else draw.choice(["1", "17", "23"])
+def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> tuple[Completion, Score]:
+    verdict = Verdict.CORRECT if is_correct else draw.choice(FAILURES)
+    answer = problem.answer if is_correct else draw.choice(["1", "17", "23"])
     stated = draw.choice(["", f"So the answer is {draw.choice(['99', problem.answer])}. "])
     thought = stated + "".join(draw.sample(PHRASES, draw.randint(0, 4)))
     text = f"<think>{thought}</think> <answer>{answer}</answer>"
@@ -135,7 +138,7 @@ def _completion(draw: random.Random, problem: Problem, *, is_right: bool) -> tup
         verdict,
         None if verdict is Verdict.NO_ANSWER else answer,
         "rational",
-        format_ok=verdict not in (Verdict.NO_ANSWER, Verdict.MALFORMED),
+        well_formed=verdict not in (Verdict.NO_ANSWER, Verdict.MALFORMED),
     )
     size = len(text.split()) + 1
     completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
@@ -185,7 +188,7 @@ def grouped(rows: Rows, *names: str) -> dict[Any, Rows]:
     return {key: list(own) for key, own in runs}
 
 
-def num_right(rows: Rows) -> int:
+def num_correct(rows: Rows) -> int:
     return sum(row["verdict"] == "correct" for row in rows)
 
 
@@ -247,8 +250,8 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
     sets = {}
     for spec in specs:
         common = {"seed": 0, "label": spec}
-        sampled = evaluate(lambda: Scripted(script), pool, PROMPTS, Sampling(N), ks=ks, **common)
-        greedy = evaluate(lambda: Scripted(script), pool, PROMPTS, Sampling(1, 0.0), **common)
+        sampled = evaluate(lambda: Scripted(script), pool, PROMPTS, SamplingParams(N), ks=ks, **common)
+        greedy = evaluate(lambda: Scripted(script), pool, PROMPTS, SamplingParams(1, 0.0), **common)
         sets[spec] = {"sampled": sampled, "greedy": greedy}
     about = {
         "model": "org/name",

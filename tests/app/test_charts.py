@@ -19,7 +19,13 @@ def real(tmp_path_factory, chromium):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     for line in lines:
         step = line["step"]
-        line |= {"correct": 0.2 + step / 100, "format": 0.9, "reward/mean": 10.0 + step, "lr": 1e-6, "entropy": 0.5}
+        line |= {
+            "correct": 0.2 + step / 100,
+            "well_formed": 0.9,
+            "reward/mean": 10.0 + step,
+            "lr": 1e-6,
+            "entropy": 0.5,
+        }
         line |= {"frac_reward_zero_std": 0.0001 * step, "completions/clipped_ratio": 0.0, "tokens_per_second": 40_000.0}
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return runs
@@ -81,7 +87,10 @@ def test_ticks_are_round_distinct_and_correct(site):
 
 
 def check_ticks(ticks, low, high, count, options):
-    places, texts = [tick["at"] for tick in ticks], [tick["text"] for tick in ticks]
+    places, texts = (
+        [on_decode_step["at"] for on_decode_step in ticks],
+        [on_decode_step["text"] for on_decode_step in ticks],
+    )
     assert 2 <= len(ticks) <= 2 * count + 4
     assert all(low - 1e-6 * abs(low) <= at <= high * (1 + 1e-6) for at in places)
     assert len(set(texts)) == len(texts)

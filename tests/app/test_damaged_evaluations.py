@@ -24,11 +24,19 @@ from tests.app.damage import (
 
 pytestmark = pytest.mark.timeout(120)  # nothing here may wait for a named pipe
 
-ABOUT = {"model": "m", "data": {SPEC: {"rows": 2, "sha256": "s"}}, "samples": 2, "grader": "g", "prompt": {}}
+PRESET_DESCRIPTIONS = {
+    "model": "m",
+    "data": {SPEC: {"rows": 2, "sha256": "s"}},
+    "samples": 2,
+    "grader": "g",
+    "prompt": {},
+}
 
 
 def about(**changes):
-    damage = holding(json.dumps({name: value for name, value in (ABOUT | changes).items() if value != "LEFT OUT"}))
+    damage = holding(
+        json.dumps({name: value for name, value in (PRESET_DESCRIPTIONS | changes).items() if value != "LEFT OUT"})
+    )
     damage.__name__ = ", ".join(f"{name} is {value!r}"[:40] for name, value in changes.items())
     return damage
 

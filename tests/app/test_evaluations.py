@@ -56,7 +56,7 @@ def test_an_evaluation_of_a_checkpoint_is_of_its_run(folder, tmp_path, model):
     (tmp_path / "runs").mkdir()
     copied = tmp_path / "evals" / "some"
     shutil.copytree(folder / "evals" / "unvoted", copied)
-    write_json(copied / "evaluation.json", files.read_about(copied) | {"model": model})
+    write_json(copied / "evaluation.json", files.read_manifest(copied) | {"model": model})
     for call in asking(tmp_path):
         assert call("evals")["rows"][0]["run"] == ("whole" if model.startswith("whole/") else None)
 
@@ -248,7 +248,7 @@ def test_compare_names_a_run_without_held_out_evaluation(call):
 def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_path):
     shutil.copytree(folder / "runs", tmp_path / "runs")
     path = tmp_path / "runs" / "other" / "heldout" / "after"
-    write_json(path / "evaluation.json", files.read_about(path) | {"grader": "another"})
+    write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
     for call in asking(tmp_path):
         (page,) = call("compare", runs=["whole", "other"])["paired"]
     assert "the grader differs (another, abc" in page["fault"] and page["flipped"] == []

@@ -10,7 +10,7 @@ import pytest
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import alarms, record
 from reasoner.runs.metrics import read_metrics
-from tests.app.library_of import STEPS, grouped, num_right, rows_of, until, write_run
+from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
 
 def test_list_of_runs_has_the_state_of_each(call, folder):
@@ -42,7 +42,7 @@ def test_runs_come_newest_first(call, folder):
 
 def test_the_curve_of_right_answers_is_that_of_the_shards(call, rows):
     (row,) = [row for row in call("runs")["runs"] if row["name"] == "whole"]
-    assert row["correct"] == [num_right(own) / len(own) for own in grouped(rows, "step").values()]
+    assert row["correct"] == [num_correct(own) / len(own) for own in grouped(rows, "step").values()]
 
 
 def test_time_left_is_given_for_live_runs_only(fresh):
@@ -90,7 +90,7 @@ def test_step_averages_are_those_of_the_rows(call, rows):
         lengths = sorted(row["tokens"] for row in own)
         of = {flag: [row["tokens"] for row in own if (row["verdict"] == "correct") is flag] for flag in (True, False)}
         groups = grouped(own, "group").values()
-        assert step["rollouts"] == len(own) and step["correct"] == num_right(own)
+        assert step["rollouts"] == len(own) and step["correct"] == num_correct(own)
         assert step["well_formed"] == sum(row["well_formed"] for row in own)
         assert step["clipped"] == sum(row["finish"] == "length" for row in own)
         assert step["groups"] == len(groups)

@@ -14,7 +14,7 @@ from tests.app.library_of import (
     RETURNS,
     STEPS,
     grouped,
-    num_right,
+    num_correct,
     rows_of,
     write_run,
 )  # fmt: skip
@@ -34,13 +34,13 @@ def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
     page = call("problem", run="whole", id=problem.id)
     assert [(visit["step"], visit["group"]) for visit in page["visits"]] == list(visits)
     for visit, own in zip(page["visits"], visits.values(), strict=True):
-        assert (visit["size"], visit["correct"]) == (len(own), num_right(own))
+        assert (visit["size"], visit["correct"]) == (len(own), num_correct(own))
         assert visit["reward"] == pytest.approx(fmean(row["reward"] for row in own))
         assert visit["tokens"] == pytest.approx(fmean(row["tokens"] for row in own))
         counts = Counter((row["extracted"] or "no answer", row["verdict"] == "correct") for row in own)
         assert {(item["answer"], item["right"]): item["count"] for item in visit["answers"]} == counts
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
-    assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_right(own)), None)
+    assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_correct(own)), None)
     assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
 
 
@@ -63,11 +63,11 @@ def summary(by, rows):
 
 
 def _summary(groups):
-    right, size = sum(map(num_right, groups)), sum(map(len, groups))
-    solved = [own[0]["step"] for own in groups if num_right(own)]
+    right, size = sum(map(num_correct, groups)), sum(map(len, groups))
+    solved = [own[0]["step"] for own in groups if num_correct(own)]
     by_problem = {}
     for own in groups:
-        by_problem.setdefault(own[0]["problem_id"], []).append(2 * num_right(own) > len(own))
+        by_problem.setdefault(own[0]["problem_id"], []).append(2 * num_correct(own) > len(own))
     flips = sum(a != b for visits in by_problem.values() for a, b in pairwise(visits))
     return {
         "seen": len(groups),
@@ -119,13 +119,13 @@ def test_pages_of_the_map_are_consecutive(call):
 
 
 def test_solve_rates_count_the_groups_by_tenths_of_the_run(call, rows, fresh):
-    parts = Counter((step, num_right(own), len(own)) for (step, _), own in grouped(rows, "step", "group").items())
+    parts = Counter((step, num_correct(own), len(own)) for (step, _), own in grouped(rows, "step", "group").items())
     page = call("problems", run="whole")["solve_rates"]  # fewer than ten steps: a part each
     assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in page} == parts
     runs, asked_fresh = fresh
     run = write_run(runs / "long", steps=25, written=25)
     groups = grouped(rows_of(run), "step", "group")
-    expected = Counter((10 * step // 25, num_right(own), len(own)) for (step, _), own in groups.items())
+    expected = Counter((10 * step // 25, num_correct(own), len(own)) for (step, _), own in groups.items())
     long = asked_fresh("problems", run="long")["solve_rates"]
     assert {(line["part"], line["correct"], line["size"]): line["groups"] for line in long} == expected
     assert {line["part"] for line in long} == set(range(10))

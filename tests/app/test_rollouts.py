@@ -15,7 +15,7 @@ from tests.app.library_of import (
     STEPS,
     TEXTS,
     grouped,
-    num_right,
+    num_correct,
     open_run,
     write_step,
 )  # fmt: skip
@@ -182,7 +182,7 @@ def test_group_statistics_equal_those_of_its_members(call, rows):
         rewards = [row["reward"] for row in own]
         assert page["mean"] == pytest.approx(fmean(rewards)) and page["std"] == pytest.approx(pstdev(rewards))
         assert (page["std"] == 0) == (len(set(rewards)) == 1)
-        assert page["correct"] == num_right(own)
+        assert page["correct"] == num_correct(own)
         assert [member["name"] for member in page["members"]] == [row["name"] for row in own]
         assert [member["completion"] for member in page["members"]] == [row["completion"] for row in own]
         assert [member["advantage"] for member in page["members"]] == [row["advantage"] for row in own]

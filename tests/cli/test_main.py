@@ -38,8 +38,8 @@ def refused(capsys, *arguments: object) -> str:
             ["train", "--preset", "bse"],
             "--preset is 'bse'; known are base, cpu, cpu-large, 0.5b, 1.5b; did you mean 'base'?",
         ),
-        (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group'"),
-        (["train", "--algo.group", "1"], "algo.group is 1; it must be at least 2"),
+        (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group_size'"),
+        (["train", "--algo.group_size", "1"], "algo.group_size is 1; it must be at least 2"),
         (["train", "--steps", "many"], "--steps takes a whole number, not 'many'"),
         (["train", "--algo", "grop"], "grop"),
         (["train", "--run.name", "../x"], "run.name is '../x'"),
@@ -88,16 +88,16 @@ REFUSED = [
     (["--algo", "grop"], "unknown algorithm 'grop'"),
     (["--algo.baseline", "groop"], "algo.baseline is 'groop'"),
     (["--algo", "grpo_process", "--algo.kl_in", "reward"], "KL must stay in the loss"),
-    (["--algo.group", "1"], "algo.group is 1"),
+    (["--algo.group_size", "1"], "algo.group_size is 1"),
     (["--control", "coin"], "control is 'coin'"),
-    (["--ahead", "1"], "ahead is 1"),
+    (["--max_off_policy_steps", "1"], "ahead is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
     (["--engine", "sglang"], "engine.name is 'sglang'"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),
     (["--data", "gsm8k:tset"], "'gsm8k' has no split 'tset'"),
     (["--data", "{tmp}/none.jsonl"], "there is no such file"),
     (["--data", "{tmp}/mine.jsonl"], "no column 'answer'"),
-    (["--eval.selection", "genrated"], "unknown problems 'genrated'"),
+    (["--validation.data", "genrated"], "unknown problems 'genrated'"),
     (["--eval.heldout", "genrated"], "unknown problems 'genrated'"),
     (["--prompt", "r2"], "unknown prompt style 'r2'"),
     (["--prompt", "{tmp}/none.txt"], "No such file"),
@@ -191,7 +191,7 @@ def test_dry_run_prints_the_parts_of_the_algorithm_that_no_setting_names(capsys)
     values = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("algo.")}
     assert values["algo.clip_high"] == ["0.28", "algorithm", "dapo"]
     assert values["algo.clip_low"] == ["0.1", "command", "line"]
-    assert values["algo.drops_flat"] == ["True", "algorithm", "dapo"]
+    assert values["algo.filter_zero_advantages"] == ["True", "algorithm", "dapo"]
     assert not [name for name, value in values.items() if value[0] == "None"]
 
 
@@ -335,7 +335,7 @@ def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
         lines = capsys.readouterr().out.splitlines()
         return {line.split()[0]: line.split()[1] for line in lines if line.startswith("algo.")}
 
-    assert parts()["algo.weights"] == "token"
-    assert parts("--algo", "grpo")["algo.weights"] == "token"
-    assert parts("--algo", "dr_grpo")["algo.weights"] == "constant"
-    assert parts("--algo", "dr_grpo", "--algo.weights", "sequence")["algo.weights"] == "sequence"
+    assert parts()["algo.loss_aggregation"] == "token"
+    assert parts("--algo", "grpo")["algo.loss_aggregation"] == "token"
+    assert parts("--algo", "dr_grpo")["algo.loss_aggregation"] == "constant"
+    assert parts("--algo", "dr_grpo", "--algo.loss_aggregation", "sequence")["algo.loss_aggregation"] == "sequence"

@@ -20,7 +20,7 @@ def test_a_later_layer_wins_and_every_value_knows_where_it_came_from():
         [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
     )
     assert (resolved.config.steps, resolved.config.optim.lr, resolved.config.seed) == (7, 0.2, 3)
-    assert [resolved.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group")] == [
+    assert [resolved.origin[key] for key in ("steps", "optim.lr", "seed", "algo.group_size")] == [
         "preset", "a.toml", "command line", "default",
     ]  # fmt: skip
     assert resolved.origin.keys() == settings().keys() == to_dict(resolved.config).keys()
@@ -41,8 +41,8 @@ def test_to_dict_resolves_to_the_same_settings():
         ("algo.clip_high", "0.28", 0.28),
         ("algo.baseline", "none", "none"),
         ("algo.baseline", "", None),
-        ("algo.drops_flat", "true", True),
-        ("run.token_figures", "False", False),
+        ("algo.filter_zero_advantages", "true", True),
+        ("run.token_stats", "False", False),
         ("run.name", "12", "12"),
         ("data.train", "a b.jsonl", "a b.jsonl"),
     ],
@@ -63,8 +63,8 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"algo.groop": 8}, "unknown setting 'algo.groop'; did you mean 'algo.group'"),
-        ({"algo.group": 1}, "algo.group is 1; it must be at least 2"),
+        ({"algo.groop": 8}, "unknown setting 'algo.groop'; did you mean 'algo.group_size'"),
+        ({"algo.group_size": 1}, "algo.group_size is 1; it must be at least 2"),
         ({"steps": 0}, "steps is 0"),
         ({"optim.lr": 0.0}, "optim.lr is 0"),
         ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
@@ -73,8 +73,8 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
-        ({"ahead": 2, "algo.importance": "token"}, "ahead is 2; it must be at most 1"),
-        ({"ahead": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
+        ({"max_off_policy_steps": 2, "algo.importance_sampling": "token"}, "ahead is 2; it must be at most 1"),
+        ({"max_off_policy_steps": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
@@ -134,7 +134,7 @@ def test_the_preset_of_a_model_follows_its_size_and_the_machine(model, parameter
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_evaluates_and_a_smaller_model_learns_faster(name):
     cfg = resolve([("", PRESETS[name])]).config
-    assert cfg.eval.every and cfg.eval.heldout_problems and cfg.steps > cfg.eval.every
+    assert cfg.validation.interval and cfg.eval.heldout_problems and cfg.steps > cfg.validation.interval
     rates = [resolve([("", PRESETS[one])]).config.optim.lr for one in ("base", "cpu", "cpu-large", "0.5b")]
     assert rates == sorted(rates, reverse=True) and len(set(rates)) == 4
 
@@ -171,7 +171,7 @@ def test_the_help_names_every_choice(key, names):
         ("steps", "at least 1"),
         ("optim.decay_share", "at least 0, at most 1"),
         ("engine.gpu_memory", "above 0, at most 1"),
-        ("run.token_figures", "true or false"),
+        ("run.token_stats", "true or false"),
         ("seed", ""),
     ],
 )
@@ -182,13 +182,13 @@ def test_allowed_states_the_range_that_check_enforces(key, text):
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text("[run]\ntoken_figures = false\n[algo]\ndrops_flat = true\nbeta = 1\n")
-    assert read_file(path) == {"run.token_figures": False, "algo.drops_flat": True, "algo.beta": 1}
-    for line, message in (("steps = true", "steps takes a whole number"), ("run.token_figures = 1", "true or false")):
+    assert read_file(path) == {"run.token_stats": False, "algo.filter_zero_advantages": True, "algo.beta": 1}
+    for line, message in (("steps = true", "steps takes a whole number"), ("run.token_stats = 1", "true or false")):
         path.write_text(line + "\n")
         with pytest.raises(ValueError, match=message):
             read_file(path)
     with pytest.raises(ValueError, match=r"--run\.token_figures takes true or false, not 'yes'"):
-        parse(settings()["run.token_figures"], "yes")
+        parse(settings()["run.token_stats"], "yes")
 
 
 def test_the_defaults_stay_clear_of_known_traps():  # traps 8, 44

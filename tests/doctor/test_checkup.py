@@ -19,8 +19,8 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, EvalConfig, RunConfig, SamplingConfig
 from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import Pace, Trial, upcoming
-from reasoner.doctor.findings import Line, Mark, summary
+from reasoner.doctor.dry_run import DryRun, StepTiming, upcoming
+from reasoner.doctor.findings import Finding, Severity, summary
 from reasoner.doctor.pace import expected
 from reasoner.doctor.pass_rate import answer_lines, answers
 from reasoner.doctor.questions import epoch_lines, gold_line
@@ -31,7 +31,7 @@ from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import Template, render, template
 from reasoner.trainer.train import due
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
 from verifiers import Score, Verdict
 
@@ -82,7 +82,7 @@ def test_equal_samples_predict_no_informative_groups():
 
 @pytest.mark.parametrize(("steps", "every", "save"), [(10, 3, 20), (12, 12, 4), (7, 0, 3), (1, 5, 1)])
 def test_the_extent_counts_what_the_loop_does(steps, every, save):
-    cfg = Config(steps=steps, run=RunConfig(save_every=save), eval=EvalConfig(every=every))
+    cfg = Config(steps=steps, run=RunConfig(save_interval=save), eval=EvalConfig(every=every))
     ends = [step for step in range(steps) if step + 1 == steps]
     looks = {step for step in range(steps) if every and due(step, every)} | (set(ends) if every else set())
     assert extent(cfg).looks == len(looks) + bool(every)
@@ -110,7 +110,7 @@ def test_the_upcoming_questions_are_those_of_the_first_steps():
 # ---------------------------------------------------------------------------------------------- tokenizer, questions
 
 
-def marks(style: Template, tokenizer=None) -> dict[str, Line]:
+def marks(style: Template, tokenizer=None) -> dict[str, Finding]:
     tokenizer = tokenizer or tiny_tokenizer()
     prompts = [render(problem, style, tokenizer) for problem in SUMS]
     policy = tiny_model(vocabulary=len(tokenizer), width=32, layers=1)
@@ -123,15 +123,15 @@ QUESTION = "Question: {question} Answer:"
 @pytest.mark.parametrize(
     ("style", "tags", "subject", "mark", "word"),
     [
-        (template("r1-zero"), TAGS, "stop", Mark.OK, "</answer>"),
-        (template("r1-zero"), (), "stop", Mark.OK, "</answer>"),  # spelt in pieces, watched for as a text
-        (template("r1-zero"), TAGS, "prompt", Mark.OK, "no token before"),
-        (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Mark.NO, "would not count"),
-        (Template(QUESTION, extract="boxed"), TAGS, "stop", Mark.OK, "only the end token"),
-        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Mark.OK, "counts"),
-        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "prompt", Mark.OK, "in 1 tokens"),
-        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Mark.LOOK, "merged"),
-        (Template(QUESTION + " "), TAGS, "prompt", Mark.LOOK, "ends in a space"),
+        (template("r1-zero"), TAGS, "stop", Severity.OK, "</answer>"),
+        (template("r1-zero"), (), "stop", Severity.OK, "</answer>"),  # spelt in pieces, watched for as a text
+        (template("r1-zero"), TAGS, "prompt", Severity.OK, "no token before"),
+        (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Severity.NO, "would not count"),
+        (Template(QUESTION, extract="boxed"), TAGS, "stop", Severity.OK, "only the end token"),
+        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Severity.OK, "counts"),
+        (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "prompt", Severity.OK, "in 1 tokens"),
+        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Severity.LOOK, "merged"),
+        (Template(QUESTION + " "), TAGS, "prompt", Severity.LOOK, "ends in a space"),
     ],
 )
 def test_template_and_tokenizer(style, tags, subject, mark, word):
@@ -143,13 +143,13 @@ def test_a_stop_token_that_is_encoded_in_pieces_is_red():
     tokenizer = tiny_tokenizer(tags=())
     tokenizer.get_added_vocab = lambda: {"</answer>": 300}
     line = marks(template("r1-zero"), tokenizer)["stop"]
-    assert line.mark is Mark.NO and "completions do not end there" in line.text
+    assert line.mark is Severity.NO and "completions do not end there" in line.text
 
 
 def test_a_turn_must_end_where_a_completion_does():
     tokenizer = tiny_tokenizer()
     turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
-    for end, mark in (("<|end|>", Mark.OK), ("<|stop|>", Mark.LOOK)):
+    for end, mark in (("<|end|>", Severity.OK), ("<|stop|>", Severity.LOOK)):
         tokenizer.chat_template = turn.replace("END", end)
         assert marks(template("boxed"), tokenizer)["chat"].mark is mark
 
@@ -159,15 +159,15 @@ def test_tokens_that_the_model_has_no_row_for_are_red():
     prompts = [render(SUMS[0], template("r1-zero"), tokenizer)]
     policy = tiny_model(vocabulary=100, width=32, layers=1)
     first = next(token_lines(tokenizer, policy, template("r1-zero"), prompts, frozenset({0})))
-    assert first.mark is Mark.NO and "the model 100" in first.text
+    assert first.mark is Severity.NO and "the model 100" in first.text
 
 
 def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
     bad = [Problem(f"bad/{i}", "?", "x+", "bad", "train", verifier="countdown") for i in range(5)]
     line, good = gold_line([*SUMS, *bad], Config())
-    assert (line.mark, good) == (Mark.LOOK, SUMS)
+    assert (line.mark, good) == (Severity.LOOK, SUMS)
     assert "12 of 17" in line.text and "bad/0" in line.text and "and 2 more" in line.text
-    assert gold_line(SUMS, Config())[0].mark is Mark.OK
+    assert gold_line(SUMS, Config())[0].mark is Severity.OK
     with pytest.raises(ValueError, match="0 of 5 gold answers"):
         gold_line(bad, Config())
 
@@ -175,12 +175,16 @@ def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
 def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_yellow():
     prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
     lines = list(epoch_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
-    assert [line.mark for line in lines] == [Mark.LOOK, Mark.LOOK]
+    assert [line.mark for line in lines] == [Severity.LOOK, Severity.LOOK]
     assert lines[0].proposed == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].text
 
 
 def test_the_summary_has_each_proposal_once():
-    lines = [Line(Mark.OK, "a", "x"), Line(Mark.LOOK, "b", "y", "--b 1"), Line(Mark.LOOK, "b", "z", "--b 1")]
+    lines = [
+        Finding(Severity.OK, "a", "x"),
+        Finding(Severity.LOOK, "b", "y", "--b 1"),
+        Finding(Severity.LOOK, "b", "z", "--b 1"),
+    ]
     printed = summary(lines).splitlines()
     assert [line.split() for line in printed[1:-1]] == [["--b", "1", "b"]]
     assert printed[-1] == "1 ok, 2 to look at, 0 that will not work"
@@ -189,17 +193,17 @@ def test_the_summary_has_each_proposal_once():
 # --------------------------------------------------------------------------------------------- responses and their pace
 
 
-def written(name: str, letters: str) -> Group:
+def written(name: str, letters: str) -> RolloutGroup:
     """A group with a letter a completion: r right, w wrong, f formless, all of 10 tokens; R, W, F cut off at 50."""
     verdicts = {"r": Verdict.CORRECT, "w": Verdict.WRONG, "f": Verdict.NO_ANSWER}
     worth = {"r": 1.2, "w": 0.2, "f": 0.0}
-    return Group(
+    return RolloutGroup(
         Prompt(replace(SUMS[0], id=name), "?", "", (1,)),
         tuple(
             Completion("</answer>", (1,) * (50 if c.isupper() else 10), (), "length" if c.isupper() else "stop", 0)
             for c in letters
         ),
-        tuple(Score(worth[c], {}, verdicts[c], format_ok=c != "f", lenient=c == "r") for c in letters.lower()),
+        tuple(Score(worth[c], {}, verdicts[c], well_formed=c != "f", lenient=c == "r") for c in letters.lower()),
     )
 
 
@@ -209,18 +213,18 @@ CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), d
 @pytest.mark.parametrize(
     ("groups", "subject", "mark", "proposed"),
     [
-        (["rwff"] * 4, "signal", Mark.OK, ""),
-        (["ffff"] * 4, "signal", Mark.NO, ""),
-        (["rrrr"] * 3 + ["rrrw"], "signal", Mark.LOOK, "--algo.group 16 --data.prompts_per_step 8"),
-        (["rwww"] * 4, "pass rate", Mark.OK, ""),
-        (["wfff"] * 4, "pass rate", Mark.LOOK, ""),
-        (["rrrr"] * 4, "pass rate", Mark.LOOK, ""),
-        (["rwff"] * 4, "form", Mark.OK, ""),
-        (["ffff"] * 4, "form", Mark.LOOK, "--prompt none"),
-        (["rwff"] * 4, "responses", Mark.OK, ""),
-        (["rwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 32"),  # only wrong ones need so much room
-        (["wwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 100"),
-        (["RwFF"] * 4, "responses", Mark.LOOK, "--sampling.max_tokens 100"),
+        (["rwff"] * 4, "signal", Severity.OK, ""),
+        (["ffff"] * 4, "signal", Severity.NO, ""),
+        (["rrrr"] * 3 + ["rrrw"], "signal", Severity.LOOK, "--algo.group_size 16 --data.prompts_per_step 8"),
+        (["rwww"] * 4, "pass rate", Severity.OK, ""),
+        (["wfff"] * 4, "pass rate", Severity.LOOK, ""),
+        (["rrrr"] * 4, "pass rate", Severity.LOOK, ""),
+        (["rwff"] * 4, "form", Severity.OK, ""),
+        (["ffff"] * 4, "form", Severity.LOOK, "--prompt none"),
+        (["rwff"] * 4, "responses", Severity.OK, ""),
+        (["rwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 32"),  # only wrong ones need so much room
+        (["wwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 100"),
+        (["RwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 100"),
     ],
 )
 def test_responses_give_the_expected_mark_and_proposal(groups, subject, mark, proposed):
@@ -240,8 +244,12 @@ def test_grading_that_fails_is_yellow():
 
 def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints():
     """A quarter of a step's 128 completions took 2 s and 3 s, longer ones twice that; 100 others took 5 s."""
-    now, later, bulk = Pace(32, 320, 1.5, 3.0, 0.5), Pace(32, 960, 3.0, 6.0, 1.0), Pace(100, 1000, 5.0)
-    trial = Trial([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    now, later, bulk = (
+        StepTiming(32, 320, 1.5, 3.0, 0.5),
+        StepTiming(32, 960, 3.0, 6.0, 1.0),
+        StepTiming(100, 1000, 5.0),
+    )
+    trial = DryRun([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
     cfg = replace(
         CFG,
         steps=10,
@@ -301,7 +309,7 @@ def doctor(place, tmp_path, capsys):
     """Run the command, by default on the trained model: (exit status, mark and text by subject, JSON, stderr)."""
     settings = {
         "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
-        "data.prompts_per_step": 4, "algo.group": 4, "sampling.max_tokens": 24, "steps": 3, "eval.every": 0,
+        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3, "validation.interval": 0,
         "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
         "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
@@ -333,7 +341,7 @@ def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
     assert set(answers["signal"]) == {"4", "8", "16", "64"}
     assert report["trial"]["now"]["completions"] == 16
     assert report["time"]["now"]["steps"] == pytest.approx(3 * report["time"]["now"]["step"])
-    assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group"] == 4
+    assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group_size"] == 4
 
 
 @pytest.mark.parametrize(
@@ -359,12 +367,14 @@ def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch,
     calls = []
 
     class Counting(TransformersEngine):
-        def sample(self, prompts, sampling, seeds, *others, **more):
+        def generate(self, prompts, sampling, seeds, *others, **more):
             calls.append([(prompt.problem.id, len(own)) for prompt, own in zip(prompts, seeds, strict=True)])
-            return super().sample(prompts, sampling, seeds, *others, **more)
+            return super().generate(prompts, sampling, seeds, *others, **more)
 
     monkeypatch.setattr("reasoner.inference.hf_engine.TransformersEngine", Counting)
-    status, _, report, _ = doctor(problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group": 8})
+    status, _, report, _ = doctor(
+        problems=problems, samples=samples, **{"data.prompts_per_step": 8, "algo.group_size": 8}
+    )
     assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
     assert max(count for call in calls for _, count in call) <= samples
     assert all(len(call) <= problems for call in calls)
@@ -451,7 +461,7 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
 def test_the_embedded_base_on_vllm_is_green(tmp_path):
-    small = {"data.prompts_per_step": 4, "algo.group": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
+    small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
     done = subprocess.run(
         [
             sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",

@@ -16,14 +16,14 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import newest_whole, saved
+from reasoner.trainer.checkpoint import latest_valid, saved
 from verifiers import VerifierPool
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 SMALL = {
-    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group": 3, "sampling.max_tokens": 32,
-    "eval.every": 0, "eval.heldout_problems": 0, "run.save_every": 2, "threads": 1, "run.name": "a",
+    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3, "sampling.max_tokens": 32,
+    "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
 }  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypa
     assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
     told = capsys.readouterr().err
     assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
-    assert newest_whole(tmp_path / "a", print) == saved(tmp_path / "a")[-1] == tmp_path / "a/checkpoints/step-000002"
+    assert latest_valid(tmp_path / "a", print) == saved(tmp_path / "a")[-1] == tmp_path / "a/checkpoints/step-000002"
     assert complete(tmp_path / "a", 4)
 
 
@@ -194,7 +194,7 @@ def records_of(run: Path) -> dict[str, bytes]:
         (shorter("metrics.jsonl", 2), "going back to checkpoint step-000002: steps 2 to 3 are made again"),
         (
             shorter("evals.jsonl", 4),
-            "selection looks of step 3 are missing or damaged; going back to checkpoint step-000002",
+            "validations of step 3 are missing or damaged; going back to checkpoint step-000002",
         ),
         (truncated(3), "rollouts of step 3 are missing or damaged; going back to checkpoint step-000002"),
     ],

@@ -19,9 +19,9 @@ from reasoner.trainer.checkpoint import saved
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 SMALL = {
-    "steps": 5, "data.prompts_per_step": 4, "algo.group": 4, "sampling.max_tokens": 48, "eval.every": 2,
-    "eval.selection_problems": 3, "eval.selection_samples": 2, "eval.heldout_problems": 3, "eval.samples": 2,
-    "run.save_every": 2, "threads": 1, "run.name": "a",
+    "steps": 5, "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 48, "validation.interval": 2,
+    "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 3, "eval.samples": 2,
+    "run.save_interval": 2, "threads": 1, "run.name": "a",
 }  # fmt: skip
 DIFFERS = {"times.jsonl", "lock"}  # what a clock says
 
@@ -124,7 +124,7 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tm
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path):
-    process = start(tmp_path, "--engine.name", "transformers", "--steps", 500, "--eval.every", 0)
+    process = start(tmp_path, "--engine.name", "transformers", "--steps", 500, "--validation.interval", 0)
     while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists():
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)

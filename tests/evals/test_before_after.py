@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.evals.before_after import Measured, next_commands, table, traces
+from reasoner.evals.before_after import HeldOutEvals, next_commands, table, traces
 from reasoner.evals.result import Ks, evaluate
-from reasoner.types import Sampling
+from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
 
@@ -25,9 +25,11 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 def measured():
     with VerifierPool() as pool:
         return [
-            Measured(
-                evaluate(engine, pool, PROMPTS, Sampling(4), seed=0, label="x", ks=Ks(pass_at=(1, 4), cons_at=(4,))),
-                evaluate(engine, pool, PROMPTS, Sampling(1, 0.0), seed=0, label="y"),
+            HeldOutEvals(
+                evaluate(
+                    engine, pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=Ks(pass_at=(1, 4), cons_at=(4,))
+                ),
+                evaluate(engine, pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label="y"),
             )
             for engine in (partial(Scripted, BEFORE), partial(Scripted, AFTER))
         ]

@@ -7,8 +7,8 @@ import pytest
 from data import Problem
 from reasoner.evals import eval_log as files
 from reasoner.evals.compare import compare, differing
-from reasoner.evals.result import Evaluation, Ks
-from reasoner.types import Answered, Response
+from reasoner.evals.result import EvalResult, Ks
+from reasoner.types import EvalSample, Response
 from verifiers import Score, Verdict
 
 PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
@@ -17,7 +17,7 @@ PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
 def evaluation(spec, right_by_problem):
     """Problems p0, p1... with so many of four responses right."""
     answered = tuple(
-        Answered(
+        EvalSample(
             Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x"),
             "?",
             (Response("r", 3, "stop", 0),) * 4,
@@ -25,7 +25,7 @@ def evaluation(spec, right_by_problem):
         )
         for i, right in enumerate(right_by_problem)
     )
-    return Evaluation(spec, 1.0, Ks(pass_at=(1, 4)), answered, ())
+    return EvalResult(spec, 1.0, Ks(pass_at=(1, 4)), answered, ())
 
 
 def write(folder, sets, **changes):
@@ -95,7 +95,7 @@ def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
 
 
 def test_names_of_style_and_set_do_not_matter(pair):
-    a = files.read_about(pair[0])
+    a = files.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
     renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
     assert differing(a, renamed) == []

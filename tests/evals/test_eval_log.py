@@ -9,7 +9,7 @@ from reasoner.evals import eval_log as files
 from reasoner.evals.importers import read_responses
 from reasoner.evals.result import Ks, evaluate
 from reasoner.evals.tables import details, table
-from reasoner.types import Sampling
+from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
 
@@ -22,9 +22,15 @@ SCRIPT = {"a": [answering(4), answering(5)], "b": [answering("0.5\x1b[2J"), "no"
 def sets():
     with VerifierPool() as pool:
         sampled = evaluate(
-            lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(2), seed=0, label=SPEC, ks=Ks(pass_at=(2,), cons_at=(2,))
+            lambda: Scripted(SCRIPT),
+            pool,
+            PROMPTS,
+            SamplingParams(2),
+            seed=0,
+            label=SPEC,
+            ks=Ks(pass_at=(2,), cons_at=(2,)),
         )
-        greedy = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, Sampling(1, 0.0), seed=0, label=SPEC)
+        greedy = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label=SPEC)
         return {SPEC: {"sampled": sampled, "greedy": greedy}}
 
 
@@ -99,7 +105,7 @@ def test_equal_evaluations_have_equal_bytes(folder, about, sets, tmp_path):
 
 def test_a_folder_without_an_evaluation_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no evaluation"):
-        files.read_about(tmp_path)
+        files.read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from reasoner.evals.sampling import _keys, num_missing, respond
+from reasoner.evals.sampling import _keys, generate_responses, num_missing
 from reasoner.rollouts.cache import ResponseCache, digest
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Response, Sampling
+from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
 
 PROMPTS = [prompt(name, "4") for name in "abc"]
@@ -16,7 +16,7 @@ SCRIPT = {name: [f"{name}{j} \ud800" for j in range(8)] for name in "abc"}  # a 
 
 def cached(path, engine, num, prompts=PROMPTS):
     with ResponseCache(path, {"model": "x"}) as cache:
-        return respond(lambda: engine, prompts, Sampling(num), seed=0, cache=cache)
+        return generate_responses(lambda: engine, prompts, SamplingParams(num), seed=0, cache=cache)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_more_samples_extend_the_earlier_ones(path):
     more = cached(path, engine, 5)
     assert [row[:2] for row in more] == first
     assert [len(row) for row in engine.seeds] == [3, 3, 3]
-    assert more == respond(lambda: Scripted(SCRIPT), PROMPTS, Sampling(5), seed=0)
+    assert more == generate_responses(lambda: Scripted(SCRIPT), PROMPTS, SamplingParams(5), seed=0)
     assert cached(path, None, 3) == [row[:3] for row in more]
 
 
@@ -50,8 +50,8 @@ def test_responses_do_not_depend_on_other_problems_or_order(path):
 def test_another_seed_gives_other_samples(path):
     cached(path, Scripted(SCRIPT), 2)
     with ResponseCache(path, {}) as cache:
-        assert num_missing(PROMPTS, Sampling(3), seed=0, cache=cache) == 3
-        assert num_missing(PROMPTS, Sampling(2), seed=1, cache=cache) == 6
+        assert num_missing(PROMPTS, SamplingParams(3), seed=0, cache=cache) == 3
+        assert num_missing(PROMPTS, SamplingParams(2), seed=1, cache=cache) == 6
 
 
 @pytest.mark.parametrize("num_kept", [0, 1, 40, -1])

@@ -17,13 +17,13 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.algorithms import resolve
 from reasoner.rollouts.prompts import render, template
 from reasoner.trainer.parity import probe
-from reasoner.trainer.policy_trainer import Learner
-from reasoner.types import Prompt, Sampling
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
 HAS_VLLM = importlib.util.find_spec("vllm") is not None
-GREEDY = Sampling(num=1, temperature=0.0, max_tokens=24, stop=("</answer>",))
-SAMPLED = Sampling(num=4, temperature=1.0, max_tokens=24, stop=("</answer>",))
+GREEDY = SamplingParams(num_samples=1, temperature=0.0, max_tokens=24, stop=("</answer>",))
+SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>",))
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def perturbed_model(folder, scale=0.05):
 
 
 def restore_weights(engine, folder):
-    engine.load_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=0)
+    engine.update_weights(load_policy(folder, device=torch.device("cpu")).state_dict().items(), version=0)
 
 
 @torch.no_grad()
@@ -96,12 +96,12 @@ def test_greedy_texts_agree_between_engines_before_and_after_weight_sync(engines
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
     one = seeds(prompts, 1)
-    before = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
+    before = {name: engine.generate(prompts, GREEDY, one) for name, engine in engines.items()}
     check_greedy(before, load_policy(folder, device=torch.device("cpu")), prompts)
     model = perturbed_model(folder)
     for engine in engines.values():
-        engine.load_weights(model.state_dict().items(), version=1)
-    after = {name: engine.sample(prompts, GREEDY, one) for name, engine in engines.items()}
+        engine.update_weights(model.state_dict().items(), version=1)
+    after = {name: engine.generate(prompts, GREEDY, one) for name, engine in engines.items()}
     check_greedy(after, model, prompts)
     assert sum(a.text != b.text for (a,), (b,) in zip(before["vllm"], after["vllm"], strict=True)) > 32
     assert {c.policy_version for (c,) in after["vllm"]} == {1}
@@ -114,7 +114,7 @@ def test_engines_sample_same_tokens_from_same_seeds(engines, prompts):
     if len(engines) < 2:
         pytest.skip("vLLM is not installed")
     assert sum(len(prompt.token_ids) for prompt in prompts) > 4096
-    outputs = {name: engine.sample(prompts, SAMPLED, seeds(prompts, 4)) for name, engine in engines.items()}
+    outputs = {name: engine.generate(prompts, SAMPLED, seeds(prompts, 4)) for name, engine in engines.items()}
     ids = {name: [c.token_ids for row in rows for c in row] for name, rows in outputs.items()}
     assert sum(a != b for a, b in zip(ids["vllm"], ids["transformers"], strict=True)) <= 2  # a tie within rounding
 
@@ -127,23 +127,23 @@ def test_logprobs_equal_trainer_s_before_and_after_weight_sync(engine, folder, p
     assert all(len(prompt.token_ids) > 64 for prompt in prompts)  # two blocks at least that a stale cache would answer
     other = perturbed_model(folder)
     assert probe(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
-    engine.load_weights(other.state_dict().items(), version=1)
+    engine.update_weights(other.state_dict().items(), version=1)
     assert probe(engine, other, prompts[:16], sampling) < 1e-4
     restore_weights(engine, folder)
 
 
 def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
-    together = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
-    alone = [engine.sample([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8], 4), strict=True)]
+    together = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
+    alone = [engine.generate([p], SAMPLED, [s])[0] for p, s in zip(prompts[:8], seeds(prompts[:8], 4), strict=True)]
     assert [[c.token_ids for c in row] for row in together] == [[c.token_ids for c in row] for row in alone]
-    other = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4, start=50))
+    other = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4, start=50))
     assert [[c.token_ids for c in row] for row in together] != [[c.token_ids for c in row] for row in other]
     assert all(len({c.token_ids for c in row}) > 1 for row in together)
 
 
 def test_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
     finished = {}
-    groups = engine.sample(
+    groups = engine.generate(
         prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: finished.setdefault(place, own)
     )
     assert [finished[place] for place in range(6)] == groups and len(finished) == 6
@@ -152,8 +152,8 @@ def test_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
 def test_tick_reports_token_counts_during_sampling(engine, prompts):
     counts: list[tuple[int, int]] = []
     arguments = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
-    groups = engine.sample(*arguments, tick=lambda counted: counts.append(counted()))
-    assert groups == engine.sample(*arguments)
+    groups = engine.generate(*arguments, on_decode_step=lambda counted: counts.append(counted()))
+    assert groups == engine.generate(*arguments)
     num_tokens = sum(len(completion.token_ids) for row in groups for completion in row)
     assert counts == sorted(counts) and len(counts) >= 20
     assert all(0 <= done <= 24 and 0 <= tokens <= num_tokens for done, tokens in counts)
@@ -161,35 +161,35 @@ def test_tick_reports_token_counts_during_sampling(engine, prompts):
 
 
 def test_engine_samples_same_completions_after_interrupt(engine, prompts):
-    expected = engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
+    expected = engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6], 4))
 
     def interrupt(place, own):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        engine.sample(prompts, replace(SAMPLED, max_tokens=8), seeds(prompts, 4), interrupt)
-    assert engine.sample(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
+        engine.generate(prompts, replace(SAMPLED, max_tokens=8), seeds(prompts, 4), interrupt)
+    assert engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
 
 
 def test_pause_and_resume_do_not_change_samples(engine, prompts):
-    before = engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
-    engine.pause()
-    engine.resume()
-    assert engine.sample(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
+    before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
+    engine.sleep()
+    engine.wake_up()
+    assert engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4)) == before
 
 
 def test_sampling_compiles_no_kernel(engine, prompts):  # it took two seconds, and a compiler
     torch._dynamo.reset()
     counters.clear()
-    engine.sample(prompts[:2], SAMPLED, seeds(prompts[:2], 4))
+    engine.generate(prompts[:2], SAMPLED, seeds(prompts[:2], 4))
     assert not counters["frames"]
 
 
 def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13, 14, 16
     tokenizer = load_tokenizer(folder)
     end, other, close = (tokenizer.convert_tokens_to_ids(token) for token in (END, OTHER_END, "</answer>"))
-    sampling = replace(SAMPLED, num=16, temperature=1.5, max_tokens=60)
-    completions = [c for row in engine.sample(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
+    sampling = replace(SAMPLED, num_samples=16, temperature=1.5, max_tokens=60)
+    completions = [c for row in engine.generate(prompts[:16], sampling, seeds(prompts[:16], 16)) for c in row]
     assert {c.finish for c in completions} == {"stop", "length"}
     for completion in completions:
         assert not {end, other, close} & set(completion.token_ids[:-1])
@@ -207,8 +207,8 @@ def test_finish_reason_matches_last_token(engine, folder, prompts):  # traps 13,
 
 def test_stop_text_ends_completion_and_is_kept(engine, folder, prompts):  # trap 16
     tokenizer = load_tokenizer(folder)
-    sampling = replace(SAMPLED, num=16, temperature=1.2, max_tokens=40, stop=(" and",))
-    completions = [c for row in engine.sample(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
+    sampling = replace(SAMPLED, num_samples=16, temperature=1.2, max_tokens=40, stop=(" and",))
+    completions = [c for row in engine.generate(prompts[:8], sampling, seeds(prompts[:8], 16)) for c in row]
     cut = [c for c in completions if " and" in c.text]
     assert cut
     for completion in cut:
@@ -221,7 +221,9 @@ def test_stop_text_ends_completion_and_is_kept(engine, folder, prompts):  # trap
 def test_tags_are_kept_in_text(engine, prompts, folder):  # trap 20
     tokenizer = load_tokenizer(folder)
     completions = [
-        c for row in engine.sample(prompts[:16], replace(SAMPLED, num=16), seeds(prompts[:16], 16)) for c in row
+        c
+        for row in engine.generate(prompts[:16], replace(SAMPLED, num_samples=16), seeds(prompts[:16], 16))
+        for c in row
     ]
     tag = tokenizer.convert_tokens_to_ids("<think>")
     tagged = [c for c in completions if tag in c.token_ids]
@@ -234,15 +236,15 @@ def test_make_engine_refuses_unknown_name(folder):
         make_engine(EngineConfig(name="sglang"), folder, max_model_len=64, seed=0)
 
 
-def test_load_weights_refuses_unknown_names(engine):
+def test_update_weights_refuses_unknown_names(engine):
     with pytest.raises((ValueError, KeyError, AttributeError), match="elsewhere"):
-        engine.load_weights([("elsewhere.weight", torch.zeros(2))], version=9)
+        engine.update_weights([("elsewhere.weight", torch.zeros(2))], version=9)
 
 
 def test_sample_refuses_prompt_longer_than_context(engine, prompts):
     endless = replace(prompts[0], token_ids=prompts[0].token_ids * 9)
     with pytest.raises(ValueError, match=f"{len(endless.token_ids)}"):
-        engine.sample([endless], SAMPLED, seeds([endless], 4))
+        engine.generate([endless], SAMPLED, seeds([endless], 4))
 
 
 def test_engine_leaves_torch_set_num_threads_usable(engines):
@@ -266,6 +268,6 @@ def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  
     cfg = Config(algo=AlgoConfig(beta=0.0))
     other = perturbed_model(folder)
     assert other.config.tie_word_embeddings
-    engine.load_weights(Learner(other, None, resolve(cfg.algo), cfg).weights(), version=1)
+    engine.update_weights(PolicyTrainer(other, None, resolve(cfg.algo), cfg).policy_state(), version=1)
     assert probe(engine, other, prompts[:16], SAMPLED) < 1e-4
     restore_weights(engine, folder)

@@ -4,7 +4,7 @@ import pytest
 from transformers import GenerationConfig
 
 from reasoner.inference.stop_tokens import end_token_ids, stop_token_ids, texts
-from reasoner.types import Sampling
+from reasoner.types import SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
 
@@ -33,7 +33,7 @@ def test_end_token_ids_fall_back_to_model_config(tmp_path: Path, tokenizer):
 
 def test_stop_token_ids_accept_only_added_tokens(tokenizer):
     learnt = min(token for token in tokenizer.get_vocab() if token.isascii() and token.isalpha() and len(token) == 2)
-    ids, others = stop_token_ids(Sampling(num=1, stop=("</answer>", learnt, "###")), tokenizer)
+    ids, others = stop_token_ids(SamplingParams(num_samples=1, stop=("</answer>", learnt, "###")), tokenizer)
     assert (ids, others) == ([tokenizer.convert_tokens_to_ids("</answer>")], [learnt, "###"])
 
 

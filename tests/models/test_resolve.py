@@ -2,7 +2,7 @@
 
 import pytest
 
-from reasoner.models.resolve import BASE, locate
+from reasoner.models.resolve import BASE, resolve_model
 
 
 def model(folder):
@@ -12,35 +12,35 @@ def model(folder):
 
 
 def test_locate_returns_model_folder(tmp_path):
-    assert locate(str(model(tmp_path / "m")), runs=tmp_path / "runs") == tmp_path / "m"
+    assert resolve_model(str(model(tmp_path / "m")), runs=tmp_path / "runs") == tmp_path / "m"
 
 
 def test_locate_returns_last_or_selected_checkpoint_of_run(tmp_path):
     steps = [model(tmp_path / "runs" / "a" / "checkpoints" / f"step-{step:06d}") for step in (2, 10)]
     for name in ("a", str(tmp_path / "runs" / "a")):
-        assert locate(name, runs=tmp_path / "runs") == steps[1]
-        assert locate(name, runs=tmp_path / "runs", step="2") == steps[0]
+        assert resolve_model(name, runs=tmp_path / "runs") == steps[1]
+        assert resolve_model(name, runs=tmp_path / "runs", step="2") == steps[0]
     with pytest.raises(ValueError, match=r"no checkpoint '3' \(steps done\); there are 2, 10"):
-        locate("a", runs=tmp_path / "runs", step="3")
+        resolve_model("a", runs=tmp_path / "runs", step="3")
 
 
 def test_locate_refuses_run_without_checkpoint(tmp_path):
     run = model(tmp_path / "runs" / "a")  # a run has a config.json too
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="has no checkpoint yet"):
-        locate("a", runs=tmp_path / "runs")
+        resolve_model("a", runs=tmp_path / "runs")
     (run / "checkpoints").mkdir()
     with pytest.raises(ValueError, match="has no checkpoint yet"):
-        locate("a", runs=tmp_path / "runs")
+        resolve_model("a", runs=tmp_path / "runs")
 
 
 @pytest.mark.parametrize("name", ["nothing", "./a/b", "/no/such", "a/b/c", "~x/y"])
 def test_locate_names_searched_places_for_unknown_model(tmp_path, name):
     with pytest.raises(ValueError, match=r"not 'base', not a run in .*, not a folder with a config.json, not a hub"):
-        locate(name, runs=tmp_path)
+        resolve_model(name, runs=tmp_path)
 
 
 def test_locate_finds_embedded_base(tmp_path):
     if not (BASE / "config.json").is_file():
         pytest.skip("the embedded base is not built")
-    assert locate("base", runs=tmp_path) == BASE
+    assert resolve_model("base", runs=tmp_path) == BASE

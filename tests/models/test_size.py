@@ -58,7 +58,7 @@ def test_local_folder_gets_preset_by_size_and_a_log_line(tmp_path, capsys, monke
     assert f"lr {lr}" in line and "--preset (base, cpu, cpu-large, 0.5b, 1.5b)" in line and "--dry-run" in line
     values = {one.split()[0]: one.split()[1] for one in output.out.splitlines() if len(one.split()) > 1}
     assert values["optim.lr"] in (lr, str(float(lr)))
-    assert int(values["eval.every"]) > 0 and int(values["eval.heldout_problems"]) > 0
+    assert int(values["validation.interval"]) > 0 and int(values["eval.heldout_problems"]) > 0
 
 
 def test_run_gets_preset_by_size_of_last_checkpoint(tmp_path, capsys):

@@ -9,7 +9,7 @@ from reasoner.rl import algorithms
 from reasoner.rl.algorithms import ALGORITHMS, Algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
-from reasoner.rl.token_stats import Tally
+from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.checkpoint import load, save
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, group, learner, random_groups
@@ -39,7 +39,7 @@ def test_ratio_is_one_and_nothing_is_clipped_before_first_update(name):  # trap 
     gradients, figures = gradient(config(name=name, beta=0.05), [four()], ref=reference(), steps=steps)
     assert torch.isfinite(gradients).all() and gradients.abs().max() > 0
     assert figures["clip_ratio"] == 0
-    assert figures["sampler/importance_mean"] == 1
+    assert figures["sampling/importance_mean"] == 1
 
 
 @pytest.mark.parametrize("name", BY_GRADIENT)
@@ -71,7 +71,7 @@ def test_kl_in_reward_penalises_each_token_before_returns():
     rewards = torch.zeros_like(kl).scatter(1, batch.lengths[:, None] - 1, batch.rewards[:, None]) - 0.5 * kl
     assert torch.allclose(advantages, rewards.flip(1).cumsum(1).flip(1) * batch.mask, atol=1e-6)
     assert trainer.update(trainer.credit(batch))["kl"] != 0  # reported, and not in the loss as well
-    assert not trainer._pulls
+    assert not trainer._has_regularizer
 
 
 def test_moving_baseline_uses_only_earlier_steps():
@@ -98,14 +98,14 @@ def test_importance_weights_scale_gradient_and_are_reported():
     groups = [four()]
     batch = collate(groups)
     plain, _ = gradient(config(), groups)
-    trainer = learner(config(importance="token", importance_cap=2.0))
+    trainer = learner(config(importance="token", importance_clip_max=2.0))
     trainer.optimizer.step = lambda: None
     own = trainer._all_logprobs(trainer.policy, batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
     figures = trainer.update(trainer.credit(trainer.annotate(doubled)))
     weighted = torch.cat([p.grad.flatten() for p in trainer.policy.parameters()])
     assert torch.allclose(weighted, 2 * plain, rtol=1e-4, atol=1e-7)
-    assert (figures["sampler/importance_mean"], figures["sampler/importance_capped"]) == (2.0, 1.0)
+    assert (figures["sampling/importance_mean"], figures["sampling/importance_clipped"]) == (2.0, 1.0)
 
 
 def stepped(cfg, groups):
@@ -123,7 +123,7 @@ def stepped(cfg, groups):
 def test_trpo_step_lowers_surrogate_within_delta(delta):
     trainer, figures, gain, moved = stepped(config(name="trpo", delta=delta), [four(), *random_groups(2)])
     assert 0 < figures["policy_kl"] <= delta and moved == pytest.approx(figures["policy_kl"], rel=1e-4)
-    assert figures["trust/share"] > 0 and gain > 0
+    assert figures["trust_region/step_fraction"] > 0 and gain > 0
     assert figures["policy_kl"] > delta / 20  # and it uses most of the allowed KL
     assert all(p.grad is None or not p.grad.any() for p in trainer.policy.parameters())
 
@@ -134,7 +134,9 @@ def test_trpo_step_is_independent_of_micro_batches():
         assert torch.allclose(a, b, atol=1e-4)
 
 
-@pytest.mark.parametrize("algo", [{"entropy": 0.05}, {"importance": "token"}, {"mask_truncated": True}, {"beta": 0.1}])
+@pytest.mark.parametrize(
+    "algo", [{"entropy": 0.05}, {"importance": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}]
+)
 def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
     """The difference quotient of the measured objective along the normalised gradient is the gradient's norm."""
     cfg = config(name="trpo", micro=20, **algo)
@@ -142,7 +144,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
     ready = trainer.credit(trainer.annotate(collate([four(), *random_groups(2)])))
     ready = replace(ready, truncated=torch.arange(len(ready)) % 3 == 0)
     batches = []
-    trainer._constrained = lambda batch, tally: batches.append(batch)  # the gradient stays in the parameters
+    trainer._constrained = lambda batch, token_stats: batches.append(batch)  # the gradient stays in the parameters
     trainer.update(ready)
     (weighted,) = batches
     parameters = [p for p in trainer.policy.parameters() if p.grad is not None]
@@ -164,16 +166,18 @@ def test_trpo_skips_and_counts_non_finite_gradient():
     ready = trainer.credit(trainer.annotate(collate([four()])))
     before = [p.clone() for p in trainer.policy.parameters()]
     figures = trainer.update(replace(ready, advantages=ready.advantages * float("inf")))
-    assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust/share" not in figures
+    assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
     trainer = learner(config(name="trpo"))
-    assert "trust/share" in trainer.update(trainer.credit(trainer.annotate(collate([four()]))))
+    assert "trust_region/step_fraction" in trainer.update(trainer.credit(trainer.annotate(collate([four()]))))
     before = [p.clone() for p in trainer.policy.parameters()]
     figures = trainer.update(trainer.credit(trainer.annotate(collate([four((1.0, 1.0, 1.0, 1.0))]))))
-    assert figures["grad_norm"] == 0 and "trust/share" not in figures  # nothing is reported from the step before
+    assert (
+        figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
+    )  # nothing is reported from the step before
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
@@ -195,7 +199,7 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
 
 
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
-    cfg = config(beta=0.5, kl_target=1e-9, refresh_reference=2, lr=3e-3)
+    cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
     trainer = learner(cfg, reference=reference())
     figures = [trainer.update(trainer.credit(trainer.annotate(collate([four()])))) for _ in range(3)]
     assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
@@ -224,9 +228,9 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
     trainer = learner(cfg)
     ready = trainer.credit(trainer.annotate(collate([*other, flat])))
     assert (ready.advantages[-4:] != 0).any()
-    tally = Tally(keeps_tokens=True)
-    trainer.update(ready, tally)
-    assert sorted(tally.tokens) == list(range(8))
+    token_stats = TokenStats(keeps_tokens=True)
+    trainer.update(ready, token_stats)
+    assert sorted(token_stats.tokens) == list(range(8))
 
 
 def test_learning_rate_decays_with_token_budget():

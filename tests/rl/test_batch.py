@@ -57,7 +57,7 @@ def test_empty_completion_has_finite_gradient():
 def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
-    trainer = learner(config(weights=how, mask_truncated=True))
+    trainer = learner(config(weights=how, mask_truncated_completions=True))
     masked = trainer.credit(trainer.annotate(replace(batch, truncated=cut)))
     assert torch.equal(
         masked.advantages, trainer.credit(trainer.annotate(batch)).advantages
@@ -87,13 +87,13 @@ def written_out(cfg, groups, model, reference):
     """The loss as in the papers, one unpadded row at a time, before any update (ratio 1, so nothing is clipped)."""
     algo, row = cfg.algo, resolve(cfg.algo)
     if algo.name == "dapo":
-        groups = [g for g in groups if not g.is_flat]
+        groups = [g for g in groups if not g.has_zero_variance]
     sizes = [len(c.token_ids) for g in groups for c in g.completions]
     total = 0.0
     for g in groups:
         rewards = torch.tensor([float(s.reward) for s in g.scores])
         centred = rewards - rewards.mean()
-        std = 1.0 if algo.name == "dr_grpo" or g.is_flat else rewards.std(correction=0)
+        std = 1.0 if algo.name == "dr_grpo" or g.has_zero_variance else rewards.std(correction=0)
         for completion, advantage in zip(g.completions, centred / std, strict=True):
             ids = torch.tensor([[*g.prompt.token_ids, *completion.token_ids]])
             begin, size = len(g.prompt.token_ids), len(completion.token_ids)

@@ -13,7 +13,7 @@ from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
 from reasoner.trainer.checkpoint import load, save
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, config, group, learner, random_groups, score
 
@@ -82,7 +82,7 @@ def sampled(policy, generator):
         finish = "stop" if has_end else "length"
         completions.append(Completion("", tuple(row[:length]), tuple(own[:length]), finish, 0))
         rewards.append(float(has_end and torch.rand(1, generator=generator).item() < 0.3))
-    return Group(Prompt(PROBLEM, "", "", (2, 3)), tuple(completions), tuple(map(score, rewards)))
+    return RolloutGroup(Prompt(PROBLEM, "", "", (2, 3)), tuple(completions), tuple(map(score, rewards)))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -139,7 +139,7 @@ def test_critic_learns_expected_returns_during_warmup():
     assert metrics[-1]["critic/loss"] == pytest.approx(
         0.0625, abs=0.005
     )  # before the first token the return is unknown
-    assert metrics[-1]["critic/explained"] == pytest.approx(0.5, abs=0.05)
+    assert metrics[-1]["critic/explained_variance"] == pytest.approx(0.5, abs=0.05)
     values = trainer.critic.values(collate(groups))
     assert values[0, 1] > 0.6 > 0.4 > values[1, 1]  # after the first token the return is known
     assert all(
@@ -189,8 +189,8 @@ def critic_after(cfg, **state):
 
 
 @pytest.mark.parametrize("trunk", ["own", "shared"])
-def test_critic_learning_rate_follows_schedule_and_rollback(trunk):
-    cfg = ppo() if trunk == "own" else shared()
+def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
+    cfg = ppo() if critic_backbone == "own" else shared()
     plain = critic_after(cfg)
     warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
     rolled = critic_after(cfg, lr_scale=0.5)
@@ -257,7 +257,7 @@ def test_critic_resumes_with_optimizer_state(tmp_path):
 
 def shared(**critic):
     cfg = ppo(**critic)
-    return replace(cfg, algo=replace(cfg.algo, trunk="shared", epochs=1, minibatches=1))
+    return replace(cfg, algo=replace(cfg.algo, critic_backbone="shared", epochs=1, minibatches=1))
 
 
 def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():

@@ -3,7 +3,7 @@
 from reasoner.rl.advantages import process_advantages
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards, token_ends
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, score
 from verifiers import Score, Verdict
@@ -26,7 +26,7 @@ def test_token_ends_match_decoded_prefixes():
 
 def test_step_rewards_has_each_equation_and_answer_last():
     solution = completion(TEXT)
-    (steps,) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), (solution,), (score(1.0),))], TOKENIZER)
+    (steps,) = step_rewards([RolloutGroup(Prompt(PROBLEM, "", "", (1,)), (solution,), (score(1.0),))], TOKENIZER)
     assert [reward for _, reward in steps] == [1.0, 0.0, 1.0]
     ends = token_ends(solution.token_ids, TOKENIZER)
     assert TEXT[: ends[steps[0][0]]].rstrip(". ").endswith("= 42")
@@ -35,13 +35,15 @@ def test_step_rewards_has_each_equation_and_answer_last():
 
 
 def test_step_rewards_without_equations_is_answer_only():
-    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion("so 42"), completion("")), (score(0.5), score(0.0)))
+    group = RolloutGroup(Prompt(PROBLEM, "", "", (1,)), (completion("so 42"), completion("")), (score(0.5), score(0.0)))
     first, second = step_rewards([group], TOKENIZER)
     assert first == [(len(group.completions[0].token_ids) - 1, 0.5)] and second == []
 
 
 def test_collate_stores_step_rewards_and_ends():
-    group = Group(Prompt(PROBLEM, "", "", (1,)), (completion(TEXT), completion("so 42")), (score(1.0), score(0.0)))
+    group = RolloutGroup(
+        Prompt(PROBLEM, "", "", (1,)), (completion(TEXT), completion("so 42")), (score(1.0), score(0.0))
+    )
     steps = step_rewards([group], TOKENIZER)
     batch = collate([group], steps)
     assert [batch.step_ends[row].sum().item() for row in (0, 1)] == [3, 1]
@@ -52,7 +54,7 @@ def test_collate_stores_step_rewards_and_ends():
 def steps_of(text):
     """The rewards of the steps before the answer."""
     members = (completion(f"<think> {text} </think><answer>1</answer>"),)
-    ((*steps, _),) = step_rewards([Group(Prompt(PROBLEM, "", "", (1,)), members, (score(0.0),))], TOKENIZER)
+    ((*steps, _),) = step_rewards([RolloutGroup(Prompt(PROBLEM, "", "", (1,)), members, (score(0.0),))], TOKENIZER)
     return [reward for _, reward in steps]
 
 
@@ -69,7 +71,7 @@ def test_trivial_equation_is_not_a_step():
 
 def test_outcome_only_has_answer_as_single_step():
     members = (completion(TEXT), completion(TEXT))
-    group = Group(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
+    group = RolloutGroup(Prompt(PROBLEM, "", "", (1,)), members, (score(1.0), score(0.0)))
     last = len(members[0].token_ids) - 1
     assert step_rewards([group], TOKENIZER, outcome_only=True) == [[(last, 1.0)], [(last, 0.0)]]
 
@@ -78,7 +80,7 @@ def test_gated_steps_that_hold_count_under_a_right_answer_alone():
     """A wrong answer has no credit for true statements, and keeps the blame for false ones."""
     right, wrong = completion(TEXT), completion(TEXT)
     wrong_score = Score(0.2, {}, Verdict.WRONG)
-    group = Group(Prompt(PROBLEM, "", "", (1,)), (right, wrong), (score(1.0), wrong_score))
+    group = RolloutGroup(Prompt(PROBLEM, "", "", (1,)), (right, wrong), (score(1.0), wrong_score))
     of_right, of_wrong = step_rewards([group], TOKENIZER, gated=True)
     assert [reward for _, reward in of_right] == [1.0, 0.0, 1.0] and [reward for _, reward in of_wrong] == [0.2]
     assert step_rewards([group], TOKENIZER)[1] == [*of_right[:2], (len(wrong.token_ids) - 1, 0.2)]
@@ -90,7 +92,7 @@ def test_a_farm_of_true_statements_has_the_credit_of_a_guess():
     texts = [f"<think> {sums} About 7.", "<think> About 7.", "<think> 12 + 30 = 52. So 7.", "<think> 7 * 8 = 51. So 7."]
     members = tuple(completion(f"{text} </think><answer>7</answer>") for text in texts)
     scores = tuple(Score(0.2, {}, Verdict.WRONG) for _ in texts)
-    group = Group(Prompt(PROBLEM, "", "", (1,)), members, scores)
+    group = RolloutGroup(Prompt(PROBLEM, "", "", (1,)), members, scores)
     credits = {}
     for how in ("sum", "gated"):
         batch = collate([group], step_rewards([group], TOKENIZER, gated=how == "gated"))

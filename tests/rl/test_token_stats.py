@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from reasoner.rl.batch import collate
-from reasoner.rl.token_stats import TOKEN_FIGURES, Tally
+from reasoner.rl.token_stats import TOKEN_FIGURES, TokenStats
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, learner, random_groups
 
@@ -12,8 +12,8 @@ from tests.fixtures.toys import config, group, learner, random_groups
 def update(cfg, groups, *, reference=None):
     trainer = learner(cfg, reference=reference)
     batch = collate(groups)
-    tally = Tally(keeps_tokens=True)
-    return batch, trainer.update(trainer.credit(trainer.annotate(batch)), tally), tally.tokens
+    token_stats = TokenStats(keeps_tokens=True)
+    return batch, trainer.update(trainer.credit(trainer.annotate(batch)), token_stats), token_stats.tokens
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
@@ -64,6 +64,6 @@ def test_token_values_are_from_first_epoch():
 
 def test_tally_keeps_no_token_values_by_default():
     trainer = learner(config())
-    tally = Tally()
-    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))), tally)
-    assert tally.tokens == {} and tally.sums["tokens"] > 0
+    token_stats = TokenStats()
+    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))), token_stats)
+    assert token_stats.tokens == {} and token_stats.sums["tokens"] > 0

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from reasoner.rl.fisher import FisherProduct
-from reasoner.rl.trust_region import adapted, conjugate_gradient, constrained_step
+from reasoner.rl.trust_region import adapt_coefficient, conjugate_gradient, constrained_step
 
 
 def test_conjugate_gradient_solves_system_in_n_iterations():
@@ -72,17 +72,17 @@ def test_fisher_product_is_second_derivative_of_kl(parts, bias, monkeypatch):
     monkeypatch.setattr("reasoner.rl.fisher.ROWS", 4)
     monkeypatch.setattr("reasoner.rl.fisher.tile_width", lambda states: 3)
     torch.manual_seed(0)
-    trunk = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()
+    critic_backbone = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 5)).double()
     head, inputs = nn.Linear(5, 7, bias=bias).double(), torch.randn(9, 4).double()
-    parameters = [*trunk.parameters(), *head.parameters()]
-    logprobs = (head(trunk(inputs)) / 0.7).log_softmax(-1)
+    parameters = [*critic_backbone.parameters(), *head.parameters()]
+    logprobs = (head(critic_backbone(inputs)) / 0.7).log_softmax(-1)
     old = logprobs.detach()
     divergence = (old.exp() * (old - logprobs)).sum(-1).mean()
     first = torch.autograd.grad(divergence, parameters, create_graph=True)
     v = torch.randn(sum(p.numel() for p in parameters), dtype=torch.float64)
     second = torch.autograd.grad(torch.cat([g.flatten() for g in first]) @ v, parameters)
     expected = torch.cat([g.flatten() for g in second]) + 0.1 * v
-    blocks = [lambda rows=rows: trunk(rows) for rows in inputs.tensor_split(parts)]
+    blocks = [lambda rows=rows: critic_backbone(rows) for rows in inputs.tensor_split(parts)]
     product = FisherProduct(blocks, head, parameters, temperature=0.7, damping=0.1)
     for _ in range(2):
         assert torch.allclose(product(v), expected)
@@ -144,4 +144,4 @@ def test_constrained_step_restores_parameters_if_nothing_improves():
 
 
 def test_adapted_doubles_and_halves_coefficient():
-    assert [adapted(1.0, kl, 0.1) for kl in (0.2, 0.15, 0.1, 0.06)] == [2.0, 1.0, 1.0, 0.5]
+    assert [adapt_coefficient(1.0, kl, 0.1) for kl in (0.2, 0.15, 0.1, 0.06)] == [2.0, 1.0, 1.0, 0.5]

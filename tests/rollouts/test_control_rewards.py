@@ -8,9 +8,9 @@ import pytest
 from data import Problem, load
 from reasoner.config.resolve import resolve, settings
 from reasoner.config.schema import Config
-from reasoner.rollouts.control_rewards import CONTROLS, Arm, controlled, exchanged
+from reasoner.rollouts.control_rewards import CONTROLS, ControlContext, apply_control, shuffled_answers
 from reasoner.trainer.train import learn
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, learner
 from verifiers import Score, Verdict, VerifierPool
@@ -20,9 +20,11 @@ PROBLEMS = load("generated", limit=400)
 RIGHT = "<think> So. </think> <answer> {} </answer>"
 
 
-def group(problem: Problem, texts: list[str], pool: VerifierPool) -> Group:
+def group(problem: Problem, texts: list[str], pool: VerifierPool) -> RolloutGroup:
     completions = tuple(Completion(text, (1,), (0.0,), "stop", 0) for text in texts)
-    return Group(Prompt(problem, "", "", (1,)), completions, tuple(pool.score([(text, problem) for text in texts])))
+    return RolloutGroup(
+        Prompt(problem, "", "", (1,)), completions, tuple(pool.score([(text, problem) for text in texts]))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def pool():
 
 
 def wrong_gold_problems():
-    return exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=3)
+    return shuffled_answers([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=3)
 
 
 def test_exchanged_gives_wrong_answers_of_same_family():
@@ -42,13 +44,17 @@ def test_exchanged_gives_wrong_answers_of_same_family():
         other = by_id[problem.id]
         assert other.answer != problem.answer and (problem.subject, other.answer) in golds
         assert other.verifier == "countdown" or not judge(other.answer, problem.answer, problem.verifier)
-    assert by_id == wrong_gold_problems() != exchanged([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=4)
+    assert (
+        by_id
+        == wrong_gold_problems()
+        != shuffled_answers([Prompt(problem, "", "", (1,)) for problem in PROBLEMS], seed=4)
+    )
 
 
 def test_exchanged_refuses_family_with_one_answer():
     prompts = [Prompt(Problem(f"a/{i}", "?", "7", "a", "train"), "", "", (1,)) for i in range(3)]
     with pytest.raises(ValueError, match=r"wrong-gold.*the answer '7'"):
-        exchanged(prompts, 0)
+        shuffled_answers(prompts, 0)
 
 
 def test_controlled_changes_rewards_but_not_verdicts(pool):
@@ -56,21 +62,21 @@ def test_controlled_changes_rewards_but_not_verdicts(pool):
     other = exchange[problem.id].answer
     texts = [RIGHT.format(problem.answer), RIGHT.format(other), RIGHT.format("-1"), problem.answer]
     before = group(problem, texts, pool)
-    arm = Arm(pool, exchange, seed=0, step=0)
-    rewards = {name: [s.reward for s in controlled([before], name, arm)[0].scores] for name in CONTROLS}
+    arm = ControlContext(pool, exchange, seed=0, step=0)
+    rewards = {name: [s.reward for s in apply_control([before], name, arm)[0].scores] for name in CONTROLS}
     assert [s.reward for s in before.scores] == pytest.approx([1.2, 0.2, 0.2, 0.0])
     assert rewards["wrong-gold"] == [0.0, 1.0, 0.0, 0.0]
     assert rewards["format-only"] == [1.0, 1.0, 1.0, 0.0]
     for name in CONTROLS:
-        assert [s.verdict for s in controlled([before], name, arm)[0].scores] == [s.verdict for s in before.scores]
-    assert controlled([before], "", arm) == [before]
+        assert [s.verdict for s in apply_control([before], name, arm)[0].scores] == [s.verdict for s in before.scores]
+    assert apply_control([before], "", arm) == [before]
 
 
 def test_random_rewards_are_fair_and_reproducible_per_step(pool):
     groups = [group(problem, ["x"] * 8, pool) for problem in PROBLEMS[:100]]
 
     def random_rewards(step: int) -> list[float]:
-        rewarded = controlled(groups, "random-reward", Arm(pool, {}, seed=1, step=step))
+        rewarded = apply_control(groups, "random-reward", ControlContext(pool, {}, seed=1, step=step))
         return [score.reward for one in rewarded for score in one.scores]
 
     heads = Counter(random_rewards(0))
@@ -93,7 +99,7 @@ def test_control_under_process_supervision_uses_outcome_only():
         Completion(text, own, (-1.0,) * len(own), "stop", 0) for text, own in zip(texts, ids, strict=True)
     )
     scores = tuple(Score(float(coin), {}, Verdict.CORRECT) for coin in (0, 1, 0, 1))
-    groups = [Group(Prompt(PROBLEMS[0], "", "", (5, 6)), completions, scores)]
+    groups = [RolloutGroup(Prompt(PROBLEMS[0], "", "", (5, 6)), completions, scores)]
     credits = {}
     for control in ("", "random-reward"):
         cfg = replace(config(name="grpo_process"), control=control)

@@ -3,7 +3,7 @@
 import pytest
 
 from data import Problem
-from reasoner.rollouts.dataset import askable, gradable
+from reasoner.rollouts.dataset import filter_gradable, filter_prompts
 from reasoner.rollouts.prompts import template
 from tests.fixtures.tiny import tiny_tokenizer
 
@@ -17,36 +17,36 @@ BAD = [problem(3, answer="9" * 600), problem(4, answer="x+", rule="countdown"), 
 
 
 def test_gradable_drops_and_names_ungradable_gold_answers(capsys):
-    assert gradable(GOOD + BAD) == GOOD
+    assert filter_gradable(GOOD + BAD) == GOOD
     message = capsys.readouterr().err
     assert message.startswith("dropped: 3 of 6 problems have a gold answer that cannot be graded: mine/3 (refused:")
     assert "mine/4" in message and "mine/5 (unknown rule 'chess'" in message and message.count("\n") == 1
 
 
 def test_gradable_logs_nothing_if_all_pass(capsys):
-    assert gradable(GOOD) == GOOD
+    assert filter_gradable(GOOD) == GOOD
     assert capsys.readouterr().err == ""
 
 
 def test_gradable_refuses_if_none_is_left():
     with pytest.raises(ValueError, match="3 of 3 problems have a gold answer that cannot be graded"):
-        gradable(BAD)
+        filter_gradable(BAD)
 
 
 def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
-    prompts = askable([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
+    prompts = filter_prompts([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in prompts] == GOOD
     assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
     with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
-        askable([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
+        filter_prompts([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
 def test_askable_refuses_context_without_room():
     with pytest.raises(ValueError, match=r"sampling\.max_tokens is 100; .* leaves no room"):
-        askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=100)
+        filter_prompts(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=100)
 
 
 def test_askable_applies_max_prompt_tokens():
     with pytest.raises(ValueError, match="longer than 3 tokens"):
-        askable(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)
+        filter_prompts(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)

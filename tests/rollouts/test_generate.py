@@ -8,9 +8,9 @@ import pytest
 from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards
-from reasoner.rollouts.generate import gathered, penalise_truncated, rollout
+from reasoner.rollouts.generate import penalise_truncated, rollout, sample_until_full
 from reasoner.rollouts.seeds import sample_seed
-from reasoner.types import Completion, Group, Prompt, Sampling
+from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_tokenizer
 from tests.fixtures.toys import PROBLEM
@@ -28,7 +28,7 @@ SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering(
 
 
 def test_rollout_grades_each_completion_against_its_problem(pool):
-    groups = rollout(Scripted(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(1.0, 0.2), run_seed=0, step=0)
+    groups = rollout(Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(1.0, 0.2), run_seed=0, step=0)
     assert [group.prompt for group in groups] == PROMPTS
     assert [len(group.completions) for group in groups] == [len(group.scores) for group in groups] == [3, 3]  # trap 6
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
@@ -38,39 +38,39 @@ def test_rollout_grades_each_completion_against_its_problem(pool):
 
 def test_rollout_grades_finished_group_during_sampling(pool):
     class Slow(Scripted):
-        def sample(self, prompts, sampling, seeds, done, tick):
-            completions = super().sample(prompts, sampling, seeds)
+        def generate(self, prompts, sampling, seeds, on_group_done, on_decode_step):
+            completions = super().generate(prompts, sampling, seeds)
             before, ends = sum(pool.counts.values()), time.monotonic() + 60
-            done(1, completions[1])
+            on_group_done(1, completions[1])
             while sum(pool.counts.values()) == before and time.monotonic() < ends:
                 time.sleep(0.01)
             self.graded = sum(pool.counts.values()) - before
-            done(0, completions[0])
+            on_group_done(0, completions[0])
             return completions
 
     engine = Slow(SCRIPT)
-    groups = rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+    groups = rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
     assert engine.graded == 3
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
 
 
 def test_rollout_raises_errors_of_engine_and_pool(pool):
     class Broken(Scripted):
-        def sample(self, prompts, sampling, seeds, done, tick):
-            done(0, super().sample(prompts, sampling, seeds)[0])
+        def generate(self, prompts, sampling, seeds, on_group_done, on_decode_step):
+            on_group_done(0, super().generate(prompts, sampling, seeds)[0])
             raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        rollout(Broken(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+        rollout(Broken(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
     with VerifierPool() as closed:
         pass
     with pytest.raises(ValueError, match="the pool is closed"):
-        rollout(Scripted(SCRIPT), closed, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0)
+        rollout(Scripted(SCRIPT), closed, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
 
 
 def test_rollout_reports_sampled_and_graded_counts(pool):
     progress = Progress()
-    rollout(Scripted(SCRIPT), pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step=0, progress=progress)
+    rollout(Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0, progress=progress)
     text = progress.text()
     assert text.startswith("sampled 6/6 completions, ") and text.endswith("; graded 6/6")
 
@@ -79,35 +79,35 @@ def test_rollout_grades_prefill_with_completion(pool):  # trap 20
     half = "so </think> <answer> 4 </answer>"
     prompts = [prompt("a", "4", "<think>"), prompt("b", "4")]
     groups = rollout(
-        Scripted({"a": [half], "b": [half]}), pool, prompts, Sampling(1), RewardWeights(), run_seed=0, step=0
+        Scripted({"a": [half], "b": [half]}), pool, prompts, SamplingParams(1), RewardWeights(), run_seed=0, step=0
     )
     assert [group.scores[0].correct for group in groups] == [True, False]
 
 
 def test_rollout_seeds_are_unique_and_independent_of_batch(pool):  # trap 33
     engine = Scripted(SCRIPT)
-    rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=5, step=2)
+    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=2)
     together = engine.seeds
     assert together == [[sample_seed(5, 2, name, j) for j in range(3)] for name in ("a", "b")]
     assert len({seed for row in together for seed in row}) == 6
-    rollout(engine, pool, PROMPTS[1:], Sampling(3), RewardWeights(), run_seed=5, step=2)
+    rollout(engine, pool, PROMPTS[1:], SamplingParams(3), RewardWeights(), run_seed=5, step=2)
     assert engine.seeds == together[1:]
-    rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=5, step=3)
+    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=3)
     assert not {seed for row in engine.seeds for seed in row} & {seed for row in together for seed in row}
 
 
 def test_rollout_with_more_samples_extends_earlier_seeds(pool):
     engine = Scripted(SCRIPT)
-    rollout(engine, pool, PROMPTS, Sampling(3), RewardWeights(), run_seed=0, step="eval")
+    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step="eval")
     three = engine.seeds
-    rollout(engine, pool, PROMPTS, Sampling(2), RewardWeights(), run_seed=0, step="eval")
+    rollout(engine, pool, PROMPTS, SamplingParams(2), RewardWeights(), run_seed=0, step="eval")
     assert engine.seeds == [row[:2] for row in three]
 
 
 def graded_group(problem, rewards):
     prompt = Prompt(replace(PROBLEM, id=problem), "", "", (1,))
     completions = tuple(Completion("", (1,), (0.0,), "stop", 0) for _ in rewards)
-    return Group(prompt, completions, tuple(Score(reward, {}, Verdict.WRONG) for reward in rewards))
+    return RolloutGroup(prompt, completions, tuple(Score(reward, {}, Verdict.WRONG) for reward in rewards))
 
 
 class RewardTable:
@@ -126,14 +126,14 @@ class RewardTable:
 
 def test_gathered_without_refills_returns_first_round():
     generate = RewardTable(a=(1, 0), b=(1, 1))
-    groups, flat = gathered(generate, [generate.prompts("ab")], refills=False)
+    groups, flat = sample_until_full(generate, [generate.prompts("ab")], dynamic_sampling=False)
     assert ([g.prompt.problem.id for g in groups], flat) == (["a", "b"], [])
 
 
 def test_gathered_replaces_zero_variance_groups_without_repeating_prompts():
     generate = RewardTable(a=(1, 0), b=(1, 1), c=(0, 0), d=(0, 1), e=(1, 0))
-    groups, flat = gathered(
-        generate, [generate.prompts("abc"), generate.prompts("abde"), generate.prompts("e")], refills=True
+    groups, flat = sample_until_full(
+        generate, [generate.prompts("abc"), generate.prompts("abde"), generate.prompts("e")], dynamic_sampling=True
     )
     assert generate.turns == [["a", "b", "c"], ["d", "e"]]
     assert [g.prompt.problem.id for g in groups] == ["a", "d", "e"]
@@ -144,12 +144,12 @@ def test_gathered_ends_with_rounds_and_falls_back_to_zero_variance_groups():
     generate = RewardTable(a=(1, 1), b=(1, 1), c=(0, 0), d=(1, 0))
     assert [
         g.prompt.problem.id
-        for g in gathered(generate, [generate.prompts("ab"), generate.prompts("c")], refills=True)[0]
+        for g in sample_until_full(generate, [generate.prompts("ab"), generate.prompts("c")], dynamic_sampling=True)[0]
     ] == [
         "a",
         "b",
     ]
-    groups, flat = gathered(generate, [generate.prompts("ab"), generate.prompts("d")], refills=True)
+    groups, flat = sample_until_full(generate, [generate.prompts("ab"), generate.prompts("d")], dynamic_sampling=True)
     assert ([g.prompt.problem.id for g in groups], len(flat)) == (["d"], 2)
 
 
@@ -159,11 +159,11 @@ def test_penalise_truncated_changes_reward_variance_batch_and_steps():
     group = replace(group, completions=(cut, group.completions[1]))
     (penalised,) = penalise_truncated([group], 0.5)
     assert [score.reward for score in penalised.scores] == [0.0, 0.5]
-    assert [score.parts for score in penalised.scores] == [{"missing_end": -1.0}, {"missing_end": 0.0}]
-    assert group.is_flat and not penalised.is_flat
+    assert [score.parts for score in penalised.scores] == [{"missing_eos_penalty": -1.0}, {"missing_eos_penalty": 0.0}]
+    assert group.has_zero_variance and not penalised.has_zero_variance
     assert collate([penalised]).rewards.tolist() == [0.0, 0.5]
     assert step_rewards([penalised], tiny_tokenizer().backend_tokenizer) == [[(0, 0.0)], [(0, 0.5)]]
     even = graded_group("b", (1.0, 0.5))
     even = replace(even, completions=(cut, even.completions[1]))
-    assert not even.is_flat and penalise_truncated([even], 0.5)[0].is_flat
+    assert not even.has_zero_variance and penalise_truncated([even], 0.5)[0].has_zero_variance
     assert penalise_truncated([group], 0.0) == [group]

@@ -4,13 +4,22 @@ import threading
 
 import pytest
 
-from reasoner.rollouts.prefetch import Ahead
+from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import saved
 from tests.e2e.test_resume import assert_same, content, finish, kill
 from tests.e2e.test_resume import pytestmark as pytestmark
 
-AHEAD = ("--engine.name", "transformers", "--ahead", 1, "--algo.importance", "token", "--run.save_every", 3)
+AHEAD = (
+    "--engine.name",
+    "transformers",
+    "--max_off_policy_steps",
+    1,
+    "--algo.importance_sampling",
+    "token",
+    "--run.save_interval",
+    3,
+)
 
 
 def test_prefetch_runs_in_background_once():
@@ -22,7 +31,7 @@ def test_prefetch_runs_in_background_once():
         assert may_end.wait(60)
         return [step], []
 
-    with Ahead() as ahead:
+    with RolloutPrefetcher() as ahead:
         ahead.begin(3, draw)
         assert started.wait(60)  # this thread is not blocked
         may_end.set()
@@ -33,7 +42,7 @@ def test_prefetch_runs_in_background_once():
 
 
 def test_take_ignores_prefetch_of_another_step():
-    with Ahead() as ahead:
+    with RolloutPrefetcher() as ahead:
         ahead.begin(3, lambda step: ([step, "old"], []))
         assert ahead.take(2, lambda step: ([step, "new"], [])) == ([2, "new"], [])
         assert ahead.take(3, lambda step: ([step, "new"], [])) == ([3, "new"], [])
@@ -43,7 +52,7 @@ def test_take_raises_error_of_background_generation():
     def draw(step):
         raise RuntimeError("no memory")
 
-    with Ahead() as ahead:
+    with RolloutPrefetcher() as ahead:
         ahead.begin(1, draw)
         ahead.settle()
         with pytest.raises(RuntimeError, match="no memory"):
@@ -52,16 +61,16 @@ def test_take_raises_error_of_background_generation():
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
-    runs = tmp_path_factory.mktemp("ahead")
+    runs = tmp_path_factory.mktemp("max_off_policy_steps")
     finish(runs, *AHEAD)
     return runs
 
 
 def test_prefetched_step_is_one_update_behind_except_after_save(uninterrupted):
     metrics = read_metrics(uninterrupted / "a")
-    assert [line["sampler/behind"] for line in metrics] == [0, 1, 1, 0, 1]
+    assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 1, 0, 1]
     assert [folder.name for folder in saved(uninterrupted / "a")] == ["step-000003", "step-000005"]
-    own = [line["sampler/logprob_gap_mean"] for line in metrics if "sampler/logprob_gap_mean" in line]
+    own = [line["sampling/logprob_diff_mean"] for line in metrics if "sampling/logprob_diff_mean" in line]
     assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
     assert not (uninterrupted / "a" / "alarms.jsonl").exists()
 

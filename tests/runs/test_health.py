@@ -23,6 +23,7 @@ from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs.health import (
     CHECKS,
     Alarm,
+    active_alarms,
     alarms,
     forget,
     read_alarms,
@@ -30,13 +31,12 @@ from reasoner.runs.health import (
     repeats,
     repetition,
     replay,
-    ringing,
 )
 from reasoner.runs.metrics import METRICS
 from reasoner.trainer.parity import probe
-from reasoner.trainer.policy_trainer import Learner
+from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import summarise
-from reasoner.types import Group, Prompt, Sampling
+from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, G, config
@@ -69,7 +69,7 @@ def folder(tmp_path_factory):
 class Deaf(TransformersEngine):
     """Never takes new weights."""
 
-    def load_weights(self, named, version):
+    def update_weights(self, named, version):
         pass
 
 
@@ -77,28 +77,28 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and learner."""
     cfg = config(**settings)
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    learner = Learner(policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve(cfg.algo), cfg)
+    learner = PolicyTrainer(policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve(cfg.algo), cfg)
     engine = engine(folder, EngineConfig(), max_model_len=64)
-    sampling = Sampling(G, temperature, max_tokens=max_tokens)
+    sampling = SamplingParams(G, temperature, max_tokens=max_tokens)
     history = []
     for step in range(steps):
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
-        completions = engine.sample(PROMPTS, sampling, seeds)
-        groups = [Group(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
+        completions = engine.generate(PROMPTS, sampling, seeds)
+        groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = learner.update(learner.credit(learner.annotate(collate(groups))))
-        engine.load_weights(learner.weights(), version=step + 1)
+        engine.update_weights(learner.policy_state(), version=step + 1)
         gap = probe(engine, policy, PROMPTS, sampling)
-        history.append({"step": step, **summarise(groups), **learned, "probe/logprob_gap_max": gap})
+        history.append({"step": step, **summarise(groups), **learned, "parity/logprob_diff_max": gap})
     return history
 
 
 def scored(reward, *, right=False, form=False):
-    return Score(float(reward), {}, Verdict.CORRECT if right else Verdict.WRONG, format_ok=form)
+    return Score(float(reward), {}, Verdict.CORRECT if right else Verdict.WRONG, well_formed=form)
 
 
 def second_is_five(completion):
-    is_right = completion.finish == "stop" and len(completion.token_ids) > 2 and completion.token_ids[1] == 5
-    return scored(is_right, right=is_right)
+    is_correct = completion.finish == "stop" and len(completion.token_ids) > 2 and completion.token_ids[1] == 5
+    return scored(is_correct, right=is_correct)
 
 
 def longer_is_better(completion):
@@ -120,7 +120,10 @@ def written(steps, *texts, seconds=2.0):
     engine = Scripted({"a": texts, "b": texts})
     with VerifierPool(1, seconds) as pool:
         return [
-            {"step": step, **summarise(rollout(engine, pool, prompts, Sampling(G), weights, run_seed=0, step=step))}
+            {
+                "step": step,
+                **summarise(rollout(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)),
+            }
             for step in range(steps)
         ]
 
@@ -209,7 +212,7 @@ def test_an_alarm_is_raised_again_after_ten_passed_steps(quiet, raised):
 
 def test_replay_returns_the_alarms_of_every_step_in_order():
     draw = random.Random(3)
-    names = ("grading/failed", "kl", "entropy", "correct", "format", "completions/mean_length", "reward/mean")
+    names = ("grading/failed", "kl", "entropy", "correct", "well_formed", "completions/mean_length", "reward/mean")
     history = [{"step": n} | {name: draw.choice([0.0, 0.4, 3.0]) for name in names} for n in range(80)]
     rung = [alarm for n in range(1, 81) for alarm in alarms(history[:n])]
     assert len({alarm.name for alarm in rung}) > 3 and replay(history) == rung
@@ -217,14 +220,14 @@ def test_replay_returns_the_alarms_of_every_step_in_order():
 
 def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     history = line_up(WELL, *[CUT] * 6)
-    (alarm,) = ringing(history)
+    (alarm,) = active_alarms(history)
     assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
     assert alarms_of(history) == [("cut off", 2)]  # two of three steps are enough of an average
-    assert ringing(history[:1]) == ringing([]) == alarms([]) == []
+    assert active_alarms(history[:1]) == active_alarms([]) == alarms([]) == []
 
 
 def test_alarm_text_has_name_step_condition_meaning_and_help():
-    (alarm,) = ringing(line_up(*[CUT] * 3))
+    (alarm,) = active_alarms(line_up(*[CUT] * 3))
     assert alarm.text.startswith("ALARM  cut off at step 2: over 30 %") and "(1, limit 0.3)" in alarm.text
     assert alarm.meaning in alarm.text and alarm.help in alarm.text and "\n" not in alarm.text
 
@@ -237,9 +240,11 @@ def test_unknown_metrics_raise_no_alarm():
 
 def test_steps_without_a_computed_token_raise_no_entropy_alarm():
     """Without a reference, groups that are all flat leave nothing to compute, and the metrics at 0."""
-    seen = {"entropy": 0.2, "sampler/logprob_gap_mean": 2e-3, "sampler/logprob_gap_max": 0.1}
+    seen = {"entropy": 0.2, "sampling/logprob_diff_mean": 2e-3, "sampling/logprob_diff_max": 0.1}
     none = dict.fromkeys(seen, 0.0)
-    assert alarms_of([line | {"probe/logprob_gap_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
+    assert (
+        alarms_of([line | {"parity/logprob_diff_max": 0.1} for line in line_up(none, *[seen] * 4, *[none] * 4)]) == []
+    )
 
 
 # ------------------------------------------------------------------------------------------------- repetition

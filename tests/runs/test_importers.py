@@ -63,7 +63,7 @@ def trace(name, answer, score, **more):
             message("user", "2 + 2?", 0, token_ids=[3]),
             message("assistant", answer, 1, token_ids=[4, 5, 6, 7], sampled=True),
         ],
-        "calls": [{"node": 2, "finish_reason": "stop", "usage": {"prompt_tokens": 4, "completion_tokens": 3}}],
+        "calls": [{"node": 2, "finish_reason": "stop", "usage": {"prompt_tokens": 4, "completion_decode_steps": 3}}],
         "rewards": {"solved": {"score": score, "weight": 2.0}, "format": {"score": 1.0, "weight": 0.5}, "judge": None},
         "metrics": {"turns": 1.0},
         "info": {},
@@ -132,7 +132,7 @@ def test_trl_rows_are_grouped_by_prompt_and_scored_by_accuracy(tmp_path, importe
         "step": 10,
         "reward/mean": pytest.approx((2.0 + 0.5 + 0.0 + 0.4) / 4),
         "correct": 0.25,
-        "format": 0.5,
+        "well_formed": 0.5,
         "frac_reward_zero_std": 0.0,
     }
     assert [line["step"] for line in read_metrics(run)] == [9, 10]

@@ -10,7 +10,7 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex, match
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import rewarded
 from verifiers.score import RewardInput
@@ -35,7 +35,7 @@ def write(run, step, texts=TEXTS):
             rewarded(RewardInput(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
             for t, v in zip(own, verdicts, strict=True)
         )
-        groups.append(Group(Prompt(problem, "?", "", (1,)), completions, scores))
+        groups.append(RolloutGroup(Prompt(problem, "?", "", (1,)), completions, scores))
     store.append(run, step, groups, [0.5, -0.5, 1.0, -1.0])
 
 

@@ -6,21 +6,21 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from reasoner.console import clock, sparkline, speed, visible
-from reasoner.runs.metrics import METRICS, TIMES, Journal, read_evals, read_metrics
+from reasoner.console import clock, escape_controls, sparkline, speed
+from reasoner.runs.metrics import METRICS, TIMES, MetricsLogger, read_evals, read_metrics
 
 LINE = {
-    "reward/mean": 0.5, "correct": 0.4, "format": 0.9, "completions/mean_length": 30.0, "self_check": 0.1,
+    "reward/mean": 0.5, "correct": 0.4, "well_formed": 0.9, "completions/mean_length": 30.0, "reflection/self_check_rate": 0.1,
     "kl": 0.01,
 }  # fmt: skip
 TIMED = {"tokens_per_second": 900.0, "time/step": 2.0}
 
 
 def written(folder, steps, start=0):
-    with Journal(folder, steps=9, start=start) as journal:
+    with MetricsLogger(folder, steps=9, start=start) as logger:
         for step in steps:
-            journal.write({"step": step, **LINE}, TIMED)
-            journal.evaluated(step + 1, sampled={"x": step}, greedy={})
+            logger.write({"step": step, **LINE}, TIMED)
+            logger.evaluated(step + 1, sampled={"x": step}, greedy={})
 
 
 def test_journal_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys):
@@ -40,17 +40,17 @@ def test_a_resumed_run_drops_the_lines_of_repeated_steps(tmp_path):
 
 
 def test_a_non_finite_value_is_left_out_of_the_file(tmp_path):
-    with Journal(tmp_path, steps=1, start=0) as journal:
-        journal.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
+    with MetricsLogger(tmp_path, steps=1, start=0) as logger:
+        logger.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
     (line,) = read_metrics(tmp_path)
     assert line.pop("time/run") >= 0 and line == {"step": 0, **LINE, **TIMED}
 
 
 def test_write_refuses_an_unknown_metric(tmp_path):
-    with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
-        journal.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
-    with Journal(tmp_path, steps=1, start=0) as journal, pytest.raises(AssertionError, match="made_up"):
-        journal.write({"step": 0, **LINE}, {"made_up": 1.0})
+    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
+        logger.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
+    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
+        logger.write({"step": 0, **LINE}, {"made_up": 1.0})
     assert all(len(meaning) > 5 for meaning in (METRICS | TIMES).values())
 
 
@@ -72,12 +72,12 @@ def test_a_torn_last_line_is_left_out_and_other_damage_refused(tmp_path):
 
 
 def test_control_characters_of_a_completion_are_not_printed():
-    assert visible("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
+    assert escape_controls("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
 
 
 def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
-    with Journal(tmp_path, steps=9, start=0) as journal:
-        journal.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
+    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
+        logger.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
     assert "24.0 tok/min" in capsys.readouterr().err
     assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
         "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
@@ -86,20 +86,20 @@ def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
 
 def test_panel_shows_progress_within_a_step(tmp_path):
     """On a terminal as wide as one: the very bytes that it would get."""
-    with Journal(tmp_path, steps=9, start=0) as journal:
-        journal.progress.begin("step 1/9")
-        journal.progress.count("learnt", 24, 256)
-        before = panel_text(journal)
-        journal.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
-        journal.progress.begin("step 2/9")
-        after = panel_text(journal)
+    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
+        logger.progress.begin("step 1/9")
+        logger.progress.count("learnt", 24, 256)
+        before = panel_text(logger)
+        logger.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
+        logger.progress.begin("step 2/9")
+        after = panel_text(logger)
     assert before.strip() == "step 1/9: learnt 24/256"
     assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
 
 
-def panel_text(journal):
+def panel_text(logger):
     console = Console(width=140, record=True, file=StringIO())
-    console.print(journal._shown())
+    console.print(logger._shown())
     return console.export_text()
 
 

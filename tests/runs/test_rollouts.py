@@ -13,7 +13,7 @@ from datasets import load_dataset
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
-from reasoner.types import Completion, Group, Prompt
+from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import rewarded
 from verifiers.score import RewardInput
@@ -28,8 +28,8 @@ def group():
         Completion("so 4", (5, 6), (-0.5, -0.25), "stop", 3),
         Completion("\x00\ud7ff👍", (7,), (-1.5,), "length", 3),
     )
-    scores = (Score(1.0, {}, Verdict.CORRECT, format_ok=True), Score(0.0, {}, Verdict.MALFORMED))
-    return Group(
+    scores = (Score(1.0, {}, Verdict.CORRECT, well_formed=True), Score(0.0, {}, Verdict.MALFORMED))
+    return RolloutGroup(
         prompt, completions, tuple(rewarded(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
     )
 

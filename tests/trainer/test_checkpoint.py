@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reasoner.rl.batch import collate
-from reasoner.trainer.checkpoint import check_room, damage, mend, newest_whole, save, saved
+from reasoner.trainer.checkpoint import check_room, clean_partial, damage, latest_valid, save, saved
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, learner, random_groups
 
@@ -23,7 +23,7 @@ def trained():
 def test_transformers_loads_a_checkpoint_as_it_is(tmp_path):
     made = trained()
     path = save(tmp_path, 20, made, tiny_tokenizer(), keep=2)
-    assert path.name == "step-000020" and newest_whole(tmp_path, print) == path
+    assert path.name == "step-000020" and latest_valid(tmp_path, print) == path
     model = AutoModelForCausalLM.from_pretrained(path)
     assert model.dtype == torch.float32
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
@@ -40,12 +40,12 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
 
 
 def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):
-    assert newest_whole(tmp_path, print) is None
+    assert latest_valid(tmp_path, print) is None
     made = trained()
     whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     whole.with_name("step-000002.partial").mkdir()
-    assert newest_whole(tmp_path, print) == whole
-    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == newest_whole(tmp_path, print)
+    assert latest_valid(tmp_path, print) == whole
+    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == latest_valid(tmp_path, print)
 
 
 def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
@@ -54,11 +54,11 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     weights = two / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert newest_whole(tmp_path, told.append) == one
+    assert latest_valid(tmp_path, told.append) == one
     assert told == ["checkpoint step-000002 is damaged: model.safetensors not as written"]
     (one / "trainer" / "optimizer.safetensors").unlink()
     with pytest.raises(ValueError, match="no checkpoint left that is whole"):
-        newest_whole(tmp_path, told.append)
+        latest_valid(tmp_path, told.append)
     assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
 
 
@@ -80,7 +80,7 @@ def test_what_a_crash_left_is_cleared_away_and_what_it_moved_aside_comes_back(tm
     path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     path.rename(path.with_name("step-000001.before"))  # killed between the two renames of the second writing
     (tmp_path / "checkpoints" / "step-000001.partial").mkdir()
-    mend(tmp_path)
+    clean_partial(tmp_path)
     assert list((tmp_path / "checkpoints").iterdir()) == [path] and not damage(path)
 
 

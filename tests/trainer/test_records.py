@@ -20,14 +20,14 @@ STEPS, SAVED, LOOKS = 6, (2, 4, 6), {2: 0.25, 4: 0.75, 6: 0.5}  # looks: pass@1 
 def whole(tmp_path_factory):
     """A run of six steps with checkpoints after 2, 4 and 6, a look after each of them, and an alarm."""
     run = tmp_path_factory.mktemp("runs") / "a"
-    store.open_run(run, {"run.save_every": 2}, {}, resuming=False)
+    store.open_run(run, {"run.save_interval": 2}, {}, resuming=False)
     made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
     lines = []
     for step in range(STEPS):
         write(run, step, numbered(step, tokens=1))
         lines.append({"step": step, "reward/mean": 0.5, "grading/failed": 0.5 if step == 3 else 0.0})
         if step + 1 in LOOKS:
-            lines[-1]["eval/selection/pass@1"] = LOOKS[step + 1]
+            lines[-1]["validation/pass@1"] = LOOKS[step + 1]
         made.steps_done = step + 1
         if step + 1 in SAVED:
             checkpoint.save(run, step + 1, made, tiny_tokenizer(), keep=9)
@@ -115,9 +115,9 @@ DAMAGES = {
     "zeros in place of a line": (with_line("metrics", 5, bytes(80)), 4, "holds 5 of the 6 steps"),
     "no object in a line": (with_line("metrics", 5, b"5"), 4, "holds 5 of the 6 steps"),
     "a step twice": (with_line("metrics", 5, b'{"step": 4}'), 4, "holds 5 of the 6 steps"),
-    "the last look": (keep_lines("evals", 3), 4, "selection looks of step 5 are missing or damaged; going back to"),
-    "all looks": (keep_lines("evals", 0), 2, "selection looks of step 1 are missing or damaged, and no check"),
-    "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "selection looks of step 5"),
+    "the last look": (keep_lines("evals", 3), 4, "validations of step 5 are missing or damaged; going back to"),
+    "all looks": (keep_lines("evals", 0), 2, "validations of step 1 are missing or damaged, and no check"),
+    "a byte of a look": (with_line("evals", 3, b'{"step": 6, "sampled": "\xff"}'), 4, "validations of step 5"),
     "the last shard": (truncated(5), 4, "rollouts of step 5 are missing or damaged; going back to checkpoint step-"),
     "a shard after the first checkpoint": (without_shard(2), 2, "rollouts of step 2 are missing or damaged; going"),
     "a shard before every checkpoint": (

@@ -28,8 +28,8 @@ main(sys.argv[1:])
 def trained(
     runs: Path, *more: object, program: tuple[str, ...] = ("-m", "reasoner")
 ) -> subprocess.CompletedProcess[str]:
-    small = "--steps 12 --data.prompts_per_step 4 --algo.group 4 --sampling.max_tokens 32 --eval.every 0"
-    rest = "--eval.heldout_problems 0 --run.save_every 2 --threads 1 --run.name a --optim.warmup_steps 0"
+    small = "--steps 12 --data.prompts_per_step 4 --algo.group_size 4 --sampling.max_tokens 32 --validation.interval 0"
+    rest = "--eval.heldout_problems 0 --run.save_interval 2 --threads 1 --run.name a --optim.warmup_steps 0"
     where = ["--model", "base", "--engine.name", "transformers", "--run.dir", str(runs), "--optim.lr", "0.2"]
     command = [sys.executable, *program, "train", *where, *small.split(), *rest.split(), *map(str, more)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -55,9 +55,9 @@ def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_t
     assert sorted(path.name for path in (run / "rolled-back").iterdir()) == ["1", "2", "3"]
     lines = read_metrics(run)
     assert [line["step"] for line in lines] == list(range(len(lines)))
-    assert lines[-1]["attempt"] == 3 and lines[-1]["lr"] == pytest.approx(0.2 / 8)
+    assert lines[-1]["rollbacks"] == 3 and lines[-1]["lr"] == pytest.approx(0.2 / 8)
     first = read_metrics(run / "rolled-back" / "1")
-    assert first[0]["lr"] == pytest.approx(0.2) and "attempt" not in first[0]
+    assert first[0]["lr"] == pytest.approx(0.2) and "rollbacks" not in first[0]
     assert (run / "rolled-back" / "1" / "alarms.jsonl").is_file()
     states = [json.loads((path / "trainer" / "state.json").read_text()) for path in saved(run)]
     assert states[-1]["attempt"] == 3 and states[-1]["lr_scale"] == 1 / 8

@@ -58,14 +58,14 @@ def steps(scripted):
 
 def test_an_unknown_name_is_refused_with_the_known_ones(run):
     with pytest.raises(ValueError, match=r"unknown tracker 'wandd'; known are .*tensorboard; did you mean 'wandb'"):
-        Tracking(["wandd"], run, say=print)
+        Tracking(["wandd"], run, log=print)
 
 
 @pytest.mark.parametrize("name", ["trackio", "wandb", "tensorboard"])
 def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monkeypatch):
     monkeypatch.setattr(track, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=rf'pip install -e "\.\[{name}\]"'):
-        Tracking([name], run, say=print)
+        Tracking([name], run, log=print)
 
 
 def test_no_tracker_and_no_library_is_loaded_with_the_module():
@@ -79,7 +79,7 @@ def test_no_tracker_and_no_library_is_loaded_with_the_module():
 def test_every_tracker_gets_all_records_in_order_and_then_the_status(run, known):
     one, two, said = Scripted(), Scripted(), []
     known(one=one.open, two=two.open)
-    with Tracking(["one", "two", "one"], run, say=said.append) as tracking:
+    with Tracking(["one", "two", "one"], run, log=said.append) as tracking:
         for step in range(50):
             tracking.log(step, {"step": step, "loss": step / 2})
             tracking.rollouts(step, [ROW])
@@ -92,7 +92,7 @@ def test_every_tracker_gets_all_records_in_order_and_then_the_status(run, known)
 def test_a_run_that_breaks_off_has_failed(run, known):
     one = Scripted()
     known(one=one.open)
-    with pytest.raises(KeyError), Tracking(["one"], run, say=print):
+    with pytest.raises(KeyError), Tracking(["one"], run, log=print):
         raise KeyError
     assert one.got == [("finish", "failed")]
 
@@ -100,7 +100,7 @@ def test_a_run_that_breaks_off_has_failed(run, known):
 def test_what_is_not_finite_and_more_than_sixteen_rows_are_left_out(run, known):
     one, metrics = Scripted(), {"loss": math.nan, "kl": math.inf, "lr": 0.1}
     known(one=one.open)
-    with Tracking(["one"], run, say=print) as tracking:
+    with Tracking(["one"], run, log=print) as tracking:
         tracking.log(0, metrics)
         metrics["lr"] = 7.0  # what was offered is a copy
         tracking.rollouts(0, [ROW] * 20)
@@ -116,7 +116,7 @@ def test_a_faulty_tracker_is_said_once_and_switched_off_after_three_faults(run, 
         raise RuntimeError("no\nroute")
 
     known(faulty=Scripted(fault).open, good=good.open)
-    with Tracking(["faulty", "good"], run, say=said.append) as tracking:
+    with Tracking(["faulty", "good"], run, log=said.append) as tracking:
         for step in range(10):
             tracking.log(step, {"loss": 1.0})
     assert len(calls) == 3 and steps(good) == list(range(10))
@@ -135,7 +135,7 @@ def test_faults_that_are_not_in_a_row_cost_their_records_only(run, known):
 
     one = Scripted(fault)
     known(one=one.open)
-    with Tracking(["one"], run, say=said.append) as tracking:
+    with Tracking(["one"], run, log=said.append) as tracking:
         for step in range(9):
             tracking.log(step, {"loss": 1.0})
     assert steps(one) == [2, 5, 8]
@@ -151,7 +151,7 @@ def test_a_tracker_that_does_not_open_at_first_is_tried_again(run, known):
         return one.open(tracked)
 
     known(one=opener)
-    with Tracking(["one"], run, say=said.append) as tracking:
+    with Tracking(["one"], run, log=said.append) as tracking:
         tracking.log(0, {"loss": 1.0})
     assert steps(one) == [0] and len(said) == 1 and "no network" in said[0]
 
@@ -162,7 +162,7 @@ def test_a_hanging_tracker_holds_up_neither_the_run_nor_its_end_nor_the_others(w
     hanging = Scripted(forever.wait)
     known(hanging=hanging.open if where == "log" else lambda tracked: forever.wait(), good=good.open)
     began = time.monotonic()
-    with Tracking(["hanging", "good"], run, say=said.append, timeout=0.2) as tracking:
+    with Tracking(["hanging", "good"], run, log=said.append, timeout=0.2) as tracking:
         for step in range(100):
             tracking.log(step, {"loss": 1.0})
         assert time.monotonic() - began < 2.0
@@ -181,7 +181,7 @@ def test_a_full_queue_drops_the_oldest_and_counts_them(run, known):
         return one.open(tracked)
 
     known(one=opener)
-    with Tracking(["one"], run, say=said.append, capacity=3) as tracking:
+    with Tracking(["one"], run, log=said.append, capacity=3) as tracking:
         for step in range(10):
             tracking.log(step, {"loss": 1.0})
         gate.set()
@@ -191,7 +191,7 @@ def test_a_full_queue_drops_the_oldest_and_counts_them(run, known):
 
 def tracked(name, run, *, losses):
     said = []
-    with Tracking([name], run, say=said.append, timeout=60) as tracking:
+    with Tracking([name], run, log=said.append, timeout=60) as tracking:
         for step, loss in enumerate(losses, run.start):
             tracking.log(step, {"step": step, "loss": loss})
             tracking.rollouts(step, [ROW | {"completion": f"<think>{step}</think>"}] * 6)

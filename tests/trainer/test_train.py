@@ -20,14 +20,14 @@ from reasoner.trainer.checkpoint import saved
 
 SMALL = {
     "data.prompts_per_step": 4,
-    "algo.group": 4,
+    "algo.group_size": 4,
     "sampling.max_tokens": 48,
-    "eval.every": 2,
-    "eval.selection_problems": 4,
+    "validation.interval": 2,
+    "validation.problems": 4,
     "eval.heldout_problems": 4,
-    "eval.selection_samples": 2,
+    "validation.samples": 2,
     "eval.samples": 2,
-    "run.save_every": 1,
+    "run.save_interval": 1,
     "threads": 1,
 }
 ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
@@ -55,13 +55,13 @@ def run(request, tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[st
 def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
     folder, _ = run
     stored = json.loads((folder / "config.json").read_text())
-    assert stored["config"]["algo.group"] == 4
-    assert (stored["origin"]["algo.group"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
+    assert stored["config"]["algo.group_size"] == 4
+    assert (stored["origin"]["algo.group_size"], stored["origin"]["optim.lr"]) == ("command line", "preset base")
     lines = read_metrics(folder)
     assert [line["step"] for line in lines] == [0, 1]
     assert all(line.keys() <= (METRICS | TIMES).keys() for line in lines)
-    assert lines[0]["probe/logprob_gap_max"] < 1e-3
-    assert lines[0]["sampler/logprob_gap_max"] < 1e-3
+    assert lines[0]["parity/logprob_diff_max"] < 1e-3
+    assert lines[0]["sampling/logprob_diff_max"] < 1e-3
     rows = pq.read_table(folder / "rollouts" / "step-000001.parquet").to_pylist()
     assert len(rows) == 16
     for group in range(4):
@@ -101,7 +101,7 @@ def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 
     scores = {
         look["step"]: look["sampled"]["metrics"]["pass@1"]["value"] for look in read_evals(folder) if look["step"]
     }
-    assert best == {"steps_done": best["steps_done"], "eval/selection/pass@1": max(scores.values())}
+    assert best == {"steps_done": best["steps_done"], "validation/pass@1": max(scores.values())}
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
 
 

@@ -66,7 +66,7 @@ def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None
     items = [*EASY[:10], (response(ENDLESS), problem(r"\sqrt{2}")), *EASY[10:20]]
     scores = pool.score(items)
     assert [score.verdict for score in scores] == [*EASY_VERDICTS[:10], Verdict.TIMED_OUT, *EASY_VERDICTS[10:20]]
-    assert (scores[10].reward, scores[10].format_ok, scores[10].layer) == (0.2, True, "clock")
+    assert (scores[10].reward, scores[10].well_formed, scores[10].layer) == (0.2, True, "clock")
     assert pool.restarts == before + 1 and pool.counts[Verdict.TIMED_OUT] >= 1
 
 

@@ -17,9 +17,9 @@ def cases() -> list[tuple[str, str, bool, str]]:
         if line.startswith(("# ", "? ")):
             reason = line[2:] if line[0] == "?" else ""
         elif line and not line.startswith("//"):
-            is_right = " !~ " not in line
-            gold, _, answer = line.replace("↵", "\n").partition(" ~ " if is_right else " !~ ")
-            rows.append((gold, answer, is_right, reason))
+            is_correct = " !~ " not in line
+            gold, _, answer = line.replace("↵", "\n").partition(" ~ " if is_correct else " !~ ")
+            rows.append((gold, answer, is_correct, reason))
     return rows
 
 
@@ -27,11 +27,11 @@ SLOW = "F_k F_{n-k-1}"  # many seconds of algebra, until a worker times out
 
 
 @pytest.mark.parametrize(
-    ("gold", "answer", "is_right", "reason"),
+    ("gold", "answer", "is_correct", "reason"),
     [pytest.param(*case, marks=[pytest.mark.slow] if SLOW in case[0] else []) for case in cases()],
 )
-def test_published_cases_agree_or_have_a_reason(gold: str, answer: str, is_right: bool, reason: str) -> None:
-    assert bool(equivalent(gold, answer)) is (is_right != bool(reason))
+def test_published_cases_agree_or_have_a_reason(gold: str, answer: str, is_correct: bool, reason: str) -> None:
+    assert bool(equivalent(gold, answer)) is (is_correct != bool(reason))
 
 
 def test_every_disagreement_is_listed_in_the_guide() -> None:

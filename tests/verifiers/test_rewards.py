@@ -33,7 +33,7 @@ def response(answer: str) -> str:
 def test_reward_and_verdict_of_a_response(text: str, verdict: Verdict, reward: float, lenient: bool) -> None:
     score = score_response(text, GOLD)
     assert (score.verdict, score.reward, score.lenient) == (verdict, pytest.approx(reward), lenient)
-    assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.format_ok)}
+    assert score.parts == {"correct": float(verdict is Verdict.CORRECT), "format": float(score.well_formed)}
 
 
 def test_the_reward_is_the_weighted_sum_of_the_parts() -> None:

@@ -17,7 +17,7 @@ PROBLEM = Problem("p/1", "How many?", "42", "mine", "train")
 def graded(response: str = "", *, correct: bool = True, tokens: int = 0, question: str = "How many?") -> RewardInput:
     verdict = Verdict.CORRECT if correct else Verdict.WRONG
     problem = Problem("p/1", question, "42", "mine", "train")
-    return RewardInput(response, problem, Score(0.0, {}, verdict, format_ok=True), tokens, 100)
+    return RewardInput(response, problem, Score(0.0, {}, verdict, well_formed=True), tokens, 100)
 
 
 @given(st.text(max_size=300), st.integers(0, 100), st.booleans())

@@ -118,7 +118,7 @@ def test_a_batch_of_long_responses_costs_no_worker() -> None:
 def test_a_timed_out_item_keeps_what_its_worker_extracted_under_every_policy() -> None:
     with VerifierPool(seconds=0.5) as pool:
         (boxed_one,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem(r"\sqrt{2}"))], policy="boxed")
-        assert (boxed_one.verdict, boxed_one.extracted, boxed_one.format_ok) == (Verdict.TIMED_OUT, ENDLESS, True)
+        assert (boxed_one.verdict, boxed_one.extracted, boxed_one.well_formed) == (Verdict.TIMED_OUT, ENDLESS, True)
 
 
 def test_spans_of_nested_boxes_do_not_overlap() -> None:

@@ -64,7 +64,7 @@ class Stated:
     end: int
     what: str  # "answer", or the expression of the calculation
     value: str
-    is_right: bool | None  # None for what the verifier cannot judge
+    is_correct: bool | None  # None for what the verifier cannot judge
 
 
 Candidate = tuple[int, int, str]  # start, end, text
@@ -91,7 +91,7 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
     text, places = plain_with_places(thought)
     answers = _candidates(completion)
     claims = [
-        Stated(places[e.start], places[e.end - 1] + 1, e.expression, e.written, e.is_right) for e in equations(text)
+        Stated(places[e.start], places[e.end - 1] + 1, e.expression, e.written, e.is_correct) for e in equations(text)
     ]
     places_between = (*(item.start for item in claims), *(item[0] for item in answers))
     thoughts = cues(thought, question, keeps_apart=places_between)
@@ -100,7 +100,7 @@ def spans(completion: str, question: str, gold: str, rule: str = "maths") -> lis
     def stated(candidates: Iterable[Candidate]) -> Stated | None:
         """The first candidate that the verifier can judge."""
         judged = (Stated(start, end, "answer", text, judge(text, gold, rule)) for start, end, text in candidates)
-        return next((item for item in judged if item.is_right is not None), None)
+        return next((item for item in judged if item.is_correct is not None), None)
 
     def judged(cue: Cue, end: int) -> Span:
         before = [item for item in answers if item[1] <= cue.start]
@@ -127,9 +127,9 @@ def _outcome_of(cue: Cue, pairs: Iterable[tuple[Stated | None, Stated | None]], 
 
 
 def _outcome(before: Stated, after: Stated, rule: str) -> str:
-    if before.is_right:
-        return "confirm" if after.is_right else "harm"
-    if after.is_right:
+    if before.is_correct:
+        return "confirm" if after.is_correct else "harm"
+    if after.is_correct:
         return "correct"
     is_same = before.value == after.value or judge(after.value, before.value, rule)
     return "missed" if is_same else "switch"
@@ -178,7 +178,7 @@ def judge(answer: str, gold: str, rule: str) -> bool | None:
 class Member:
     """A completion of a group, with its second thoughts."""
 
-    is_right: bool
+    is_correct: bool
     spans: tuple[Span, ...]
 
     @property
@@ -188,11 +188,11 @@ class Member:
 
 def labelled(group: Sequence[Member]) -> list[Member]:
     """The members, with label "aha" where the group supports it (item 3 of the module docstring)."""
-    others = [member.is_right for member in group if not member.corrects]
+    others = [member.is_correct for member in group if not member.corrects]
     is_hard = len(others) >= _FEWEST_OTHERS and sum(others) <= _MOST_RIGHT * len(others)
 
     def relabel(member: Member) -> Member:
-        if not (is_hard and member.is_right):
+        if not (is_hard and member.is_correct):
             return member
         changed = (replace(s, label="aha") if s.outcome == "correct" else s for s in member.spans)
         return replace(member, spans=tuple(changed))

@@ -91,8 +91,8 @@ def reflect(response: str) -> Reflection:
     if not any(item.in_check for item in items):
         return Reflection(False, waits)
     claims = list(_by_expression(items))
-    wrong = [values for values in claims if not values[0].is_right]
-    uncorrected = [values[0] for values in wrong if not values[-1].is_right]
+    wrong = [values for values in claims if not values[0].is_correct]
+    uncorrected = [values[0] for values in wrong if not values[-1].is_correct]
     searched = uncorrected[:_MOST_CLAIMS]
     missed = [claim for claim in searched if not _is_retracted(claim, text)]
     whole = plain(response)
@@ -102,8 +102,8 @@ def reflect(response: str) -> Reflection:
         wrong_claims=len(wrong),
         caught=len(wrong) - len(uncorrected) + len(searched) - len(missed),
         replaced_unsaid=sum(_is_replaced(claim, whole) for claim in missed),
-        false_alarms=sum(values[0].is_right and not values[-1].is_right for values in claims),
-        wrong_in_checks=sum(item.in_check and not item.equation.is_right for item in items),
+        false_alarms=sum(values[0].is_correct and not values[-1].is_correct for values in claims),
+        wrong_in_checks=sum(item.in_check and not item.equation.is_correct for item in items),
     )
 
 
@@ -114,7 +114,7 @@ def _by_expression(items: Iterable[Placed]) -> Iterable[list[Equation]]:
         equation = item.equation
         if not item.in_check:
             claims.setdefault(equation.expression, []).append(equation)
-        elif equation.expression in claims and equation.is_right and not item.in_accepted_check:
+        elif equation.expression in claims and equation.is_correct and not item.in_accepted_check:
             claims[equation.expression].append(equation)
     return claims.values()
 

@@ -20,9 +20,9 @@ export async function open(root, page) {
   const show = (value) => (value === null || value === undefined ? el("span", { class: "muted" }, "–") : visible(String(value)));
   const differences = (rows, what) => rows.length ? table([what, ...found.runs], rows.map((row) => [el("code", {}, row.key), ...row.values.map(show)])) : el("p", { class: "muted" }, "none");
   put(root, boxes, el("div", { class: "grid two" },
-    chart({ title: "pass@1 on the selection problems", lines: look((l) => l.metrics["pass@1"], () => ""), isShare: true }), chart({ title: "cons@k on the selection problems", lines: look((l) => cons(l)?.[1], kOf), isShare: true }),
+    chart({ title: "pass@1 on the validation problems", lines: look((l) => l.metrics["pass@1"], () => ""), isShare: true }), chart({ title: "cons@k on the validation problems", lines: look((l) => cons(l)?.[1], kOf), isShare: true }),
     chart({ title: "correct in training", lines: metric("correct"), isShare: true }), chart({ title: "response tokens", lines: metric("completions/mean_length"), least: 0 }),
-    chart({ title: "check their own working", lines: metric("self_check"), isShare: true }), chart({ title: "KL to the reference", lines: metric("kl"), least: 0 })),
+    chart({ title: "check their own working", lines: metric("reflection/self_check_rate"), isShare: true }), chart({ title: "KL to the reference", lines: metric("kl"), least: 0 })),
   card("Settings that differ", differences(found.settings, "setting")), card("Versions that differ", differences(found.versions, "what")),
   found.paired.map((pair) => card(`Held-out problems: ${pair.b} less ${pair.a}`, pair.fault ? el("p", { class: "muted" }, pair.fault) : [
     table(["metric", pair.b, pair.a, "difference, points (95 % CI)", "p", "won / tied / lost"], pair.differences.map((d) => el("tr", { data: { difference: d.metric, mean: String(d.found.mean) } }, [d.metric, percent(d.a), percent(d.b), `${(100 * d.found.mean).toFixed(1)} [${(100 * d.found.low).toFixed(1)}, ${(100 * d.found.high).toFixed(1)}]`, d.found.p < 0.001 ? "< 0.001" : d.found.p.toFixed(3), `${d.found.wins} / ${d.found.ties} / ${d.found.losses}`].map((cell) => el("td", {}, cell))))),

@@ -2,7 +2,7 @@
 import { chart, smoothed } from "../chart.js";
 import { ask, card, duration, el, empty, link, number, percent, put, select } from "../core.js";
 
-const SMALL = { entropy: "entropy, nats per token", kl: "KL to the reference, nats per token", grad_norm: "gradient norm", frac_reward_zero_std: "zero-variance groups", "completions/clipped_ratio": "cut off at the limit", "sampler/logprob_gap_mean": "engine against learner, mean |log p|", tokens_per_second: "tokens a second", lr: "learning rate" };
+const SMALL = { entropy: "entropy, nats per token", kl: "KL to the reference, nats per token", grad_norm: "gradient norm", frac_reward_zero_std: "zero-variance groups", "completions/clipped_ratio": "cut off at the limit", "sampling/logprob_diff_mean": "engine against learner, mean |log p|", tokens_per_second: "tokens a second", lr: "learning rate" };
 const SHARES = new Set(["frac_reward_zero_std", "completions/clipped_ratio"]);
 
 export async function open(root, page) {
@@ -44,13 +44,13 @@ export async function open(root, page) {
     return {
       "Accuracy": { lines: [looks("pass@1", (l) => l.metrics["pass@1"]), looks(k, (l) => cons(l)?.[1]), looks("greedy", (l) => l.greedy), line("training, correct", "correct", { thin: true })], isShare: true },
       "Response length": { lines: [line("tokens", "completions/mean_length"), stepLine("of right ones", "tokens_correct", { colour: "--good" }), stepLine("of wrong ones", "tokens_wrong", { colour: "--bad" }), stepLine("95th percentile", "tokens_p95", { dashed: true, thin: true })], least: 0, unit: "tokens" },
-      "Reward": { lines: [line("reward", "reward/mean"), line("correct", "correct"), line("well-formed", "format")], least: 0 },
-      "Second thoughts": { lines: [line("check their own working", "self_check"), line("wrong claims caught", "caught"), { name: "untrained model checks", dashed: true, colour: "--muted", points: baseLine() }], isShare: true },
+      "Reward": { lines: [line("reward", "reward/mean"), line("correct", "correct"), line("well-formed", "well_formed")], least: 0 },
+      "Reflection": { lines: [line("check their own working", "reflection/self_check_rate"), line("wrong claims caught", "reflection/errors_caught"), { name: "untrained model checks", dashed: true, colour: "--muted", points: baseLine() }], isShare: true },
     };
   }
   function baseLine() {
     const first = found.metrics[0], last = found.metrics[found.metrics.length - 1], x = X();
-    return first && first.step === 0 && first.self_check !== undefined ? [{ x: x(1), y: first.self_check }, { x: x(last.step + 1), y: first.self_check }] : [];
+    return first && first.step === 0 && first["reflection/self_check_rate"] !== undefined ? [{ x: x(1), y: first["reflection/self_check_rate"] }, { x: x(last.step + 1), y: first["reflection/self_check_rate"] }] : [];
   }
   function draw() {
     for (const [title, options] of Object.entries(lines())) {
@@ -69,10 +69,10 @@ export async function open(root, page) {
     const tile = (name, value, note) => el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, value), el("small", {}, note ?? ""));
     put(top,
       tile("step", `${found.row.step} / ${found.row.steps ?? "–"}`, found.row.left ? `${duration(found.row.left)} left` : found.row.status),
-      tile("pass@1", look ? percent(look.metrics["pass@1"].value) : "–", look ? `[${percent(look.metrics["pass@1"].low)}, ${percent(look.metrics["pass@1"].high)}] on ${look.problems} selection problems` : "no look yet"),
+      tile("pass@1", look ? percent(look.metrics["pass@1"].value) : "–", look ? `[${percent(look.metrics["pass@1"].low)}, ${percent(look.metrics["pass@1"].high)}] on ${look.problems} validation problems` : "no look yet"),
       tile("correct in training", percent(m.correct), `at first ${percent(first.correct)}`),
       tile("tokens", number(m["completions/mean_length"], 1), `at first ${number(first["completions/mean_length"], 1)}`),
-      tile("check themselves", percent(m.self_check), `at first ${percent(first.self_check)}`),
+      tile("check themselves", percent(m["reflection/self_check_rate"]), `at first ${percent(first["reflection/self_check_rate"])}`),
       tile("KL", number(m.kl), "nats per token"));
     put(alarms, found.alarms.map((alarm) => shown(alarm, run)));
   }

@@ -47,7 +47,7 @@ export async function open(root, page) {
           el("td", { class: "n" }, percent(Object.entries(row.metrics).find(([name]) => name.startsWith("cons@"))?.[1])),
           el("td", {}, row.correct.length > 1 ? sparkline(row.correct) : "–"),
           el("td", {}, ago(row.began))))))),
-    el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation on the selection problems. A run is live while its process holds its lock; stopped means killed or failed: ",
+    el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation on the validation problems. A run is live while its process holds its lock; stopped means killed or failed: ",
       el("code", {}, "reasoner train --resume NAME"), " goes on."));
   }
   await draw();

@@ -196,7 +196,7 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
 
 
 @pytest.mark.parametrize(
-    ("is_right", "others", "label"),  # others: (is correct, has a self-correction)
+    ("is_correct", "others", "label"),  # others: (is correct, has a self-correction)
     [
         (True, [(False, False)] * 2, "aha"),
         (True, [(True, False), (False, False)], "aha"),
@@ -210,9 +210,9 @@ OPEN = Span(9, 12, "doubt", "open", "cue")
         (True, [(False, False), (False, False), (True, True), (True, True)], "aha"),
     ],
 )
-def test_an_aha_is_a_self_correction_on_a_question_that_the_others_mostly_get_wrong(is_right, others, label):
+def test_an_aha_is_a_self_correction_on_a_question_that_the_others_mostly_get_wrong(is_correct, others, label):
     group = [
-        Member(is_right, (OPEN, MENDED)),
+        Member(is_correct, (OPEN, MENDED)),
         *(Member(right, (MENDED,) if mends else (OPEN,)) for right, mends in others),
     ]
     for members in (group, group[::-1]):

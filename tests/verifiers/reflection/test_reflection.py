@@ -43,7 +43,7 @@ def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
 
 
 @pytest.mark.parametrize(
-    ("ending", "caught"),
+    ("ending", "reflection/errors_caught"),
     [
         ("So 67*6 = 402.", 1),
         ("I had 472. Wait, it is 402.", 1),
@@ -83,7 +83,7 @@ def test_correcting_one_claim_does_not_correct_another():
 
 
 def stated(text):
-    return [(e.expression, e.written, e.is_right) for e in equations(plain(text))]
+    return [(e.expression, e.written, e.is_correct) for e in equations(plain(text))]
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_human_solutions_have_correct_equations_and_no_checks():
     texts = [re.sub(r"<<.*?>>", "", json.loads(line)["solution"]) for line in SOLUTIONS.open()][:500]
     stated_equations = [equation for text in texts for equation in equations(plain(text))]
     assert len(stated_equations) > 1_200
-    assert sum(not equation.is_right for equation in stated_equations) <= 5
+    assert sum(not equation.is_correct for equation in stated_equations) <= 5
     assert rates(texts).checks == 0
 
 
