@@ -21,7 +21,7 @@ from workloads import WORKLOADS, ceiling, make_model
 from reasoner.config.schema import AlgoConfig, Config, OptimConfig
 from reasoner.models.loading import load_policy
 from reasoner.models.resolve import resolve_model
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.trainer.policy_trainer import PolicyTrainer
 
@@ -34,8 +34,8 @@ def make_learner(size: tuple[int, int] | None, folder: Path) -> PolicyTrainer:
         folder = resolve_model("base", runs=Path("runs"))
     else:
         make_model(replace(WORKLOADS["equal"], width=size[0], layers=size[1]), folder)
-    cfg = Config(algo=AlgoConfig(group=GROUP, beta=0.0), optim=OptimConfig(warmup_steps=0))
-    return PolicyTrainer(load_policy(folder, device=torch.device("cpu")), None, resolve(cfg.algo), cfg)
+    cfg = Config(algo=AlgoConfig(group_size=GROUP, beta=0.0), optim=OptimConfig(warmup_steps=0))
+    return PolicyTrainer(load_policy(folder, device=torch.device("cpu")), None, resolve_algorithm(cfg.algo), cfg)
 
 
 def make_batch() -> Batch:

@@ -18,7 +18,7 @@ from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qw
 
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
 from reasoner.doctor.memory import MemoryEstimate
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.token_stats import TokenStats
@@ -50,10 +50,10 @@ def measure(shape: str, dtype: str) -> tuple[int, int]:
     cfg = Config(
         data=DataConfig(prompts_per_step=PROMPTS),
         sampling=SamplingConfig(max_tokens=RESPONSE),
-        algo=AlgoConfig(group=GROUP, beta=0.0),
+        algo=AlgoConfig(group_size=GROUP, beta=0.0),
         optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens),
     )
-    algorithm = resolve(cfg.algo)
+    algorithm = resolve_algorithm(cfg.algo)
     learner = PolicyTrainer(model, None, algorithm, cfg)
     batch = _batch(sizes[-1])
     for parameter in model.parameters():

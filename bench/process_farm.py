@@ -22,12 +22,12 @@ from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer, token_logprobs
 from reasoner.models.resolve import resolve_model
 from reasoner.rl.batch import collate
-from reasoner.rollouts.prompts import render, template
+from reasoner.rollouts.prompts import load_template, render
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from verifiers import Score, Verdict
-from verifiers.equations import equations, plain, think
+from verifiers.equations import equations, plain, think_block
 
 PROBLEMS, SHARE, EPOCHS, SUMS = 1024, 0.25, 2, 12
 ARMS = {  # all weigh tokens alike, as the base's preset does for grpo
@@ -46,7 +46,7 @@ def farm(draw: random.Random) -> str:
 
 def is_farm(response: str) -> bool:
     """Half a dozen right sums of one-digit numbers or more, no two the same."""
-    stated = {e.expression for e in equations(plain(think(response))) if e.is_correct and e.exact < 20}
+    stated = {e.expression for e in equations(plain(think_block(response))) if e.is_correct and e.exact < 20}
     return len({expression for expression in stated if len(expression) == 3 and expression[1] == "+"}) >= SUMS // 2
 
 
@@ -55,7 +55,7 @@ def make_farmer(folder: Path) -> None:
     base, draw = resolve_model("base", runs=Path("runs")), random.Random(0)
     tokenizer = load_tokenizer(base)
     policy = load_policy(base, device=torch.device("cpu"))
-    style = template("r1-zero")
+    style = load_template("r1-zero")
     prompts = [render(problem, style, tokenizer) for problem in load("generated", limit=PROBLEMS)]
     engine = make_engine(EngineConfig(), base, max_model_len=512, seed=0)
     own = engine.generate(

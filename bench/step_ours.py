@@ -15,9 +15,9 @@ from reasoner.config.schema import AlgoConfig, Config, DataConfig, EngineConfig,
 from reasoner.inference import vllm_engine as sampler
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
-from reasoner.rollouts.prompts import render, template
+from reasoner.rollouts.prompts import load_template, render
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import device_of
@@ -28,7 +28,7 @@ from verifiers import VerifierPool
 def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callable[[int], dict[str, object]]:
     """A function that makes a step and tells of it."""
     cfg = Config(
-        algo=AlgoConfig(group=workload.group, beta=workload.beta, weights="sequence"),
+        algo=AlgoConfig(group_size=workload.group, beta=workload.beta, loss_aggregation="sequence"),
         data=DataConfig(prompts_per_step=workload.prompts),
         sampling=SamplingConfig(max_tokens=workload.longest),
         optim=OptimConfig(micro_batch_tokens=micro_batch_tokens, warmup_steps=0),
@@ -42,14 +42,14 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     policy = load_policy(folder, device=device)
     reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
     weights = size_of(policy, reference)
-    learner = PolicyTrainer(policy, reference, resolve(cfg.algo), cfg)
-    asked = replace(template("r1-zero"), stop=())
+    learner = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
+    asked = replace(load_template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     sampling = SamplingParams(workload.group, 1.0, 1.0, 0, workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
     engine.update_weights(learner.policy_state(), version=0)
     pool = VerifierPool()
-    sampler.draw = _forced(ends := {}, sampler.draw)
+    sampler.sample_tokens = _forced(ends := {}, sampler.sample_tokens)
 
     def step(number: int) -> dict[str, object]:
         meter = Meter()

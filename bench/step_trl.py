@@ -22,7 +22,7 @@ from workloads import END, Meter, Workload, forget_peak, peak, resident, size_of
 
 from data import load
 from reasoner.models.loading import load_tokenizer
-from reasoner.rollouts.prompts import render, template
+from reasoner.rollouts.prompts import load_template, render
 
 if TYPE_CHECKING:
     from vllm import SamplingParams
@@ -35,7 +35,7 @@ def work(
     if by_vllm:
         _set_up_vllm()
     tokenizer = load_tokenizer(folder)
-    asked = template("r1-zero")
+    asked = load_template("r1-zero")
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     data = Dataset.from_list([{"prompt": p.text, "solution": f"${p.problem.answer}$"} for p in prompts])
     now = Now(wait, tell, workload)

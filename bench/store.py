@@ -80,7 +80,7 @@ def write(folder: Path, rollouts: int) -> float:
     for step in range(-(-rollouts // STEP)):
         rows = rows_of(step, count=min(STEP, rollouts - step * STEP))
         began = time.perf_counter()
-        store.write_shard(store.shard(folder, step), rows)
+        store.write_shard(store.shard_path(folder, step), rows)
         spent += time.perf_counter() - began
     return rollouts / spent
 

@@ -2,6 +2,6 @@
 
 from data.problem import Problem
 from data.registry import load
-from data.sampler import pick
+from data.sampler import sample_indices
 
-__all__ = ["Problem", "load", "pick"]
+__all__ = ["Problem", "load", "sample_indices"]

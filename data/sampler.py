@@ -6,7 +6,7 @@ from functools import lru_cache
 from random import Random
 
 
-def pick(num_problems: int, step: int, count: int, seed: int) -> list[int]:
+def sample_indices(num_problems: int, step: int, count: int, seed: int) -> list[int]:
     """The indices of the `count` problems of a step.
 
     The steps read one infinite stream of epochs, each a seeded permutation of all problems: every problem occurs once

@@ -120,8 +120,8 @@ with shown_progress() as progress:
 _TRAINING = """
 import sys, time
 from pathlib import Path
-from reasoner.runs.metrics import Journal
-with Journal(Path(sys.argv[1]), steps=9, start=0) as journal:
+from reasoner.runs.metrics import MetricsLogger
+with MetricsLogger(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)
     time.sleep(1.5)

@@ -5,7 +5,7 @@ try:
     from verifiers.grading import grade, score_response
     from verifiers.pool import VerifierPool
     from verifiers.rewards import RewardWeights
-    from verifiers.rules import same
+    from verifiers.rules import same_answer
     from verifiers.score import Judgement, Score, Verdict
     from verifiers.version import grader_version
 except ImportError:
@@ -32,6 +32,6 @@ __all__ = [
     "extract",
     "grade",
     "grader_version",
-    "same",
+    "same_answer",
     "score_response",
 ]

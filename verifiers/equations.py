@@ -116,7 +116,7 @@ def _operand(tokens: list[str]) -> Fraction:
     return value
 
 
-def think(response: str) -> str:
+def think_block(response: str) -> str:
     """The think block: the text before `</think>`, or all of it if the block is not closed."""
     return response.split("</think>", 1)[0]
 

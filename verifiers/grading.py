@@ -14,7 +14,7 @@ from functools import lru_cache
 from data.problem import Problem
 from verifiers.maths import Undecided, without_algebra
 from verifiers.pool import VerifierPool
-from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, assess, rewarded
+from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward, judge_response
 from verifiers.rules import judge
 from verifiers.score import Judgement, RewardInput, Score
 
@@ -38,10 +38,10 @@ def score_response(response: str, gold: str, rule: str = "maths", weights: Rewar
     problem = Problem("", "", gold, "", "", verifier=rule)
     try:
         with without_algebra(SECONDS):
-            score = assess(response, gold, rule)
+            score = judge_response(response, gold, rule)
     except Undecided:
         return _pool(os.getpid()).score([(response, problem)], weights)[0]
-    return rewarded(RewardInput(response, problem, score), weights)
+    return add_reward(RewardInput(response, problem, score), weights)
 
 
 @lru_cache(maxsize=1)

@@ -20,7 +20,7 @@ from data.problem import Problem
 from verifiers.extract import EXTRACTORS
 from verifiers.limits import too_long
 from verifiers.process import WorkerProcess
-from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, rewarded
+from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
 from verifiers.rules import known
 from verifiers.score import Judgement, RewardInput, Score, Verdict
 
@@ -79,7 +79,7 @@ class VerifierPool:
         jobs = [(response, problem.answer, known(problem.verifier), policy) for response, problem in items]
         results = self._run("score", jobs)
         scores = [
-            rewarded(RewardInput(response, problem, _score(result), size, max_tokens), weights)
+            add_reward(RewardInput(response, problem, _score(result), size, max_tokens), weights)
             for (response, problem), result, size in zip(items, results, tokens or [0] * len(items), strict=True)
         ]
         self.counts.update(score.verdict for score in scores)

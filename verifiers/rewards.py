@@ -62,7 +62,7 @@ class RewardWeights:
 DEFAULT_WEIGHTS = RewardWeights()
 
 
-def rewarded(graded: RewardInput, weights: RewardWeights) -> Score:
+def add_reward(graded: RewardInput, weights: RewardWeights) -> Score:
     """Add the parts and the reward, their weighted sum, to a score.
 
     The parts "correct" and "format" are always computed. ValueError for a custom reward function that fails or returns
@@ -132,7 +132,7 @@ def read(response: str, policy: str = "strict") -> Reading:
     return Reading(extraction, lenient.answer, has_form)
 
 
-def assess(
+def judge_response(
     response: str, gold: str, rule: str, policy: str = "strict", *, on_read: Callable[[Reading], None] | None = None
 ) -> Score:
     """Judge a response. The score has no parts and no reward yet. `policy` (of EXTRACTORS) is the required form.

@@ -25,7 +25,7 @@ def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
     return replace(judgement, seconds=perf_counter() - start)
 
 
-def same(left: str, right: str, rule: str = "maths") -> bool:
+def same_answer(left: str, right: str, rule: str = "maths") -> bool:
     """Whether two predictions count as one answer in a vote. Symmetric, unlike grading."""
     if known(rule) == "countdown":
         return countdown.same(left, right)

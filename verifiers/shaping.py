@@ -8,7 +8,7 @@ from collections import Counter
 from functools import lru_cache
 from math import cos, pi
 
-from verifiers.equations import equations, plain, think
+from verifiers.equations import equations, plain, think_block
 from verifiers.score import RewardInput
 
 MAX_SCANNED = 50_000
@@ -50,7 +50,7 @@ def language(graded: RewardInput) -> float:
     After the language consistency reward of DeepSeek-R1 (2501.12948, section 2.3.2), which counts words.
     """
     question_scripts = _scripts(graded.problem.question)
-    used = _scripts(think(graded.response).replace("<think>", ""))
+    used = _scripts(think_block(graded.response).replace("<think>", ""))
     if not question_scripts or not used:
         return 1.0
     return used[question_scripts.most_common(1)[0][0]] / used.total()
@@ -61,7 +61,7 @@ def steps(graded: RewardInput) -> float:
 
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
     """
-    stated = equations(plain(think(graded.response)[:MAX_SCANNED]))
+    stated = equations(plain(think_block(graded.response)[:MAX_SCANNED]))
     right = sum(equation.is_correct for equation in stated)
     return (2 * right - len(stated)) / len(stated) if stated else 0.0
 

@@ -22,8 +22,8 @@ from time import process_time
 from typing import Any
 
 from verifiers import symbolic
-from verifiers.rewards import Reading, assess
-from verifiers.rules import judge, same
+from verifiers.rewards import Reading, judge_response
+from verifiers.rules import judge, same_answer
 from verifiers.score import Verdict
 
 LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine
@@ -36,7 +36,7 @@ def _score(send: Callable[..., None], response: str, gold: str, rule: str, polic
     def on_read(reading: Reading) -> None:
         send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
 
-    return asdict(assess(response, gold, rule, policy, on_read=on_read))
+    return asdict(judge_response(response, gold, rule, policy, on_read=on_read))
 
 
 def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str) ->
 
 
 def _same(_send: Callable[..., None], left: str, right: str, rule: str) -> bool:
-    return same(left, right, rule)
+    return same_answer(left, right, rule)
 
 
 TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": _same}

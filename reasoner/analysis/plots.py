@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from reasoner.evals.estimators import estimate
 from reasoner.runs.metrics import read_evals, read_metrics
-from reasoner.runs.rollouts import readable, shard
+from reasoner.runs.rollouts import readable, shard_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def detailed(run_dir: Path) -> list[dict[str, float]]:
     start = [{"step": -1.0, **validations[-1]}] if -1 in validations else []
     lines = [dict(line) | validations.get(int(line["step"]), {}) for line in read_metrics(run_dir)]
     for line in lines:
-        path = shard(run_dir, int(line["step"]))
+        path = shard_path(run_dir, int(line["step"]))
         if readable(path):
             line |= _of_rollouts(path)
     return start + lines

@@ -113,11 +113,11 @@ def show_rollout(args: argparse.Namespace) -> None:
 def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts to a .jsonl, .parquet or .md file. ValueError for another ending."""
     from reasoner.analysis.export import EXPORTS, matching
-    from reasoner.runs.io import replacing
+    from reasoner.runs.io import atomic_path
 
     if args.file.suffix not in EXPORTS:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
-    with open_index(args) as index, replacing(args.file) as beside:
+    with open_index(args) as index, atomic_path(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
     print(f"{number:,} rollouts: {args.file}")
 

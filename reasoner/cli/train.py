@@ -47,7 +47,8 @@ _SECTIONS = {
     "optim": "optimiser, learning rate and micro-batches",
     "engine": "sampling engine",
     "verify": "grading processes",
-    "eval": "validation during training, and the held-out table at its end",
+    "validation": "validation during training, by which the best checkpoint is chosen",
+    "eval": "the table of held-out results at the end of the run",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
@@ -260,7 +261,7 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
     )
 
 
-_MAY_CHANGE = ("run.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
+_MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
@@ -278,10 +279,10 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
         )
     check_types(stored, run_dir / "config.json")
     values = _command_line(args)
-    fixed = [key for key in values if key not in ("steps", "tokens") and not key.startswith(_MAY_CHANGE)]
+    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
-        raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, eval.*, verify.* and engine.* can")
+        raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can")
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
 

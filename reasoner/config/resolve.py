@@ -97,7 +97,7 @@ _BOOLS = {"true": True, "false": False}
 _NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
 
 
-def unknown(key: str) -> ValueError:
+def unknown_setting_error(key: str) -> ValueError:
     """The error for an unknown key, with the most similar known one."""
     close = get_close_matches(key, settings(), 1, cutoff=0.5)
     return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
@@ -120,7 +120,7 @@ def check_types(values: Mapping[str, object], source: Path) -> None:
     """ValueError naming `source` where a key is unknown or a value is not of its setting's type."""
     for key, value in values.items():
         if key not in settings():
-            raise ValueError(f"{source}: {unknown(key)}")
+            raise ValueError(f"{source}: {unknown_setting_error(key)}")
         kinds = settings()[key].types
         if not _fits(value, kinds):
             raise ValueError(f"{source}: {key} takes {_NAMES[kinds[0]]}, not {value!r}")
@@ -149,7 +149,7 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
     for name, values in layers:
         for key, value in values.items():
             if key not in settings():
-                raise unknown(key)
+                raise unknown_setting_error(key)
             config = _changed(config, key.split("."), value)
             origin[key] = name
     check(config)

@@ -24,7 +24,7 @@ class RunBudget:
         return self.steps * self.per_step
 
 
-def extent(cfg: Config) -> RunBudget:
+def run_budget(cfg: Config) -> RunBudget:
     """The size of the run if each set has enough problems and no group is replaced by dynamic sampling."""
     evals, validation = cfg.eval, cfg.validation
     return RunBudget(
@@ -44,7 +44,7 @@ def _times(steps: int, every: int) -> int:
 
 def plan(cfg: Config) -> list[str]:
     """Describe the size of the run in lines of text, for --dry-run."""
-    run = extent(cfg)
+    run = run_budget(cfg)
     ended = f", or until {cfg.max_train_tokens:,} tokens" if cfg.max_train_tokens else ""
     validations = f"{run.looks} validations of {run.per_look:,} completions" if run.looks else "no validation"
     table = f"{run.heldout:,} completions for the final table" if run.heldout else "no final table"

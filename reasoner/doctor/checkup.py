@@ -19,9 +19,9 @@ from data import Problem, load
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
-from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, attempt, upcoming
-from reasoner.doctor.findings import Finding, Severity, shown, summary
+from reasoner.doctor.budget import run_budget
+from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, dry_run, next_prompts
+from reasoner.doctor.findings import Finding, Severity, format_finding, summary
 from reasoner.doctor.memory import MemoryEstimate, disk_line, memory_line, memory_of, peak_memory
 from reasoner.doctor.pace import Expected, expected, pace_lines
 from reasoner.doctor.pass_rate import Answers, answer_lines, answers
@@ -62,12 +62,12 @@ def check_run(resolved: Resolved, run_dir: Path, *, problems: int, samples: int,
             if resolved.note and not lines:
                 log(resolved.note)
             lines.append(line)
-            print(shown(line), flush=True)
+            print(format_finding(line), flush=True)
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
         if not lines:
             raise
         lines.append(Finding(Severity.NO, "stops here", f"{error}" or type(error).__name__))
-        print(shown(lines[-1]))
+        print(format_finding(lines[-1]))
     print(summary(lines), flush=True)
     seconds = time.monotonic() - began
     log(f"checked in {seconds:.0f} s")
@@ -161,13 +161,13 @@ def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]
         exchanged_gold = shuffled_answers(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
         learner.on_microbatch = progress.count
         bench = StepRunner(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, trial_cfg, progress)
-        coming = upcoming(run.prompts, cfg, problems)
+        coming = next_prompts(run.prompts, cfg, problems)
         probed = coming[-_PROBED:]
         progress.begin("parity")
         seconds, gap = bench.probe(probed, _EACH, cfg.sampling.max_tokens)
         yield _parity_line("at the start", gap, cfg)
-        row_seconds, per_step = seconds / (len(probed) * _EACH), extent(cfg).per_step
-        trial = attempt(bench, coming, samples, row_seconds, log, per_step=per_step)
+        row_seconds, per_step = seconds / (len(probed) * _EACH), run_budget(cfg).per_step
+        trial = dry_run(bench, coming, samples, row_seconds, log, per_step=per_step)
         yield _parity_line("after an update", trial.gap, cfg)
         peak = peak_memory(device)
     responses = answers(trial.groups, run.template, cfg)

@@ -16,14 +16,14 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from data import Problem, pick
+from data import Problem, sample_indices
 from reasoner.config.schema import Config
 from reasoner.progress import Progress, SampleCount
 from reasoner.rollouts.control_rewards import ControlContext, apply_control
-from reasoner.rollouts.generate import penalise_truncated, rollout
+from reasoner.rollouts.generate import generate_groups, penalise_truncated
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
-from reasoner.trainer.parity import probe
+from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
@@ -86,7 +86,7 @@ class StepRunner:
         """(a group of `num` completions for each prompt, graded and rewarded as in the run, the pace)."""
         start, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num_samples=num)
         parts = (self.engine, self.pool, prompts, sampling, self.cfg.reward)
-        sampled = rollout(*parts, run_seed=seed, step=step, progress=self.progress)
+        sampled = generate_groups(*parts, run_seed=seed, step=step, progress=self.progress)
         sampled = penalise_truncated(sampled, self.cfg.algo.missing_eos_penalty)
         groups = apply_control(sampled, self.cfg.control, ControlContext(self.pool, self.shuffled_answers, seed, step))
         return groups, StepTiming(len(prompts) * num, num_tokens(groups), time.monotonic() - start)
@@ -95,7 +95,7 @@ class StepRunner:
         """(seconds, largest log-probability difference of engine and learner, in nats) of a parity probe."""
         start = time.monotonic()
         sampling = replace(self.sampling, num_samples=num, max_tokens=max_tokens)
-        gap = probe(self.engine, self.learner.policy, prompts, sampling, self.progress)
+        gap = max_logprob_diff(self.engine, self.learner.policy, prompts, sampling, self.progress)
         return time.monotonic() - start, gap
 
     def learn(
@@ -109,22 +109,22 @@ class StepRunner:
         updated = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
         summarise(groups)
-        store.append(folder, 0, groups, credited(batch, []), token_stats.tokens)
+        store.write_step(folder, 0, groups, credited(batch, []), token_stats.tokens)
         pace = replace(pace, learn_seconds=updated - start, record_seconds=time.monotonic() - updated)
-        return pace, metrics, store.shard(folder, 0).stat().st_size
+        return pace, metrics, store.shard_path(folder, 0).stat().st_size
 
 
-def upcoming(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Prompt]:
+def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Prompt]:
     """Prompts of the first `count` different problems that the run will sample, in order."""
     indices: dict[int, None] = {}
     step, size = 0, cfg.data.prompts_per_step
     while len(indices) < min(count, len(prompts)):
-        indices |= dict.fromkeys(pick(len(prompts), step, size, cfg.seed))
+        indices |= dict.fromkeys(sample_indices(len(prompts), step, size, cfg.seed))
         step += 1
     return [prompts[i] for i in islice(indices, count)]
 
 
-def attempt(
+def dry_run(
     bench: StepRunner, coming: Sequence[Prompt], samples: int, row_seconds: float, log: Log, *, per_step: int
 ) -> DryRun:
     """Make the trial steps. `coming`: all prompts to sample, the first step's first; `samples`: most completions of

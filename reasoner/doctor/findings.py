@@ -30,7 +30,7 @@ class Finding:
     proposed: str = ""  # arguments of `reasoner train` that help
 
 
-def shown(line: Finding) -> str:
+def format_finding(line: Finding) -> str:
     """Format a line for printing, with its mark in colour on a terminal."""
     mark = f"{line.mark:<5}"
     if sys.stdout.isatty():

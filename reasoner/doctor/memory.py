@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.resolve import to_dict
 from reasoner.config.schema import Config
-from reasoner.doctor.budget import extent
+from reasoner.doctor.budget import run_budget
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MOST_LOGITS, context_length
@@ -51,7 +51,7 @@ class MemoryEstimate:
         """Bytes of each part."""
         cfg, model = self.cfg, self.model
         parameters = _numel(model)
-        critic = parameters if self.algorithm.critic and self.algorithm.critic_backbone == "own" else 0
+        critic = parameters if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         return {
             "weights": 4 * parameters,
             "gradients": 4 * parameters,
@@ -93,7 +93,7 @@ class MemoryEstimate:
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
         width = min(context_length(self.model), self.prompt + self.cfg.sampling.max_tokens)
-        row, rows = width * sizes.keys * sizes.layers * size, extent(self.cfg).per_step
+        row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).per_step
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
             return {"engine_weights": weights, "engine_cache": max(row, share - weights)}

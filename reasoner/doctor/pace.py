@@ -8,7 +8,7 @@ from math import ceil
 
 from reasoner.config.schema import Config
 from reasoner.console import speed
-from reasoner.doctor.budget import extent
+from reasoner.doctor.budget import run_budget
 from reasoner.doctor.dry_run import DryRun, StepTiming
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.rl.algorithms import Algorithm
@@ -40,7 +40,7 @@ def expected(
     """Predict the run's time with steps of this pace. `start`: seconds until the first step; `save`: seconds of a
     checkpoint; `share`: share of groups with non-zero variance, which decides how much dynamic sampling adds.
     """
-    run = extent(cfg)
+    run = run_budget(cfg)
     dynamic_sampling = (
         min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(share, 1e-6)) if algorithm.dynamic_sampling else 1
     )
@@ -68,7 +68,7 @@ def pace_lines(trial: DryRun, now: Expected, later: Expected | None, cfg: Config
     """Lines on speed and time. `later`: the prediction for completions as long as the correct ones are now, where these
     are longer than average: training moves towards them.
     """
-    run, pace = extent(cfg), trial.now
+    run, pace = run_budget(cfg), trial.now
     size = "a step" if pace.completions == run.per_step else f"{pace.completions} of a step's {run.per_step}"
     yield Finding(
         Severity.OK,

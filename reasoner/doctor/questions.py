@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from data import Problem
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.rollouts.dataset import fault
+from reasoner.rollouts.dataset import gold_fault
 from reasoner.types import Prompt
 
 _MAX_NAMES = 3  # problems named in a line
@@ -16,7 +16,7 @@ _MANY = 0.1  # share of prompts left out above which the user should know
 
 def gold_line(problems: Sequence[Problem], cfg: Config) -> tuple[Finding, list[Problem]]:
     """(the line, the problems whose gold answer is correct against itself). ValueError where there are none."""
-    faults = {problem.id: fault(problem) for problem in problems}
+    faults = {problem.id: gold_fault(problem) for problem in problems}
     good = [problem for problem in problems if not faults[problem.id]]
     faulty = [f"{name} ({why})" for name, why in faults.items() if why]
     text = f"{len(good):,} of {len(problems):,} gold answers of {cfg.data.train} can be graded"

@@ -9,10 +9,10 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.inference.stop_tokens import stop_token_ids, texts
+from reasoner.inference.stop_tokens import decode_completions, stop_token_ids
 from reasoner.rollouts.prompts import Template
 from reasoner.types import Prompt, SamplingParams
-from verifiers.rewards import assess
+from verifiers.rewards import judge_response
 
 # A correct response in each form that can be asked for (verifiers.extract.EXTRACTORS).
 _RIGHT = {
@@ -103,11 +103,11 @@ def _right_response(
     ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
     stop_ids, stop_texts = stop_token_ids(SamplingParams(1, stop=template.stop), tokenizer)
     last = next((place for place, token in enumerate(ids) if token in {*ends, *stop_ids}), len(ids) - 1)
-    (text,) = texts([ids[: last + 1]], ends, stop_texts, tokenizer)
+    (text,) = decode_completions([ids[: last + 1]], ends, stop_texts, tokenizer)
     if "And on" in text:
         text = f"{written[0]!r} is a token of its own, but is encoded with other tokens: completions do not end there"
         return Finding(Severity.NO, "stop", text)
-    score = assess(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
+    score = judge_response(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
     if not (score.correct and score.well_formed):
         mark = (
             Severity.LOOK if prompt.problem.answer in text else Severity.NO

@@ -13,7 +13,7 @@ from reasoner.console import escape_controls
 from reasoner.evals import eval_log as files
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import percent
-from reasoner.rollouts.prompts import template
+from reasoner.rollouts.prompts import load_template
 from verifiers import grader_version
 from verifiers.reflection import ReflectionRates, reflect
 
@@ -96,7 +96,7 @@ def _lines(rows: Sequence[Row]) -> list[str]:
     return [f"{a:<{widths[0]}}  {b:>{widths[1]}}  {c:>{widths[2]}}" for a, b, c in rows]
 
 
-def traces(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:
+def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:
     """Format greedy answers to up to `number` problems, one per family, that were wrong before and are correct after.
 
     Answers with most self-corrections come first.
@@ -121,14 +121,14 @@ def traces(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) -> str:
     )
 
 
-def keep(folder: Path, measured: HeldOutEvals, cfg: Config, engine: str) -> None:
+def write_eval(folder: Path, measured: HeldOutEvals, cfg: Config, engine: str) -> None:
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
     spec = cfg.eval.heldout
     about = {
         "model": folder.name,
         "model_fingerprint": "",
         "engine": engine,
-        "prompt": {"style": cfg.prompt.style, **asdict(template(cfg.prompt.style))},
+        "prompt": {"style": cfg.prompt.style, **asdict(load_template(cfg.prompt.style))},
         "sampling": {
             "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
             "greedy": {"temperature": 0.0},

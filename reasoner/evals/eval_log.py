@@ -28,7 +28,7 @@ from data import Problem
 from data.registry import fingerprint
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import Sets
-from reasoner.runs.io import replacing, write_text
+from reasoner.runs.io import atomic_path, write_text
 from reasoner.runs.json_files import (
     COUNT,
     NUMBER,
@@ -301,5 +301,5 @@ def _sha(text: str) -> str:
 
 
 def _write_table(path: Path, rows: pa.Table) -> None:
-    with replacing(path) as partial:
+    with atomic_path(path) as partial:
         pq.write_table(rows, partial, compression="zstd")

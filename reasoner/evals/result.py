@@ -211,10 +211,10 @@ def evaluate(
     responses = generate_responses(engine, prompts, sampling, seed=seed, stream=stream, progress=progress)
     rows = [(prompt.problem, prompt.text, own) for prompt, own in zip(prompts, responses, strict=True)]
     policy, temperature = prompts[0].extract, sampling.temperature
-    return judged(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
+    return score_responses(rows, pool, policy=policy, label=label, temperature=temperature, ks=ks, progress=progress)
 
 
-def judged(
+def score_responses(
     rows: Sequence[tuple[Problem, str, tuple[Response, ...]]],
     pool: VerifierPool,
     *,

@@ -20,7 +20,7 @@ from reasoner.config.resolve import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals import eval_log as files
 from reasoner.evals.importers import read_responses
-from reasoner.evals.result import EvalResult, Ks, judged
+from reasoner.evals.result import EvalResult, Ks, score_responses
 from reasoner.evals.sampling import generate_responses, num_missing
 from reasoner.evals.tables import Sets, details, table
 from reasoner.inference.factory import check_engine
@@ -130,7 +130,7 @@ def _of_responses(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, A
     }
     _check_names(list(rows_of))
     sets = {
-        spec: {"sampled": judged(rows, pool, policy=policy, label=spec, temperature=None, ks=request.ks)}
+        spec: {"sampled": score_responses(rows, pool, policy=policy, label=spec, temperature=None, ks=request.ks)}
         for spec, rows in rows_of.items()
     }
     return about, sets
@@ -201,7 +201,7 @@ def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any],
                 responses = generate_responses(
                     engine, prompts[spec], sampling, seed=request.seed, cache=cache, progress=progress
                 )
-                sets[spec][way] = judged(
+                sets[spec][way] = score_responses(
                     [(p.problem, p.text, own) for p, own in zip(prompts[spec], responses, strict=True)],
                     pool,
                     policy=subject.template.extract,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from reasoner.progress import Progress, SampleCount, OnDecodeStep
+from reasoner.progress import OnDecodeStep, Progress, SampleCount
 from reasoner.rollouts.cache import Key, ResponseCache, prompt_hash
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Prompt, Response, SamplingParams

@@ -21,7 +21,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_config, load_tokenizer
 from reasoner.models.resolve import resolve_model
-from reasoner.rollouts.prompts import check_text, render, template
+from reasoner.rollouts.prompts import check_text, load_template, render
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import SamplingParams
 
@@ -69,7 +69,7 @@ def _next_request() -> str:
 
 def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
     """Render the prompt, sample the completions and send an event for every token."""
-    prompt_template = template(request["prompt"])
+    prompt_template = load_template(request["prompt"])
     prompt = render(
         Problem("play", request["question"], request["gold"] or "0", "play", ""), prompt_template, model.tokenizer
     )

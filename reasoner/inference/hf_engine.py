@@ -10,8 +10,8 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.rng import draw
-from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
+from reasoner.inference.rng import sample_tokens
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, most_tokens, stop_token_ids
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
@@ -92,7 +92,9 @@ class TransformersEngine:
             if sampling.temperature == 0:
                 sampled = log_softmax.argmax(dim=1)
             else:
-                sampled = draw(log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive])
+                sampled = sample_tokens(
+                    log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive]
+                )
             sampled_logprobs = log_softmax.gather(1, sampled[:, None])[:, 0].tolist()
             for row, token, logprob in zip(alive, sampled.tolist(), sampled_logprobs, strict=True):
                 tokens[row].append(token)
@@ -114,7 +116,11 @@ class TransformersEngine:
         return [
             Completion(text, tuple(t), tuple(p), f, self._version)
             for text, t, p, f in zip(
-                texts(tokens, self._ends, stop_texts, self._tokenizer), tokens, logprobs, finish, strict=True
+                decode_completions(tokens, self._ends, stop_texts, self._tokenizer),
+                tokens,
+                logprobs,
+                finish,
+                strict=True,
             )
         ]
 

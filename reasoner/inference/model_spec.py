@@ -16,7 +16,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
-from reasoner.rollouts.prompts import Template, template
+from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from reasoner.types import Engine
 
@@ -61,7 +61,7 @@ class ModelSpec:
         if defaults is None:
             defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MAX_TOKENS}
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
-        chosen = template(style)
+        chosen = load_template(style)
         if extract:
             chosen = replace(chosen, extract=extract)
         if stop:

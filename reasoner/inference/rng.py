@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 
-def draw(log_softmax: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
+def sample_tokens(log_softmax: Tensor, seeds: Sequence[int], positions: Sequence[int]) -> Tensor:
     """[N, V] log-probabilities, N seeds (64 bits) and N positions -> [N] tokens, one sampled from each row.
 
     The token with the smallest E_v / p_v is sampled, E_v exponential (the Gumbel-max trick). E_v is computed from 23

@@ -30,7 +30,7 @@ def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase)
     return [added[s] for s in sampling.stop if s in added], [s for s in sampling.stop if s not in added]
 
 
-def texts(
+def decode_completions(
     rows: Sequence[Sequence[int]], ends: frozenset[int], stop_texts: Sequence[str], tokenizer: PreTrainedTokenizerBase
 ) -> list[str]:
     """Decode each row without a final end token, up to and including the first stop text.

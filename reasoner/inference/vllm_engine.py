@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
-from reasoner.inference.rng import draw
-from reasoner.inference.stop_tokens import end_token_ids, most_tokens, stop_token_ids, texts
+from reasoner.inference.rng import sample_tokens
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, most_tokens, stop_token_ids
 from reasoner.models.loading import load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
@@ -141,7 +141,9 @@ class VllmEngine:
 
     def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
         """Convert vLLM's outputs for one prompt."""
-        decoded = texts([list(output.token_ids) for output in outputs], self._ends, stop_texts, self._tokenizer)
+        decoded = decode_completions(
+            [list(output.token_ids) for output in outputs], self._ends, stop_texts, self._tokenizer
+        )
         return tuple(
             Completion(
                 text=text,
@@ -206,7 +208,7 @@ def _install_sampler(llm: LLM) -> None:
         log_softmax = apply_top_k_top_p(logits, top_k, top_p).log_softmax(dim=-1)
         rows = runner.input_batch.req_ids[: len(logits)]
         seeds = [runner.requests[row].sampling_params.extra_args["seed"] for row in rows]
-        return draw(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
+        return sample_tokens(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
 
     runner.sampler.topk_topp_sampler.forward = forward
     cast(Any, sampler).batched_count_greater_than = lambda logprobs, _: torch.zeros(len(logprobs), dtype=torch.int64)

@@ -102,7 +102,7 @@ PART_CHOICES: dict[str, tuple[str, ...]] = {
 }
 
 
-def resolve(cfg: AlgoConfig) -> Algorithm:
+def resolve_algorithm(cfg: AlgoConfig) -> Algorithm:
     """Return the row named by `cfg.name` with the overrides in `cfg` applied. ValueError for an unknown name or part,
     for incompatible parts, and for settings that would have no effect.
     """

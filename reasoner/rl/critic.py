@@ -21,12 +21,12 @@ from reasoner.models.loading import ReadPrompts, completion_states, read_prompts
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
-    averages,
     backward_microbatches,
     compute_precision,
     forward_micro_batches,
     forward_microbatches,
     load_optimizer_state,
+    optimizer_state,
 )
 
 
@@ -112,7 +112,7 @@ class Critic:
     def state(self) -> dict[str, Tensor]:
         """Weights and optimiser state by name, for a checkpoint."""
         weights = {f"model.{name}": tensor.contiguous() for name, tensor in self.own.state_dict().items()}
-        moments = averages(self.optimizer, list(self.own.named_parameters()))
+        moments = optimizer_state(self.optimizer, list(self.own.named_parameters()))
         return weights | {f"optimizer.{name}": tensor for name, tensor in moments.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
@@ -125,7 +125,7 @@ class Critic:
         load_optimizer_state(self.optimizer, list(self.own.named_parameters()), part("optimizer."))
 
 
-def explained(batch: Batch) -> float:
+def explained_variance(batch: Batch) -> float:
     """Explained variance over the tokens: 1 - Var(returns - values) / Var(returns); 0 if all returns are equal."""
     assert batch.returns is not None and batch.values is not None
     returns, values = batch.returns[batch.mask], batch.values[:, :-1][batch.mask]

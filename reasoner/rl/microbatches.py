@@ -79,7 +79,7 @@ def backward_microbatches(
         prompts.backward(leaves)
 
 
-def averages(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
+def optimizer_state(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
     """Optimiser state of each parameter by the name "<parameter>.<state>", for a checkpoint."""
     names, state = [name for name, _ in parameters], optimizer.state_dict()["state"]
     return {f"{names[i]}.{key}": value.contiguous() for i, own in state.items() for key, value in own.items()}

@@ -16,7 +16,7 @@ from tokenizers.decoders import DecodeStream
 
 from reasoner.rl.batch import Step
 from reasoner.types import RolloutGroup
-from verifiers.equations import equations, plain_with_places, think
+from verifiers.equations import equations, plain_with_places, think_block
 
 
 def step_rewards(
@@ -52,7 +52,7 @@ def token_ends(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 
 def _equation_steps(text: str) -> list[tuple[int, bool]]:
     """(end in characters, is it correct) of the distinct, non-trivial equations of the think block."""
-    plain, places = plain_with_places(think(text))
+    plain, places = plain_with_places(think_block(text))
     steps: dict[object, tuple[int, bool]] = {}
     for equation in equations(plain):
         if not equation.is_trivial:

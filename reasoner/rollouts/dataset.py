@@ -60,7 +60,7 @@ def filter_gradable(problems: Sequence[Problem]) -> list[Problem]:
 
     ValueError if none is left.
     """
-    faults = {problem.id: why for problem in problems if (why := fault(problem))}
+    faults = {problem.id: why for problem in problems if (why := gold_fault(problem))}
     if not faults:
         return list(problems)
     examples = "; ".join(f"{name} ({why})" for name, why in list(faults.items())[:_NUM_EXAMPLES])
@@ -76,7 +76,7 @@ def filter_gradable(problems: Sequence[Problem]) -> list[Problem]:
 _NUM_EXAMPLES = 5  # ids in the message
 
 
-def fault(problem: Problem) -> str:
+def gold_fault(problem: Problem) -> str:
     """Say why the gold answer cannot be graded; empty if it can."""
     try:
         judgement = grade(problem.answer, problem.answer, problem.verifier)

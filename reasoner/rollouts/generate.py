@@ -13,7 +13,7 @@ from reasoner.types import Completion, Engine, Prompt, RolloutGroup, SamplingPar
 from verifiers import RewardWeights, Score, VerifierPool
 
 
-def rollout(
+def generate_groups(
     engine: Engine,
     pool: VerifierPool,
     prompts: Sequence[Prompt],

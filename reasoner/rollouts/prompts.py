@@ -65,7 +65,7 @@ TEMPLATES: dict[str, Template] = {
 }
 
 
-def template(name: str) -> Template:
+def load_template(name: str) -> Template:
     """Return the template of that name, or the one in a .txt or .toml file. ValueError for an unknown name."""
     if Path(name).suffix in (".txt", ".toml"):
         return read_template(Path(name))

@@ -14,15 +14,15 @@ __all__ = [
     "CHECKS",
     "Alarm",
     "Check",
-    "alarms",
+    "active_alarms",
+    "all_alarms",
     "forget",
+    "new_alarms",
     "read_alarms",
     "record",
     "repeats",
     "repetition",
-    "replay",
     "rewrite",
-    "ringing",
 ]
 
 _QUIET = 10  # steps for which a check must have passed before its alarm is raised again
@@ -33,7 +33,7 @@ def active_alarms(history: Lines) -> list[Alarm]:
     return [alarm for check in CHECKS if (alarm := check.of(history))]
 
 
-def alarms(history: Lines) -> list[Alarm]:
+def new_alarms(history: Lines) -> list[Alarm]:
     """The new alarms: of the checks that fail after the newest step and passed after each of the ten steps before."""
 
     def failed_before(check: Check) -> bool:
@@ -42,7 +42,7 @@ def alarms(history: Lines) -> list[Alarm]:
     return [alarm for check in CHECKS if (alarm := check.of(history)) and not failed_before(check)]
 
 
-def replay(history: Lines) -> list[Alarm]:
+def all_alarms(history: Lines) -> list[Alarm]:
     """All alarms of a run with these steps, in order: those of `alarms` after each step, with one check per step."""
     raised: list[Alarm] = []
     last_failed: dict[str, int] = {}  # by check: the number of steps after which it failed last

@@ -75,7 +75,7 @@ def _write(steps: Steps, run_dir: Path, right: float | None) -> int:
             groups = _groups(step, rows, right)
             with blaming(f"step {step}"):
                 table = pa.Table.from_pylist([row for group in groups for row in group], store.SCHEMA)
-            pq.write_table(table, store.shard(run_dir, step), compression="zstd")
+            pq.write_table(table, store.shard_path(run_dir, step), compression="zstd")
             metrics.write(json_line(_metrics(step, groups)))
             num_rollouts += len(rows)
     return num_rollouts

@@ -27,9 +27,9 @@ from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow,
 from reasoner.runs.index_schema import TABLES, Rows
 from reasoner.runs.index_shards import read_shard, shards
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollouts import rows_of, shard
+from reasoner.runs.rollouts import rows_of, shard_path
 
-__all__ = ["FIELDS", "ORDERS", "Filter", "Found", "RolloutIndex", "match", "place", "read_filter"]
+__all__ = ["FIELDS", "ORDERS", "Filter", "RolloutIndex", "RolloutRow", "index_path", "match", "read_filter"]
 
 VERSION = 4  # of the tables; an index of another version is rebuilt
 _TOGETHER = 32  # shards per transaction: merging the words of many at once is faster
@@ -47,7 +47,7 @@ class RolloutIndex:
         if not (run_dir / "rollouts").is_dir():
             raise ValueError(f"{run_dir} has no rollouts")
         self.run_dir = run_dir
-        self.path = path or place(run_dir)
+        self.path = path or index_path(run_dir)
         is_file(self.path)  # ValueError for a named pipe, say
         self._seen = -1  # modification time of the folder of shards when they were indexed, in nanoseconds
         self._db = self._open()
@@ -131,7 +131,7 @@ class RolloutIndex:
 
     def shard_rows(self, step: int, columns: Sequence[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         """(id, the columns) of each rollout of a step; a column that the shard lacks is None."""
-        with pq.ParquetFile(shard(self.run_dir, step)) as file:
+        with pq.ParquetFile(shard_path(self.run_dir, step)) as file:
             table = file.read([name for name in columns if name in file.schema_arrow.names])
         for number, row in enumerate(rows_of(table)):
             yield step * ROWS + number, dict.fromkeys(columns) | row
@@ -173,14 +173,14 @@ class RolloutIndex:
     def rollout(self, number: int) -> dict[str, Any]:
         """All columns that the shard has of the rollout with this id."""
         step, row = divmod(number, ROWS)
-        path = shard(self.run_dir, step)
+        path = shard_path(self.run_dir, step)
         return rows_of(_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
 
     def completions(self, numbers: Sequence[int]) -> list[str | None]:
         """The completions of the rollouts with these ids; None where the shard can no longer be read."""
         texts: list[str | None] = []
         for step, row in (divmod(number, ROWS) for number in numbers):
-            path = shard(self.run_dir, step)
+            path = shard_path(self.run_dir, step)
             try:
                 column = _completions(path, path.stat().st_mtime_ns)
             except (OSError, pa.ArrowException):
@@ -251,7 +251,7 @@ class RolloutIndex:
                 yield True
 
     def _shard(self, step: int) -> Rows | str:
-        return read_shard(shard(self.run_dir, step), step)
+        return read_shard(shard_path(self.run_dir, step), step)
 
     def _add(self, step: int, size: int, changed: int, shard_rows: Rows | str) -> int:
         """Insert a shard's rows, or the reason why it could not be read; returns the number of rollouts."""
@@ -268,7 +268,7 @@ class RolloutIndex:
                 self._db.executemany(f"INSERT OR REPLACE INTO {into} VALUES ({', '.join('?' * len(rows[0]))})", rows)
 
 
-def place(run_dir: Path) -> Path:
+def index_path(run_dir: Path) -> Path:
     """The path of a run's index: in its folder, or in the user's cache where the folder cannot be written to."""
     if os.access(run_dir, os.W_OK):
         return run_dir / "index.sqlite"

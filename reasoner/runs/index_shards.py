@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from reasoner.runs.index_schema import COLUMNS, Rows, read
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollouts import SCHEMA, shard
+from reasoner.runs.rollouts import SCHEMA, shard_path
 
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 _FILLED = ("group", "sample", "problem_id", "question", "completion", "verdict", "reward", "advantage")
@@ -23,7 +23,7 @@ _FINITE = ("reward", "advantage")
 def shards(run_dir: Path) -> Iterator[tuple[int, os.stat_result]]:
     """(step, stat of the file) of each shard, readable or not."""
     for path in (run_dir / "rollouts").glob("step-*.parquet"):
-        if (match := _NAME.fullmatch(path.name)) and path == shard(run_dir, int(match[1])):
+        if (match := _NAME.fullmatch(path.name)) and path == shard_path(run_dir, int(match[1])):
             yield int(match[1]), path.lstat()
 
 

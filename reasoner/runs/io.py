@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to; it replaces `path` when the block ends, and is deleted when the block fails.
 
     A reader sees the old file or the new one and nothing between, also after a crash of the machine.
@@ -27,7 +27,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file atomically by this text in UTF-8."""
-    with replacing(path) as partial:
+    with atomic_path(path) as partial:
         partial.write_text(text, "utf-8")
 
 

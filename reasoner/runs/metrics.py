@@ -125,7 +125,7 @@ def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     return prefix
 
 
-def cut(run_dir: Path, start: int, *, last_look: int) -> None:
+def truncate_logs(run_dir: Path, start: int, *, last_look: int) -> None:
     """Cut the files of FILES back to the first `start` steps, and to the validations after at most `last_look` steps.
 
     Each file is rewritten whole. Damaged lines of times.jsonl and evals.jsonl are dropped.
@@ -172,7 +172,7 @@ class MetricsLogger:
         self._rewind(start, last_look=start)
 
     def _rewind(self, start: int, *, last_look: int) -> None:
-        cut(self.run_dir, start, last_look=last_look)
+        truncate_logs(self.run_dir, start, last_look=last_look)
         forget(self.run_dir, start)
         self.history = read_metrics(self.run_dir)
         assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"

@@ -33,7 +33,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reasoner.runs.io import replacing, write_text
+from reasoner.runs.io import atomic_path, write_text
 from reasoner.runs.run_dir import check_free
 from reasoner.types import RolloutGroup
 
@@ -112,7 +112,7 @@ def open_run(
 
 
 @contextmanager
-def held(run_dir: Path) -> Iterator[None]:
+def lock_run_dir(run_dir: Path) -> Iterator[None]:
     """Lock the run's folder, which is created, until the block ends or the process dies.
 
     ValueError when another process holds the lock. The dashboard sees by the lock that a run is live. On a file system
@@ -164,12 +164,12 @@ def write_json(path: Path, value: object) -> None:
     write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
-def shard(run_dir: Path, step: int) -> Path:
+def shard_path(run_dir: Path, step: int) -> Path:
     """The path of a step's shard of rollouts."""
     return run_dir / "rollouts" / f"step-{step:06d}.parquet"
 
 
-def append(
+def write_step(
     run_dir: Path,
     step: int,
     groups: Sequence[RolloutGroup],
@@ -216,17 +216,17 @@ def append(
                 }
                 | dict(tokens.get(len(rows), {}))
             )
-    write_shard(shard(run_dir, step), rows)
+    write_shard(shard_path(run_dir, step), rows)
     return rows
 
 
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
     """Write rows of SCHEMA atomically; a column that a row leaves out is null."""
-    with replacing(path) as partial:
+    with atomic_path(path) as partial:
         pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), partial, compression="zstd")
 
 
-def cut(run_dir: Path, start: int) -> None:
+def delete_from(run_dir: Path, start: int) -> None:
     """Delete the shards of step `start` and later, and partial files that a crash left behind."""
     for path in (run_dir / "rollouts").glob("step-*.parquet*"):
         digits, _, rest = path.name.removeprefix("step-").partition(".")
@@ -245,7 +245,7 @@ def readable(path: Path) -> bool:
 
 def read(run_dir: Path, step: int) -> list[dict[str, Any]]:
     """Read the rows of a step. ValueError when there is no shard of it."""
-    path = shard(run_dir, step)
+    path = shard_path(run_dir, step)
     if not path.is_file():
         raise ValueError(f"{run_dir} has no rollouts of step {step}")
     return rows_of(pq.read_table(path))

@@ -25,8 +25,8 @@ from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import averages, load_optimizer_state
-from reasoner.runs.io import replacing, sync
+from reasoner.rl.microbatches import load_optimizer_state, optimizer_state
+from reasoner.runs.io import atomic_path, sync
 from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _SUMS = Path("trainer") / "sha256.json"
@@ -102,7 +102,7 @@ def save(
     """
     path = folder(run_dir, step)
     _put(path, lambda beside: _write(beside, learner, tokenizer))
-    others = [old for old in saved(run_dir) if old != path]
+    others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
         if old not in scheduled[len(scheduled) - max(0, keep - 1) :]:
@@ -142,7 +142,7 @@ def _write(path: Path, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBas
     (path / "trainer").mkdir(parents=True)
     learner.policy.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    kept = averages(learner.optimizer, list(learner.policy.named_parameters()))
+    kept = optimizer_state(learner.optimizer, list(learner.policy.named_parameters()))
     save_file(kept, path / "trainer" / "optimizer.safetensors")
     if learner.critic is not None:
         save_file(learner.critic.state(), path / "trainer" / "critic.safetensors")
@@ -180,16 +180,16 @@ def latest_valid(run_dir: Path, log: Callable[[str], None]) -> Path | None:
 
     ValueError where there are some and none of them is whole.
     """
-    return next(whole(run_dir, log), None)
+    return next(valid_checkpoints(run_dir, log), None)
 
 
-def whole(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
+def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
     """The checkpoints that are as they were written, the newest first, telling of those that are not.
 
     After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
     ValueError at the end where there are some and none of them is whole.
     """
-    checkpoints = sorted(saved(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
+    checkpoints = sorted(list_checkpoints(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
     num_whole = 0
     for path in checkpoints:
         fault = damage(path)
@@ -233,7 +233,7 @@ def nearest(folder: Path) -> Path:
     return next(place for place in (folder, *folder.absolute().parents) if place.exists())
 
 
-def saved(run_dir: Path) -> list[Path]:
+def list_checkpoints(run_dir: Path) -> list[Path]:
     """The run's checkpoints, oldest first."""
     return sorted(path for path in (run_dir / "checkpoints").glob("step-??????") if path.name[-6:].isdecimal())
 
@@ -260,6 +260,6 @@ def dump(run_dir: Path, step: int, batch: Batch) -> Path:
     path = run_dir / "dumps" / f"step-{step:06d}.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}
-    with replacing(path) as beside:
+    with atomic_path(path) as beside:
         save_file({name: value.contiguous() for name, value in tensors.items() if value is not None}, beside)
     return path

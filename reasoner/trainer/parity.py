@@ -17,7 +17,7 @@ _UNGRADED = Score(reward=0.0, parts={}, verdict=Verdict.NO_ANSWER)
 
 
 @torch.no_grad()
-def probe(
+def max_logprob_diff(
     engine: Engine,
     model: PreTrainedModel,
     prompts: Sequence[Prompt],

@@ -20,7 +20,7 @@ from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.credit import with_advantages, without_zero_variance
-from reasoner.rl.critic import Critic, explained
+from reasoner.rl.critic import Critic, explained_variance
 from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.kl import kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
@@ -207,7 +207,7 @@ class PolicyTrainer:
         """
         if self.critic is None:
             return {}
-        metrics = {"critic/explained_variance": explained(batch)}
+        metrics = {"critic/explained_variance": explained_variance(batch)}
         if alone or not self.critic.shared:
             batch = replace(batch, weights=self._weights(batch))
             for _ in range(self.cfg.critic.epochs):

@@ -14,9 +14,9 @@ from reasoner.config.schema import Config
 from reasoner.inference.factory import check_engine
 from reasoner.models.folder import check_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
-from reasoner.rl.algorithms import Algorithm, resolve
+from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
-from reasoner.rollouts.prompts import Template, template
+from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import check_writable
 from reasoner.trainer.trackers import check_trackers
 
@@ -37,7 +37,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
 
     A hub model is downloaded, or with `download` False left unchecked where the user's cache does not hold it.
     """
-    algorithm, chosen = resolve(cfg.algo), template(cfg.prompt.style)
+    algorithm, chosen = resolve_algorithm(cfg.algo), load_template(cfg.prompt.style)
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)

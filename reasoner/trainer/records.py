@@ -28,10 +28,10 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
 
     ValueError, with no record changed, where no checkpoint is whole, or the records reach none of them.
     """
-    with store.held(run_dir):
+    with store.lock_run_dir(run_dir):
         checkpoint.clean_partial(run_dir)
         num_steps = len(logger.metrics_prefix(run_dir))
-        checkpoints = checkpoint.whole(run_dir, log)
+        checkpoints = checkpoint.valid_checkpoints(run_dir, log)
         newest = next(checkpoints, None)
         if newest is None:
             _check_no_checkpoint_is_due(run_dir, num_steps)
@@ -93,7 +93,7 @@ def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) 
 
 def _lost_shards(run_dir: Path, start: int) -> list[int]:
     """The steps before `start` without a readable shard."""
-    return [step for step in range(start) if not store.readable(store.shard(run_dir, step))]
+    return [step for step in range(start) if not store.readable(store.shard_path(run_dir, step))]
 
 
 def _lost_looks(run_dir: Path, start: int) -> list[int]:
@@ -120,8 +120,8 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     for name in logger.FILES:
         if logger.lacks_newline(run_dir / name):
             log(f"{name} lacked the newline of its last line; it is added")
-    logger.cut(run_dir, start, last_look=start or -1)
-    store.cut(run_dir, start)
+    logger.truncate_logs(run_dir, start, last_look=start or -1)
+    store.delete_from(run_dir, start)
     metrics = [line for _, line in logger.metrics_prefix(run_dir)]
     times = {line["step"] for _, line in logger.scan(run_dir / "times.jsonl") if line is not None}
     if untimed := [step for step in range(start) if step not in times]:
@@ -132,7 +132,7 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
 
 def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """Alarms follow from the metrics. Those that another version's checks told are left as they are."""
-    alarms = health.replay(metrics)
+    alarms = health.all_alarms(metrics)
     try:
         stored = {(alarm.name, alarm.step) for alarm in health.read_alarms(run_dir) if alarm.step < len(metrics)}
     except ValueError as error:

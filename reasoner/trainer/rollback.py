@@ -50,7 +50,7 @@ def _roll_back(
     `finish` does what is left to do. The records of an attempt of the same number, which a run that went back to an
     older checkpoint makes again, are replaced.
     """
-    there = checkpoint.saved(run_dir)
+    there = checkpoint.list_checkpoints(run_dir)
     before = [path for path in there if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
     path = before[-1] if before else there[0]
     attempt, scale = learner.attempt + 1, learner.lr_scale / 2
@@ -71,7 +71,7 @@ def finish(run_dir: Path, step: int, attempt: int) -> None:
     aside = run_dir / "rolled-back" / str(attempt)
     if aside.is_dir():
         return
-    for later in (later for later in checkpoint.saved(run_dir) if checkpoint.step_of(later) > step):
+    for later in (later for later in checkpoint.list_checkpoints(run_dir) if checkpoint.step_of(later) > step):
         shutil.rmtree(later)
     beside = aside.with_name(f"{attempt}.partial")
     (beside / "rollouts").mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from data import Problem, load, pick
+from data import Problem, load, sample_indices
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
@@ -26,15 +26,15 @@ from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
 from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.generate import penalise_truncated, rollout, sample_until_full
+from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs import rollouts as store
-from reasoner.runs.health import alarms, repetition
+from reasoner.runs.health import new_alarms, repetition
 from reasoner.runs.metrics import MetricsLogger
 from reasoner.runs.run_dir import read_settings
 from reasoner.trainer import checkpoint, records
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
-from reasoner.trainer.parity import probe
+from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.rollback import respond_to_alarms
@@ -94,7 +94,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
         cfg.algo.group_size, cfg.sampling.temperature, cfg.sampling.top_p, 0, cfg.sampling.max_tokens, asked.stop
     )
 
-    with store.held(run_dir):
+    with store.lock_run_dir(run_dir):
         if resuming:
             records.repair(run_dir, start, log)
         store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
@@ -117,7 +117,9 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
             def ask(step: int, some: Sequence[Prompt]) -> list[RolloutGroup]:
                 seed = cfg.seed + _ROLLED_BACK * learner.attempt
                 progress = logger.progress
-                drawn = rollout(engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step, progress=progress)
+                drawn = generate_groups(
+                    engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step, progress=progress
+                )
                 drawn = penalise_truncated(drawn, cfg.algo.missing_eos_penalty)
                 return apply_control(drawn, cfg.control, ControlContext(pool, wrong, seed, step))
 
@@ -176,15 +178,15 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                 if cfg.max_off_policy_steps:
                     metrics["rollouts/policy_age"] = step - groups[0].completions[0].policy_version
                 if step == 0 or due(step, cfg.run.parity_interval):
-                    metrics["parity/logprob_diff_max"] = probe(
+                    metrics["parity/logprob_diff_max"] = max_logprob_diff(
                         engine, policy, [group.prompt for group in drawn[:PROBED]], probed
                     )
                 if due(step, cfg.validation.interval) or is_last:
                     metrics |= looks.after(step + 1, learner, tokenizer)
-                rows = store.append(run_dir, step, drawn, credited(batch, flat), token_stats.tokens)
+                rows = store.write_step(run_dir, step, drawn, credited(batch, flat), token_stats.tokens)
                 logger.write(metrics, clock.laps(drawn), example=groups[0].completions[0].text)
                 tracking.told(step, metrics, rows)
-                begun = alarms(logger.history)
+                begun = new_alarms(logger.history)
                 logger.alarm(begun)
                 if due(step, cfg.run.save_interval) or is_last:
                     keep(step + 1)
@@ -243,8 +245,8 @@ def _saved(step: int, keep: Callable[[int], object], logger: MetricsLogger) -> I
 def _turns(prompts: Sequence[Prompt], step: int, algorithm: Algorithm, cfg: Config) -> list[list[Prompt]]:
     """The questions of a step, and of each round that may replace those without a signal."""
     count, rounds = cfg.data.prompts_per_step, cfg.algo.dynamic_sampling_max_rounds if algorithm.dynamic_sampling else 0
-    picked = [pick(len(prompts), step, count, cfg.seed)]
-    picked += [pick(len(prompts), step * rounds + turn, count, cfg.seed + _REFILLS) for turn in range(rounds)]
+    picked = [sample_indices(len(prompts), step, count, cfg.seed)]
+    picked += [sample_indices(len(prompts), step * rounds + turn, count, cfg.seed + _REFILLS) for turn in range(rounds)]
     return [[prompts[i] for i in indices] for indices in picked]
 
 

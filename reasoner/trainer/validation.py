@@ -10,7 +10,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
-from reasoner.evals.before_after import HeldOutEvals, keep, table, traces
+from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
 from reasoner.evals.result import EvalResult, Ks, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.progress import Progress
@@ -147,10 +147,10 @@ def report(
         after = measure(engine, pool, heldout, sampling, cfg, progress, "the trained model")
         engine.update_weights(load_policy(base, device=learner.policy.device).state_dict().items(), version=0)
         before = measure(engine, pool, heldout, sampling, cfg, progress, "the model before training")
-    text = f"{table(before, after)}\n\n{traces(before, after)}\n"
+    text = f"{table(before, after)}\n\n{example_answers(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
     figures = {"before": before.figures(), "after": after.figures()}
     store.write_json(run_dir / "report.json", figures)
     for name, measured in (("before", before), ("after", after)):
-        keep(run_dir / "heldout" / name, measured, cfg, engine.name)
+        write_eval(run_dir / "heldout" / name, measured, cfg, engine.name)
     print(f"\n{text}", flush=True)

@@ -9,10 +9,10 @@ from data import Problem
 from reasoner.analysis.plots import detailed, draw
 from reasoner.evals.estimators import estimate
 from reasoner.runs import rollouts as store
-from reasoner.runs.rollouts import shard
+from reasoner.runs.rollouts import shard_path
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 
@@ -23,7 +23,7 @@ def group(name, right, lengths):
     return RolloutGroup(
         prompt,
         completions,
-        tuple(rewarded(RewardInput("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
+        tuple(add_reward(RewardInput("", prompt.problem, Score(0.0, {}, v)), RewardWeights()) for v in verdicts),
     )
 
 
@@ -42,7 +42,7 @@ def run(tmp_path):
     lines = []
     for step in range(3):
         groups = [group("a", [True, False], [10, 4]), group("b", [False, False], [6, 8])]
-        store.append(tmp_path, step, groups, [0.0] * 4)
+        store.write_step(tmp_path, step, groups, [0.0] * 4)
         lines.append(
             {
                 "step": step,
@@ -75,7 +75,7 @@ def test_validations_have_their_own_intervals_and_start_before_any_step(run):
 
 
 def test_a_step_without_a_shard_keeps_its_metrics(run):
-    shard(run, 2).unlink()
+    shard_path(run, 2).unlink()
     assert "correct" in detailed(run)[3] and "tokens/right" not in detailed(run)[3]
 
 

@@ -17,7 +17,7 @@ from data import Problem
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
@@ -104,12 +104,12 @@ def grow(run: Path, step: int, *, texts: list[str], question: str = "What is 2 +
         )
         verdicts = [Verdict.CORRECT if i == 0 else Verdict.WRONG for i in range(len(texts))]
         scores = tuple(
-            rewarded(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
+            add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, text[:30], "rational")), RewardWeights())
             for text, verdict in zip(texts, verdicts, strict=True)
         )
         groups.append(RolloutGroup(Prompt(problem, f"Q: {question}", "", (1,)), completions, scores))
         advantages += [1.0, *[-0.5] * (len(texts) - 1)]
-    store.append(run, step, groups, advantages)
+    store.write_step(run, step, groups, advantages)
     line: dict[str, Any] = {"step": step, "correct": 1 / len(texts), "reward/mean": 0.5 + 0.01 * step, "kl": 0.001}
     line |= {
         "completions/mean_length": 5.0,

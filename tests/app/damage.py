@@ -16,7 +16,7 @@ from data import Problem
 from reasoner.evals import eval_log as files
 from reasoner.evals.result import EvalResult, Ks
 from reasoner.models.resolve import BASE
-from reasoner.rollouts.prompts import template
+from reasoner.rollouts.prompts import load_template
 from reasoner.types import EvalSample, Response
 from tests.app.library_of import write_run
 from verifiers import Score, Verdict
@@ -62,7 +62,7 @@ def write_evaluation(folder: Path) -> Path:
         sets[way] = EvalResult(SPEC, temperature, Ks(), answered, ())
     data = {SPEC: files.about_data([one.problem for one in sets["sampled"].answered])}
     about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
-    files.write(folder, about | {"prompt": {"style": "none", **asdict(template("none"))}}, {SPEC: sets}, "table")
+    files.write(folder, about | {"prompt": {"style": "none", **asdict(load_template("none"))}}, {SPEC: sets}, "table")
     return folder
 
 

@@ -18,7 +18,7 @@ from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
 from reasoner.evals.result import Ks, evaluate
-from reasoner.rollouts.prompts import template
+from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import import_run
 from reasoner.runs.index import RolloutIndex
@@ -26,7 +26,7 @@ from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 from verifiers.reflection.outcomes import Member, labelled, spans
-from verifiers.rewards import rewarded
+from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 Rows = list[dict[str, Any]]
@@ -90,7 +90,7 @@ def write_step(run: Path, step: int, *, seed: int = 0) -> None:
         for number, problem in enumerate(problems)
     ]
     rewards = [[score.reward for score in group.scores] for group in groups]
-    rows = store.append(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
+    rows = store.write_step(run, step, groups, [r - sum(own) / len(own) for own in rewards for r in own])
     line = {
         "step": step,
         "correct": sum(row["verdict"] == "correct" for row in rows) / len(rows),
@@ -142,7 +142,7 @@ def _completion(draw: random.Random, problem: Problem, *, is_correct: bool) -> t
     )
     size = len(text.split()) + 1
     completion = Completion(text, tuple(range(size)), (-0.5,) * size, draw.choice(["stop", "stop", "length"]), 0)
-    return completion, rewarded(RewardInput(text, problem, score), RewardWeights())
+    return completion, add_reward(RewardInput(text, problem, score), RewardWeights())
 
 
 def write_library(folder: Path) -> Path:
@@ -261,7 +261,7 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
         "seed": 0,
         "data": {spec: files.about_data([p.problem for p in PROMPTS]) for spec in specs},
         "grader": "abc",
-        "prompt": {"style": "r1-zero", **asdict(template("r1-zero"))},
+        "prompt": {"style": "r1-zero", **asdict(load_template("r1-zero"))},
     }
     files.write(folder, about, sets, "the table")
     return folder

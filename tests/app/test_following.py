@@ -30,7 +30,7 @@ def listed(page):
     return sorted(page.locator("[data-eval]").evaluate_all("rows => rows.map(row => row.dataset.eval)"))
 
 
-def pick(site, name):
+def sample_indices(site, name):
     site.page.get_by_label("run", exact=True).select_option(name)
     site.page.wait_for_url(f"**run={name}*")
     site.ready()
@@ -39,13 +39,13 @@ def pick(site, name):
 def test_evals_show_those_of_the_run_that_is_picked(site):
     page = site.open("/evals")
     assert listed(page) == ["apart", "first/after", "second/after"]
-    pick(site, "first")
+    sample_indices(site, "first")
     assert "/evals?" in page.url and listed(page) == ["first/after"]
     assert page.locator("main h2").first.inner_text() == "first/after · generated:heldout"
     page.locator("[data-eval] a").click()
     page.wait_for_url("**eval=first*")
     site.ready()
-    pick(site, "second")
+    sample_indices(site, "second")
     assert listed(page) == ["second/after"]
     assert page.locator("main h2").first.inner_text() == "second/after · generated:heldout"
     page.get_by_role("link", name="all evaluations (3)").click()
@@ -91,7 +91,7 @@ def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
     page.keyboard.press("Tab")
     page.get_by_label("checkpoint").select_option("2")
     assert model_of(page) == ("first", "Asks run first, after 2 steps.")
-    pick(site, "second")
+    sample_indices(site, "second")
     assert "/play?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
     assert page.get_by_label("question").input_value() == "What is 5 + 3?"
     assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
@@ -99,7 +99,7 @@ def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
     assert model_of(page)[1] == "Asks the embedded base model. The run that is picked above is second: ask second."
     page.locator("[data-note] a").click()
     page.wait_for_selector("[data-note]:has-text('Asks run second')")
-    pick(site, "bare")
+    sample_indices(site, "bare")
     assert model_of(page) == (
         "base",
         "Asks the embedded base model. Run bare has no checkpoint to sample from.",

@@ -20,7 +20,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from reasoner.runs import rollouts as store
-with store.held(Path(sys.argv[1])):
+with store.lock_run_dir(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(120)
 """
@@ -35,7 +35,7 @@ def test_run_is_live_while_another_process_holds_its_lock(fresh):
         assert process.stdout.readline() == "held\n"
         assert [is_live(run) for _ in range(3)] == [True] * 3  # looking does not take the lock away
         assert call("runs")["runs"][0]["status"] == "live"
-        with pytest.raises(ValueError, match="is being trained by another process"), store.held(run):
+        with pytest.raises(ValueError, match="is being trained by another process"), store.lock_run_dir(run):
             pass
     finally:
         process.send_signal(signal.SIGKILL)
@@ -68,7 +68,7 @@ def test_an_index_deleted_while_open_is_rebuilt(fresh):
 def test_an_unreadable_shard_is_named_and_others_are_listed(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
-    store.shard(run, 1).write_bytes(b"PAR1 torn")
+    store.shard_path(run, 1).write_bytes(b"PAR1 torn")
     page = call("rollouts", run="a")
     assert page["total"] == 24 and list(page["faults"]) == ["1"]
     assert [step["step"] for step in call("overview", run="a")["steps"]] == [0, 2]

@@ -8,7 +8,7 @@ from statistics import fmean, median
 import pytest
 
 from reasoner.runs import rollouts as store
-from reasoner.runs.health import alarms, record
+from reasoner.runs.health import new_alarms, record
 from reasoner.runs.metrics import read_metrics
 from tests.app.library_of import STEPS, grouped, num_correct, rows_of, until, write_run
 
@@ -49,7 +49,7 @@ def test_time_left_is_given_for_live_runs_only(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=4, indexed=False)
     assert call("runs")["runs"][0]["left"] is None
-    with store.held(run):
+    with store.lock_run_dir(run):
         (row,) = call("runs")["runs"]
     assert row["status"] == "live" and row["left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 
@@ -115,7 +115,7 @@ def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
 def test_alarms_are_listed_newest_first_with_their_state(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=20, written=6, indexed=False)  # 40 % of the completions are cut off at each step
-    (recorded,) = [alarm for n in range(1, 7) for alarm in alarms(read_metrics(run)[:n])]
+    (recorded,) = [alarm for n in range(1, 7) for alarm in new_alarms(read_metrics(run)[:n])]
     record(run, [recorded])
     assert call("runs")["runs"][0]["alarms"] == 1
     assert call("overview", run="a", since=5)["alarms"] == [asdict(recorded) | {"rings": True}]

@@ -61,7 +61,7 @@ def test_steps_after_one_without_reflection_are_studied(fresh):
     for step in range(2):
         write_step(runs / "a", step)
     plain = [row | {"completion": "4"} for row in store.read(runs / "a", 0)]
-    store.write_shard(store.shard(runs / "a", 0), plain)
+    store.write_shard(store.shard_path(runs / "a", 0), plain)
     assert until(lambda: call("aha", run="a")["studied"] == 2)
     page = call("aha", run="a")
     assert page["timeline"][0]["reflecting"] == 0 < page["timeline"][1]["reflecting"]

@@ -166,7 +166,7 @@ def test_tokens_join_to_the_completion(fresh):
         "tokens": len(ids),
     }
     changed[1] |= {"token_ids": []}
-    store.write_shard(store.shard(run, 0), changed)
+    store.write_shard(store.shard_path(run, 0), changed)
     page = call("rollout", run="a", name="0.0.0")["tokens"]
     assert page["prefill"] == "<think>" and "".join(page["pieces"]) == text
     assert len(page["pieces"]) == len(page["logprobs"]) == len(ids) > len(text)
@@ -199,7 +199,7 @@ def test_rewards_that_differ_by_rounding_alone_have_no_deviation(fresh):
     changed = store.read(runs / "a", 0)
     for row in changed[:4]:
         row["reward"] = 0.7 + 1e-6 * row["sample"]
-    store.write_shard(store.shard(runs / "a", 0), changed)
+    store.write_shard(store.shard_path(runs / "a", 0), changed)
     assert call("group", run="a", step=0, group=0)["std"] == 0
 
 

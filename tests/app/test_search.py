@@ -43,7 +43,7 @@ def with_tokens(run):
     for row in rows:
         ids = tokenizer.encode(row["completion"].removeprefix("<think>")).ids
         row |= {"token_ids": ids, "logprobs": [-0.25] * len(ids), "tokens": len(ids)}
-    store.write_shard(store.shard(run, 0), rows)
+    store.write_shard(store.shard_path(run, 0), rows)
 
 
 def search(site, path):

@@ -108,7 +108,7 @@ def test_queries_are_refused_by_get(client):
 def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
     run = write_run(folder / "runs" / "torn", steps=3, written=2)
     assert client.post("/ask/rollouts", json={"run": "torn"}).json()["total"] == 24
-    store.shard(run, 1).unlink()
+    store.shard_path(run, 1).unlink()
     reply = client.post("/ask/rollout", json={"run": "torn", "name": "1.0.0"})
     assert reply.status_code == 400 and list(reply.json()) == ["error"]
 

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from data import pick
+from data import sample_indices
 
 SIZES = [(10, 10), (10, 3), (7, 4), (7, 5), (5, 4), (3, 1), (97, 32), (12, 8), (1, 1)]
 
@@ -10,7 +10,7 @@ SIZES = [(10, 10), (10, 3), (7, 4), (7, 5), (5, 4), (3, 1), (97, 32), (12, 8), (
 @pytest.mark.parametrize(("num_problems", "count"), SIZES)
 def test_every_epoch_has_every_problem_once(num_problems: int, count: int) -> None:
     steps = num_problems * 6 // count + 2
-    stream = [index for step in range(steps) for index in pick(num_problems, step, count, seed=1)]
+    stream = [index for step in range(steps) for index in sample_indices(num_problems, step, count, seed=1)]
     for epoch in range(6):
         assert sorted(stream[epoch * num_problems : (epoch + 1) * num_problems]) == list(range(num_problems))
 
@@ -18,35 +18,35 @@ def test_every_epoch_has_every_problem_once(num_problems: int, count: int) -> No
 @pytest.mark.parametrize(("num_problems", "count"), SIZES)
 def test_no_step_has_a_problem_twice(num_problems: int, count: int) -> None:
     for step in range(200):
-        assert len(set(pick(num_problems, step, count, seed=2))) == count
+        assert len(set(sample_indices(num_problems, step, count, seed=2))) == count
 
 
 def test_a_step_larger_than_the_set_repeats_problems_evenly() -> None:
-    assert set(Counter(pick(4, 0, 12, seed=0)).values()) == {3}
-    assert set(Counter(pick(4, 3, 10, seed=0)).values()) <= {1, 2, 3, 4}
+    assert set(Counter(sample_indices(4, 0, 12, seed=0)).values()) == {3}
+    assert set(Counter(sample_indices(4, 3, 10, seed=0)).values()) <= {1, 2, 3, 4}
 
 
 def test_a_step_does_not_depend_on_what_was_picked_before() -> None:  # trap 40: resume replays and skips nothing
-    straight = [pick(97, step, 32, seed=5) for step in range(60)]
-    assert [pick(97, step, 32, seed=5) for step in reversed(range(60))] == straight[::-1]
-    assert pick(97, 59, 32, seed=5) == straight[59]
+    straight = [sample_indices(97, step, 32, seed=5) for step in range(60)]
+    assert [sample_indices(97, step, 32, seed=5) for step in reversed(range(60))] == straight[::-1]
+    assert sample_indices(97, 59, 32, seed=5) == straight[59]
 
 
 def test_seeds_and_epochs_give_different_orders() -> None:
-    assert pick(50, 0, 50, seed=0) != pick(50, 0, 50, seed=1)
-    assert pick(50, 0, 50, seed=0) != pick(50, 1, 50, seed=0)
+    assert sample_indices(50, 0, 50, seed=0) != sample_indices(50, 0, 50, seed=1)
+    assert sample_indices(50, 0, 50, seed=0) != sample_indices(50, 1, 50, seed=0)
 
 
 def test_a_step_count_near_the_set_size_stays_cheap_late_in_a_run() -> None:
-    assert len(pick(1031, 100_000, 1024, seed=0)) == 1024  # 1,031 is a prime: the longest chain of epochs
+    assert len(sample_indices(1031, 100_000, 1024, seed=0)) == 1024  # 1,031 is a prime: the longest chain of epochs
 
 
 def test_the_positions_of_a_problem_are_spread_evenly() -> None:
-    firsts = Counter(pick(7, step, 5, seed=3)[0] for step in range(1400))
+    firsts = Counter(sample_indices(7, step, 5, seed=3)[0] for step in range(1400))
     assert min(firsts.values()) > 150  # 200 expected
 
 
 @pytest.mark.parametrize(("num_problems", "step", "count"), [(0, 0, 1), (5, -1, 1), (5, 0, 0)])
 def test_impossible_requests_are_refused(num_problems: int, step: int, count: int) -> None:
     with pytest.raises(ValueError, match="problems at step"):
-        pick(num_problems, step, count, seed=0)
+        sample_indices(num_problems, step, count, seed=0)

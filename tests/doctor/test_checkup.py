@@ -18,8 +18,8 @@ from transformers import Qwen2Config
 from data import Problem
 from reasoner.cli.main import main
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, EvalConfig, RunConfig, SamplingConfig
-from reasoner.doctor.budget import extent
-from reasoner.doctor.dry_run import DryRun, StepTiming, upcoming
+from reasoner.doctor.budget import run_budget
+from reasoner.doctor.dry_run import DryRun, StepTiming, next_prompts
 from reasoner.doctor.findings import Finding, Severity, summary
 from reasoner.doctor.pace import expected
 from reasoner.doctor.pass_rate import answer_lines, answers
@@ -29,7 +29,7 @@ from reasoner.doctor.tokenization import token_lines
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.rollouts.prompts import Template, render, template
+from reasoner.rollouts.prompts import Template, load_template, render
 from reasoner.trainer.train import due
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
@@ -85,8 +85,8 @@ def test_the_extent_counts_what_the_loop_does(steps, every, save):
     cfg = Config(steps=steps, run=RunConfig(save_interval=save), eval=EvalConfig(every=every))
     ends = [step for step in range(steps) if step + 1 == steps]
     looks = {step for step in range(steps) if every and due(step, every)} | (set(ends) if every else set())
-    assert extent(cfg).looks == len(looks) + bool(every)
-    assert extent(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
+    assert run_budget(cfg).looks == len(looks) + bool(every)
+    assert run_budget(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
 
 
 def test_a_dry_run_prints_the_size_of_the_run_without_torch():
@@ -99,12 +99,12 @@ def test_a_dry_run_prints_the_size_of_the_run_without_torch():
 
 
 def test_the_upcoming_questions_are_those_of_the_first_steps():
-    prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
+    prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
     cfg = Config(data=DataConfig(prompts_per_step=5))
-    names = [prompt.problem.id for prompt in upcoming(prompts, cfg, 12)]
+    names = [prompt.problem.id for prompt in next_prompts(prompts, cfg, 12)]
     assert len(names) == len(set(names)) == 12
-    assert names[:5] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 5)]
-    assert names[:1] == [prompt.problem.id for prompt in upcoming(prompts, cfg, 1)]
+    assert names[:5] == [prompt.problem.id for prompt in next_prompts(prompts, cfg, 5)]
+    assert names[:1] == [prompt.problem.id for prompt in next_prompts(prompts, cfg, 1)]
 
 
 # ---------------------------------------------------------------------------------------------- tokenizer, questions
@@ -123,9 +123,9 @@ QUESTION = "Question: {question} Answer:"
 @pytest.mark.parametrize(
     ("style", "tags", "subject", "mark", "word"),
     [
-        (template("r1-zero"), TAGS, "stop", Severity.OK, "</answer>"),
-        (template("r1-zero"), (), "stop", Severity.OK, "</answer>"),  # spelt in pieces, watched for as a text
-        (template("r1-zero"), TAGS, "prompt", Severity.OK, "no token before"),
+        (load_template("r1-zero"), TAGS, "stop", Severity.OK, "</answer>"),
+        (load_template("r1-zero"), (), "stop", Severity.OK, "</answer>"),  # spelt in pieces, watched for as a text
+        (load_template("r1-zero"), TAGS, "prompt", Severity.OK, "no token before"),
         (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Severity.NO, "would not count"),
         (Template(QUESTION, extract="boxed"), TAGS, "stop", Severity.OK, "only the end token"),
         (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Severity.OK, "counts"),
@@ -142,7 +142,7 @@ def test_template_and_tokenizer(style, tags, subject, mark, word):
 def test_a_stop_token_that_is_encoded_in_pieces_is_red():
     tokenizer = tiny_tokenizer(tags=())
     tokenizer.get_added_vocab = lambda: {"</answer>": 300}
-    line = marks(template("r1-zero"), tokenizer)["stop"]
+    line = marks(load_template("r1-zero"), tokenizer)["stop"]
     assert line.mark is Severity.NO and "completions do not end there" in line.text
 
 
@@ -151,14 +151,14 @@ def test_a_turn_must_end_where_a_completion_does():
     turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
     for end, mark in (("<|end|>", Severity.OK), ("<|stop|>", Severity.LOOK)):
         tokenizer.chat_template = turn.replace("END", end)
-        assert marks(template("boxed"), tokenizer)["chat"].mark is mark
+        assert marks(load_template("boxed"), tokenizer)["chat"].mark is mark
 
 
 def test_tokens_that_the_model_has_no_row_for_are_red():
     tokenizer = tiny_tokenizer()
-    prompts = [render(SUMS[0], template("r1-zero"), tokenizer)]
+    prompts = [render(SUMS[0], load_template("r1-zero"), tokenizer)]
     policy = tiny_model(vocabulary=100, width=32, layers=1)
-    first = next(token_lines(tokenizer, policy, template("r1-zero"), prompts, frozenset({0})))
+    first = next(token_lines(tokenizer, policy, load_template("r1-zero"), prompts, frozenset({0})))
     assert first.mark is Severity.NO and "the model 100" in first.text
 
 
@@ -173,7 +173,7 @@ def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
 
 
 def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_yellow():
-    prompts = [render(problem, template("none"), tiny_tokenizer()) for problem in SUMS]
+    prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
     lines = list(epoch_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
     assert [line.mark for line in lines] == [Severity.LOOK, Severity.LOOK]
     assert lines[0].proposed == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].text
@@ -207,7 +207,9 @@ def written(name: str, letters: str) -> RolloutGroup:
     )
 
 
-CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), data=DataConfig(prompts_per_step=32))
+CFG = Config(
+    sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group_size=4), data=DataConfig(prompts_per_step=32)
+)
 
 
 @pytest.mark.parametrize(
@@ -229,16 +231,20 @@ CFG = Config(sampling=SamplingConfig(max_tokens=50), algo=AlgoConfig(group=4), d
 )
 def test_responses_give_the_expected_mark_and_proposal(groups, subject, mark, proposed):
     sampled = [written(f"p{i}", letters) for i, letters in enumerate(groups)]
-    responses = answers(sampled, template("r1-zero"), CFG)
-    lines = {line.subject: line for line in answer_lines(responses, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+    responses = answers(sampled, load_template("r1-zero"), CFG)
+    lines = {
+        line.subject: line for line in answer_lines(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+    }
     assert (lines[subject].mark, lines[subject].proposed) == (mark, proposed)
 
 
 def test_grading_that_fails_is_yellow():
     group = written("p", "rwff")
     group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
-    responses = answers([group], template("r1-zero"), CFG)
-    lines = {line.subject: line for line in answer_lines(responses, template("r1-zero"), tiny_tokenizer(), CFG, 400)}
+    responses = answers([group], load_template("r1-zero"), CFG)
+    lines = {
+        line.subject: line for line in answer_lines(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+    }
     assert lines["grading"].proposed == "--verify.seconds 4"
 
 
@@ -264,7 +270,12 @@ def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints
     assert later.step == 4 * 10 + 0.5
     assert later.looks == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
     assert expected(trial, trial.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
-    assert expected(trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, tokens=2600)})).num_steps == 3
+    assert (
+        expected(
+            trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
+        ).num_steps
+        == 3
+    )
 
 
 # ------------------------------------------------------------------------------------------------- the whole command

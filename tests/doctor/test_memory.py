@@ -16,7 +16,7 @@ from reasoner.config.resolve import resolve
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_line
-from reasoner.rl.algorithms import resolve as resolve_algorithm
+from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.tiny import tiny_model
 
 # As their config.json says; the parameters follow from it.
@@ -58,7 +58,7 @@ def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
     """Measured with the kernel's count of resident memory: bench/memory.py."""
     sizes = QWEN_MATH | {"num_hidden_layers": 8}
     cfg = Config(
-        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=128), algo=AlgoConfig(group=32),
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=128), algo=AlgoConfig(group_size=32),
         optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=4096),
     )  # fmt: skip
     by_layers = [

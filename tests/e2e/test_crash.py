@@ -110,12 +110,12 @@ def test_a_writer_that_is_killed_leaves_whole_shards_and_all_that_it_acknowledge
     assert steps >= KILLS and acknowledged == [str(step) for step in range(steps)]
 
     there = sorted(path.name for path in (run / "rollouts").glob("*.parquet"))
-    assert there in ([store.shard(run, step).name for step in range(size)] for size in (steps, steps + 1))
+    assert there in ([store.shard_path(run, step).name for step in range(size)] for size in (steps, steps + 1))
     for step in range(len(there)):
         expected = [(step, c.text, list(c.token_ids)) for one in numbered(step) for c in one.completions]
         assert [(row["step"], row["completion"], row["token_ids"]) for row in store.read(run, step)] == expected
 
-    left_over = store.shard(run, 3).with_name(store.shard(run, 3).name + ".partial")
+    left_over = store.shard_path(run, 3).with_name(store.shard_path(run, 3).name + ".partial")
     left_over.write_bytes(b"PAR1 cut off")
     index.refresh()
     kept_up = answers(index)

@@ -16,7 +16,7 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import latest_valid, saved
+from reasoner.trainer.checkpoint import latest_valid, list_checkpoints
 from verifiers import VerifierPool
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -90,7 +90,11 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypa
     assert main(["train", "--resume", str(tmp_path / "a"), "--steps", "4"]) == 1
     told = capsys.readouterr().err
     assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
-    assert latest_valid(tmp_path / "a", print) == saved(tmp_path / "a")[-1] == tmp_path / "a/checkpoints/step-000002"
+    assert (
+        latest_valid(tmp_path / "a", print)
+        == list_checkpoints(tmp_path / "a")[-1]
+        == tmp_path / "a/checkpoints/step-000002"
+    )
     assert complete(tmp_path / "a", 4)
 
 
@@ -109,7 +113,7 @@ def test_a_folder_without_permission_is_told_of(tmp_path, capsys):
 
 
 def test_a_run_folder_that_vanishes_is_told_of(tmp_path, monkeypatch, capsys):
-    append = store.append
+    append = store.write_step
 
     def vanishing(run_dir, step, *rest):
         if step == 1:
@@ -150,7 +154,7 @@ def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
-    assert complete(tmp_path / "a", 3) and saved(tmp_path / "a")[-1].name == "step-000003"
+    assert complete(tmp_path / "a", 3) and list_checkpoints(tmp_path / "a")[-1].name == "step-000003"
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
 
@@ -169,7 +173,7 @@ def without_newline(run):
 
 
 def truncated(step):
-    return lambda run: store.shard(run, step).write_bytes(store.shard(run, step).read_bytes()[:-50])
+    return lambda run: store.shard_path(run, step).write_bytes(store.shard_path(run, step).read_bytes()[:-50])
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +293,7 @@ def test_a_model_problems_or_a_prompt_that_changed_are_refused(tmp_path, capsys,
 def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys):
     assert train(tmp_path, steps=2) == 0
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
-    with store.held(tmp_path / "a"):
+    with store.lock_run_dir(tmp_path / "a"):
         assert go_on(tmp_path) == 2
     assert "is being trained by another process" in capsys.readouterr().err
     after = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*") if path.is_file()}
@@ -298,7 +302,7 @@ def test_a_second_process_is_refused_and_changes_nothing(tmp_path, capsys):
 
 def test_a_damaged_shard_is_named_and_the_others_are_read(tmp_path, capsys):
     assert train(tmp_path, steps=2) == 0
-    shard = store.shard(tmp_path / "a", 0)
+    shard = store.shard_path(tmp_path / "a", 0)
     shard.write_bytes(shard.read_bytes()[:100])
     capsys.readouterr()
     assert main(["rollouts", "list", str(tmp_path / "a")]) == 0

@@ -14,7 +14,7 @@ import pytest
 
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import saved
+from reasoner.trainer.checkpoint import list_checkpoints
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -117,7 +117,8 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tm
         assert process.returncode == status, errors[-2000:]
         assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
         assert (
-            saved(tmp_path / "a")[-1].name == f"step-{step + 1:06d}" and len(read_metrics(tmp_path / "a")) == step + 1
+            list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
+            and len(read_metrics(tmp_path / "a")) == step + 1
         )
     finish(tmp_path, resume=True)
     assert_same(content(tmp_path), content(uninterrupted))

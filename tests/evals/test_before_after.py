@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.evals.before_after import HeldOutEvals, next_commands, table, traces
+from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
 from reasoner.evals.result import Ks, evaluate
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -49,7 +49,7 @@ def test_table_has_every_metric_before_and_after(measured):
 
 
 def test_traces_show_newly_correct_problems_self_corrected_first(measured):
-    text = traces(*measured)
+    text = example_answers(*measured)
     first, second = text.split("\n\n")
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
     assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.evals.result import Ks, evaluate, judged
+from reasoner.evals.result import Ks, evaluate, score_responses
 from reasoner.progress import Progress
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -115,12 +115,14 @@ def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
         return prompt(name, "4").problem, "?", responses
 
     uneven = [graded_row("a", 4, 4, 4, 5), graded_row("b", 4, 5)]
-    evaluation = judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,)))
+    evaluation = score_responses(
+        uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,))
+    )
     assert evaluation.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
     assert evaluation.metrics["pass@2"].value == 1
     assert evaluation.samples == 2 and evaluation.health["truncated"] is None and evaluation.health["tokens"] is None
     with pytest.raises(ValueError, match="pass@3 needs at least 3 samples of each problem, and there are 2"):
-        judged(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(3,)))
+        score_responses(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(3,)))
 
 
 def test_policy_decides_correctness_and_lenient_is_reported(pool):
@@ -128,7 +130,7 @@ def test_policy_decides_correctness_and_lenient_is_reported(pool):
     graded_row = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
 
     def right(policy):
-        evaluation = judged(graded_row, pool, policy=policy, label="x", temperature=None, ks=Ks())
+        evaluation = score_responses(graded_row, pool, policy=policy, label="x", temperature=None, ks=Ks())
         assert evaluation.lenient.value == 1
         assert evaluation.health["several_answers"] == 1 / 4
         return [score.correct for score in evaluation.answered[0].scores]

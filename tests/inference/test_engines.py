@@ -14,9 +14,9 @@ from data.generated import problems
 from reasoner.config.schema import AlgoConfig, Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
-from reasoner.rl.algorithms import resolve
-from reasoner.rollouts.prompts import render, template
-from reasoner.trainer.parity import probe
+from reasoner.rl.algorithms import resolve_algorithm
+from reasoner.rollouts.prompts import load_template, render
+from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.types import Prompt, SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
@@ -41,7 +41,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def prompts(folder) -> list[Prompt]:
     tokenizer = load_tokenizer(folder)
-    return [render(problem, template("r1-zero"), tokenizer) for problem in problems("train", 64)]
+    return [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 64)]
 
 
 @pytest.fixture(scope="module")
@@ -123,12 +123,12 @@ def test_engines_sample_same_tokens_from_same_seeds(engines, prompts):
 def test_logprobs_equal_trainer_s_before_and_after_weight_sync(engine, folder, prompts, temperature):  # trap 32
     sampling = replace(SAMPLED, temperature=temperature)
     model = load_policy(folder, device=torch.device("cpu"))
-    assert probe(engine, model, prompts[:16], sampling) < 1e-4
+    assert max_logprob_diff(engine, model, prompts[:16], sampling) < 1e-4
     assert all(len(prompt.token_ids) > 64 for prompt in prompts)  # two blocks at least that a stale cache would answer
     other = perturbed_model(folder)
-    assert probe(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
+    assert max_logprob_diff(engine, other, prompts[:16], sampling) > 1e-2  # a stale engine would be noticed
     engine.update_weights(other.state_dict().items(), version=1)
-    assert probe(engine, other, prompts[:16], sampling) < 1e-4
+    assert max_logprob_diff(engine, other, prompts[:16], sampling) < 1e-4
     restore_weights(engine, folder)
 
 
@@ -260,7 +260,7 @@ def test_engine_leaves_torch_set_num_threads_usable(engines):
 def test_rendered_prompt_has_at_most_one_bos(folder):  # trap 18
     tokenizer = load_tokenizer(folder)
     problem = Problem(id="x", question="What is 1 + 1?", answer="2", source="t", split="t")
-    prompt = render(problem, template("r1-zero"), tokenizer)
+    prompt = render(problem, load_template("r1-zero"), tokenizer)
     assert tokenizer.decode(prompt.token_ids) == prompt.text
 
 
@@ -268,6 +268,6 @@ def test_trainer_weights_update_every_part_of_engine(engine, folder, prompts):  
     cfg = Config(algo=AlgoConfig(beta=0.0))
     other = perturbed_model(folder)
     assert other.config.tie_word_embeddings
-    engine.update_weights(PolicyTrainer(other, None, resolve(cfg.algo), cfg).policy_state(), version=1)
-    assert probe(engine, other, prompts[:16], SAMPLED) < 1e-4
+    engine.update_weights(PolicyTrainer(other, None, resolve_algorithm(cfg.algo), cfg).policy_state(), version=1)
+    assert max_logprob_diff(engine, other, prompts[:16], SAMPLED) < 1e-4
     restore_weights(engine, folder)

@@ -1,6 +1,6 @@
 import torch
 
-from reasoner.inference.rng import _mixed, _streams, draw
+from reasoner.inference.rng import _mixed, _streams, sample_tokens
 
 
 def test_streams_match_published_splitmix64():
@@ -25,13 +25,13 @@ def test_draw_frequencies_match_probabilities():
     p = torch.tensor([0.5, 0.3, 0.15, 0.05])
     rows = 100_000
     for seeds, positions in ((range(rows), [5] * rows), ([5] * rows, range(rows))):
-        counts = draw(p.log().expand(rows, 4), seeds, positions).bincount(minlength=4)
+        counts = sample_tokens(p.log().expand(rows, 4), seeds, positions).bincount(minlength=4)
         assert ((counts - rows * p).abs() < 4 * (rows * p * (1 - p)).sqrt()).all()
 
 
 def test_draw_is_uniform_over_large_vocabulary():
     rows, size = 64_000, 640
-    counts = draw(torch.full((rows, size), 1 / size).log(), range(rows), [0] * rows).bincount(minlength=size)
+    counts = sample_tokens(torch.full((rows, size), 1 / size).log(), range(rows), [0] * rows).bincount(minlength=size)
     chi_square = ((counts - 100.0) ** 2 / 100).sum()
     assert abs(chi_square - (size - 1)) < 4 * (2 * (size - 1)) ** 0.5
 
@@ -39,19 +39,19 @@ def test_draw_is_uniform_over_large_vocabulary():
 def test_draws_of_neighbouring_seeds_and_positions_are_independent():
     rows = 100_000
     fair = torch.full((rows, 2), 0.5).log()
-    here = draw(fair, range(rows), [3] * rows)
-    for there in (draw(fair, range(1, rows + 1), [3] * rows), draw(fair, range(rows), [4] * rows)):
+    here = sample_tokens(fair, range(rows), [3] * rows)
+    for there in (sample_tokens(fair, range(1, rows + 1), [3] * rows), sample_tokens(fair, range(rows), [4] * rows)):
         assert abs((here == there).float().mean() - 0.5) < 4 * 0.5 / rows**0.5
 
 
 def test_draw_is_independent_of_batch():
     log_softmax = torch.randn(6, 50, generator=torch.Generator().manual_seed(0)).log_softmax(dim=1)
     seeds, positions = [2**63 - 1, 1, 2, 3, 4, 5], [9, 8, 7, 6, 5, 4]
-    together = draw(log_softmax, seeds, positions)
-    alone = [draw(log_softmax[i : i + 1], seeds[i : i + 1], positions[i : i + 1]).item() for i in range(6)]
+    together = sample_tokens(log_softmax, seeds, positions)
+    alone = [sample_tokens(log_softmax[i : i + 1], seeds[i : i + 1], positions[i : i + 1]).item() for i in range(6)]
     assert together.tolist() == alone
 
 
 def test_draw_never_returns_excluded_token():
     log_softmax = torch.tensor([[-torch.inf, 0.0, -torch.inf]]).expand(5000, 3)
-    assert draw(log_softmax, range(5000), [0] * 5000).unique().tolist() == [1]
+    assert sample_tokens(log_softmax, range(5000), [0] * 5000).unique().tolist() == [1]

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from transformers import GenerationConfig
 
-from reasoner.inference.stop_tokens import end_token_ids, stop_token_ids, texts
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, stop_token_ids
 from reasoner.types import SamplingParams
 from tests.fixtures.tiny import END, OTHER_END, tiny_model, tiny_tokenizer
 
@@ -51,9 +51,9 @@ def test_stop_token_ids_accept_only_added_tokens(tokenizer):
 )
 def test_texts_end_at_end_token_or_stop_text(written, stop_texts, expected, tokenizer):
     ends = frozenset({tokenizer.eos_token_id})
-    assert texts([tokenizer(written)["input_ids"]], ends, stop_texts, tokenizer) == [expected]
+    assert decode_completions([tokenizer(written)["input_ids"]], ends, stop_texts, tokenizer) == [expected]
 
 
 def test_texts_decode_rows_independently(tokenizer):
     written = ["12 plus 30", "", " Wait, so 42."]
-    assert texts([tokenizer(t)["input_ids"] for t in written], frozenset(), (), tokenizer) == written
+    assert decode_completions([tokenizer(t)["input_ids"] for t in written], frozenset(), (), tokenizer) == written

@@ -88,7 +88,7 @@ def test_moving_baseline_uses_only_earlier_steps():
 
 
 def test_entropy_bonus_raises_entropy():
-    trainer = learner(config(entropy=1.0, lr=1e-3))
+    trainer = learner(config(entropy_coef=1.0, lr=1e-3))
     flat = [four((1.0, 1.0, 1.0, 1.0))]
     figures = [trainer.update(trainer.credit(trainer.annotate(collate(flat))))["entropy"] for _ in range(8)]
     assert figures[-1] > figures[0]
@@ -98,7 +98,7 @@ def test_importance_weights_scale_gradient_and_are_reported():
     groups = [four()]
     batch = collate(groups)
     plain, _ = gradient(config(), groups)
-    trainer = learner(config(importance="token", importance_clip_max=2.0))
+    trainer = learner(config(importance_sampling="token", importance_clip_max=2.0))
     trainer.optimizer.step = lambda: None
     own = trainer._all_logprobs(trainer.policy, batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
@@ -235,11 +235,11 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
 
 def test_learning_rate_decays_with_token_budget():
     cfg = config(lr=1e-3)
-    cfg = replace(cfg, steps=100, tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
+    cfg = replace(cfg, steps=100, max_train_tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
     trainer, batch = learner(cfg), collate([four()])
     rates = [trainer.update(trainer.credit(batch), tokens_before=spent)["lr"] for spent in (0, 500, 750, 950, 1000)]
     assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 1e-4, 0.0])
-    by_steps = learner(replace(cfg, tokens=0, steps=4))
+    by_steps = learner(replace(cfg, max_train_tokens=0, steps=4))
     assert [by_steps.update(by_steps.credit(batch))["lr"] for _ in range(4)] == pytest.approx([1e-3] * 3 + [5e-4])
 
 
@@ -255,4 +255,4 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     before = learner(cfg)._all_logprobs(learner(cfg).policy, batch)
     after = trainer._all_logprobs(trainer.policy, batch)
     moved = ((after - before) * batch.mask).sum(dim=1)
-    assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards what was rewarded
+    assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards what was add_reward

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from reasoner.config.schema import AlgoConfig
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from tests.fixtures.tiny import tiny_model
@@ -57,7 +57,7 @@ def test_empty_completion_has_finite_gradient():
 def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
-    trainer = learner(config(weights=how, mask_truncated_completions=True))
+    trainer = learner(config(loss_aggregation=how, mask_truncated_completions=True))
     masked = trainer.credit(trainer.annotate(replace(batch, truncated=cut)))
     assert torch.equal(
         masked.advantages, trainer.credit(trainer.annotate(batch)).advantages
@@ -85,7 +85,7 @@ def test_minibatches_hold_whole_groups_in_order_of_epoch():
 
 def written_out(cfg, groups, model, reference):
     """The loss as in the papers, one unpadded row at a time, before any update (ratio 1, so nothing is clipped)."""
-    algo, row = cfg.algo, resolve(cfg.algo)
+    algo, row = cfg.algo, resolve_algorithm(cfg.algo)
     if algo.name == "dapo":
         groups = [g for g in groups if not g.has_zero_variance]
     sizes = [len(c.token_ids) for g in groups for c in g.completions]
@@ -148,4 +148,4 @@ def test_learning_rate_decays_linearly_over_last_share():
 
 def test_unknown_weighting_is_refused_by_resolve():
     with pytest.raises(ValueError, match="'tokens'; known are token, sequence, constant"):
-        resolve(AlgoConfig(weights="tokens"))
+        resolve_algorithm(AlgoConfig(loss_aggregation="tokens"))

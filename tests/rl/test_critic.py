@@ -8,7 +8,7 @@ import torch
 from reasoner.config.schema import CriticConfig
 from reasoner.models.loading import completion_states, read_prompts
 from reasoner.rl.advantages import gae
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.credit import token_rewards
 from reasoner.rl.losses import value_loss
@@ -88,7 +88,7 @@ def sampled(policy, generator):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     generator = torch.Generator().manual_seed(seed)
-    cfg = config(name="ppo", lr=1e-3, group=SAMPLES, minibatches=1)
+    cfg = config(name="ppo", lr=1e-3, group_size=SAMPLES, minibatches=1)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2), sampling=replace(cfg.sampling, max_tokens=LIMIT))
     trainer = learner(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
     shares = []
@@ -161,7 +161,8 @@ def test_ppo_moves_policy_towards_better_completions():
 def test_whiten_rewards_has_deviation_one_and_keeps_zeros():
     batch = collate(random_groups())
     white, plain = (
-        token_rewards(batch, resolve(cfg.algo), cfg, beta=0.0)[batch.mask] for cfg in (ppo(whiten_rewards=True), ppo())
+        token_rewards(batch, resolve_algorithm(cfg.algo), cfg, beta=0.0)[batch.mask]
+        for cfg in (ppo(whiten_rewards=True), ppo())
     )
     assert (white[plain == 0] == 0).all() and (white[plain != 0] > plain[plain != 0]).all()
     assert white.std(correction=0).item() == pytest.approx(1, abs=1e-4)
@@ -188,9 +189,9 @@ def critic_after(cfg, **state):
     return torch.cat([p.detach().flatten() for p in trainer.critic.own.parameters()]) - before
 
 
-@pytest.mark.parametrize("trunk", ["own", "shared"])
+@pytest.mark.parametrize("critic_backbone", ["separate", "shared"])
 def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
-    cfg = ppo() if critic_backbone == "own" else shared()
+    cfg = ppo() if critic_backbone == "separate" else shared()
     plain = critic_after(cfg)
     warm = critic_after(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
     rolled = critic_after(cfg, lr_scale=0.5)
@@ -198,7 +199,7 @@ def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
     assert torch.allclose(warm, plain / 4, atol=atol) and torch.allclose(rolled, plain / 2, atol=atol)
 
 
-@pytest.mark.parametrize("algo", [{}, {"trunk": "shared"}, {"entropy": 0.1}, {"kl_in": "loss", "kl": "k3"}])
+@pytest.mark.parametrize("algo", [{}, {"critic_backbone": "shared"}, {"entropy_coef": 0.1}, {"kl_in": "loss", "kl": "k3"}])
 def test_critic_warmup_leaves_policy_unchanged(algo):
     cfg = config(name="ppo", beta=0.05, lr=1e-2, **algo)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))

@@ -22,7 +22,7 @@ from reasoner.rl.advantages import (
     total_return,
     whitened,
 )
-from reasoner.rl.algorithms import ALGORITHMS, resolve
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
 from reasoner.rl.losses import (
     RATIOS,
@@ -290,16 +290,16 @@ def test_token_weights_match_their_definition():  # traps 22, 23
 
 
 def test_settings_override_single_parts_of_a_row():
-    assert all(resolve(AlgoConfig(name=name)) == row for name, row in ALGORITHMS.items())
-    assert resolve(AlgoConfig(name="dapo", clip_high=0.3)).clip_high == 0.3
-    assert resolve(AlgoConfig(name="grpo", weights="token", kl="k2")) == replace(
-        ALGORITHMS["grpo"], weights="token", kl="k2"
+    assert all(resolve_algorithm(AlgoConfig(name=name)) == row for name, row in ALGORITHMS.items())
+    assert resolve_algorithm(AlgoConfig(name="dapo", clip_high=0.3)).clip_high == 0.3
+    assert resolve_algorithm(AlgoConfig(name="grpo", loss_aggregation="token", kl="k2")) == replace(
+        ALGORITHMS["grpo"], loss_aggregation="token", kl="k2"
     )
 
 
 def test_unknown_algorithm_is_refused_with_suggestion():
     with pytest.raises(ValueError, match=r"'drgrpo'; known are reinforce, .*; did you mean 'dr_grpo'"):
-        resolve(AlgoConfig(name="drgrpo"))
+        resolve_algorithm(AlgoConfig(name="drgrpo"))
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_unknown_algorithm_is_refused_with_suggestion():
 )
 def test_incompatible_parts_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        resolve(AlgoConfig(**settings))
+        resolve_algorithm(AlgoConfig(**settings))
 
 
 @pytest.mark.parametrize(
@@ -340,18 +340,18 @@ def test_incompatible_parts_are_refused(settings, message):
         ("scale", {*SCALES}),
         ("ratio", {*RATIOS}),
         ("surrogate", {*SURROGATES}),
-        ("weights", {*get_args(LossAggregation)}),
+        ("loss_aggregation", {*get_args(LossAggregation)}),
         ("step_credit", {*STEP_CREDIT}),
         ("kl", {*KL}),
     ],
 )
 def test_allowed_names_of_a_part_equal_its_table(part, names):
     with pytest.raises(ValueError, match=rf"algo\.{part} is 'nothing'; known are ") as refusal:
-        resolve(AlgoConfig(**{part: "nothing"}))
+        resolve_algorithm(AlgoConfig(**{part: "nothing"}))
     assert set(str(refusal.value).partition("known are ")[2].split(", ")) == names
 
 
 def test_resolve_does_not_import_torch():
-    script = "import sys; from reasoner.rl.algorithms import resolve; print('torch' in sys.modules)"
+    script = "import sys; from reasoner.rl.algorithms import resolve_algorithm; print('torch' in sys.modules)"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert process.stdout.strip() == "False"

@@ -20,7 +20,7 @@ def update(cfg, groups, *, reference=None):
 def test_token_values_sum_to_loss_and_average_to_kl_and_entropy(how):
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     groups = random_groups()
-    batch, figures, tokens = update(config(weights=how, beta=0.1, micro=20), groups, reference=reference)
+    batch, figures, tokens = update(config(loss_aggregation=how, beta=0.1, micro=20), groups, reference=reference)
     assert sorted(tokens) == list(range(len(batch)))
     assert all(set(own) == set(TOKEN_FIGURES) for own in tokens.values())
     assert [len(tokens[row]["entropy"]) for row in range(len(batch))] == batch.lengths.tolist()
@@ -45,13 +45,13 @@ def test_token_values_are_stored_under_collated_row():
 
 def test_rows_without_gradient_have_no_token_values():
     flat, mixed = group([5, 6], [[7, 8], [9]], [1.0, 1.0]), group([5, 6], [[7, 8], [9]], [0.0, 1.0])
-    _, _, tokens = update(config(group=2), [flat, mixed])
+    _, _, tokens = update(config(group_size=2), [flat, mixed])
     assert sorted(tokens) == [2, 3]
 
 
 def test_dropped_group_does_not_shift_row_indices():
     flat, mixed = group([5, 6], [[7, 8], [9]], [1.0, 1.0]), group([5, 6], [[7, 8, 4], [9]], [0.0, 1.0])
-    _, _, tokens = update(config(name="dapo", group=2), [flat, mixed])
+    _, _, tokens = update(config(name="dapo", group_size=2), [flat, mixed])
     assert {row: len(own["entropy"]) for row, own in tokens.items()} == {2: 3, 3: 1}
 
 

@@ -76,8 +76,8 @@ def test_random_rewards_are_fair_and_reproducible_per_step(pool):
     groups = [group(problem, ["x"] * 8, pool) for problem in PROBLEMS[:100]]
 
     def random_rewards(step: int) -> list[float]:
-        rewarded = apply_control(groups, "random-reward", ControlContext(pool, {}, seed=1, step=step))
-        return [score.reward for one in rewarded for score in one.scores]
+        add_reward = apply_control(groups, "random-reward", ControlContext(pool, {}, seed=1, step=step))
+        return [score.reward for one in add_reward for score in one.scores]
 
     heads = Counter(random_rewards(0))
     assert set(heads) == {0.0, 1.0} and 320 < heads[1.0] < 480

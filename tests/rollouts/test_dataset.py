@@ -4,7 +4,7 @@ import pytest
 
 from data import Problem
 from reasoner.rollouts.dataset import filter_gradable, filter_prompts
-from reasoner.rollouts.prompts import template
+from reasoner.rollouts.prompts import load_template
 from tests.fixtures.tiny import tiny_tokenizer
 
 
@@ -35,18 +35,18 @@ def test_gradable_refuses_if_none_is_left():
 
 def test_askable_drops_long_questions_with_count(capsys):
     long = problem(9, question="and " * 200)
-    prompts = filter_prompts([*GOOD, long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
+    prompts = filter_prompts([*GOOD, long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
     assert [prompt.problem for prompt in prompts] == GOOD
     assert capsys.readouterr().err == "dropped 1 of 4 questions: longer than 50 tokens\n"
     with pytest.raises(ValueError, match="every one of 1 questions is longer than 50 tokens"):
-        filter_prompts([long], template("none"), tiny_tokenizer(), context=100, max_tokens=50)
+        filter_prompts([long], load_template("none"), tiny_tokenizer(), context=100, max_tokens=50)
 
 
 def test_askable_refuses_context_without_room():
     with pytest.raises(ValueError, match=r"sampling\.max_tokens is 100; .* leaves no room"):
-        filter_prompts(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=100)
+        filter_prompts(GOOD, load_template("none"), tiny_tokenizer(), context=100, max_tokens=100)
 
 
 def test_askable_applies_max_prompt_tokens():
     with pytest.raises(ValueError, match="longer than 3 tokens"):
-        filter_prompts(GOOD, template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)
+        filter_prompts(GOOD, load_template("none"), tiny_tokenizer(), context=100, max_tokens=50, max_prompt_tokens=3)

@@ -8,7 +8,7 @@ import pytest
 from reasoner.progress import Progress
 from reasoner.rl.batch import collate
 from reasoner.rl.process_rewards import step_rewards
-from reasoner.rollouts.generate import penalise_truncated, rollout, sample_until_full
+from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -28,7 +28,9 @@ SCRIPT = {"a": [answering(4), answering(5), "4"], "b": [answering(8), answering(
 
 
 def test_rollout_grades_each_completion_against_its_problem(pool):
-    groups = rollout(Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(1.0, 0.2), run_seed=0, step=0)
+    groups = generate_groups(
+        Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(1.0, 0.2), run_seed=0, step=0
+    )
     assert [group.prompt for group in groups] == PROMPTS
     assert [len(group.completions) for group in groups] == [len(group.scores) for group in groups] == [3, 3]  # trap 6
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
@@ -49,7 +51,7 @@ def test_rollout_grades_finished_group_during_sampling(pool):
             return completions
 
     engine = Slow(SCRIPT)
-    groups = rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
+    groups = generate_groups(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
     assert engine.graded == 3
     assert [score.correct for group in groups for score in group.scores] == [True, False, False, False, False, True]
 
@@ -61,16 +63,18 @@ def test_rollout_raises_errors_of_engine_and_pool(pool):
             raise RuntimeError("out of memory")
 
     with pytest.raises(RuntimeError, match="out of memory"):
-        rollout(Broken(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
+        generate_groups(Broken(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
     with VerifierPool() as closed:
         pass
     with pytest.raises(ValueError, match="the pool is closed"):
-        rollout(Scripted(SCRIPT), closed, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
+        generate_groups(Scripted(SCRIPT), closed, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0)
 
 
 def test_rollout_reports_sampled_and_graded_counts(pool):
     progress = Progress()
-    rollout(Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0, progress=progress)
+    generate_groups(
+        Scripted(SCRIPT), pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step=0, progress=progress
+    )
     text = progress.text()
     assert text.startswith("sampled 6/6 completions, ") and text.endswith("; graded 6/6")
 
@@ -78,7 +82,7 @@ def test_rollout_reports_sampled_and_graded_counts(pool):
 def test_rollout_grades_prefill_with_completion(pool):  # trap 20
     half = "so </think> <answer> 4 </answer>"
     prompts = [prompt("a", "4", "<think>"), prompt("b", "4")]
-    groups = rollout(
+    groups = generate_groups(
         Scripted({"a": [half], "b": [half]}), pool, prompts, SamplingParams(1), RewardWeights(), run_seed=0, step=0
     )
     assert [group.scores[0].correct for group in groups] == [True, False]
@@ -86,21 +90,21 @@ def test_rollout_grades_prefill_with_completion(pool):  # trap 20
 
 def test_rollout_seeds_are_unique_and_independent_of_batch(pool):  # trap 33
     engine = Scripted(SCRIPT)
-    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=2)
+    generate_groups(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=2)
     together = engine.seeds
     assert together == [[sample_seed(5, 2, name, j) for j in range(3)] for name in ("a", "b")]
     assert len({seed for row in together for seed in row}) == 6
-    rollout(engine, pool, PROMPTS[1:], SamplingParams(3), RewardWeights(), run_seed=5, step=2)
+    generate_groups(engine, pool, PROMPTS[1:], SamplingParams(3), RewardWeights(), run_seed=5, step=2)
     assert engine.seeds == together[1:]
-    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=3)
+    generate_groups(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=5, step=3)
     assert not {seed for row in engine.seeds for seed in row} & {seed for row in together for seed in row}
 
 
 def test_rollout_with_more_samples_extends_earlier_seeds(pool):
     engine = Scripted(SCRIPT)
-    rollout(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step="eval")
+    generate_groups(engine, pool, PROMPTS, SamplingParams(3), RewardWeights(), run_seed=0, step="eval")
     three = engine.seeds
-    rollout(engine, pool, PROMPTS, SamplingParams(2), RewardWeights(), run_seed=0, step="eval")
+    generate_groups(engine, pool, PROMPTS, SamplingParams(2), RewardWeights(), run_seed=0, step="eval")
     assert engine.seeds == [row[:2] for row in three]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import saved
+from reasoner.trainer.checkpoint import list_checkpoints
 from tests.e2e.test_resume import assert_same, content, finish, kill
 from tests.e2e.test_resume import pytestmark as pytestmark
 
@@ -69,7 +69,7 @@ def uninterrupted(tmp_path_factory):
 def test_prefetched_step_is_one_update_behind_except_after_save(uninterrupted):
     metrics = read_metrics(uninterrupted / "a")
     assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 1, 0, 1]
-    assert [folder.name for folder in saved(uninterrupted / "a")] == ["step-000003", "step-000005"]
+    assert [folder.name for folder in list_checkpoints(uninterrupted / "a")] == ["step-000003", "step-000005"]
     own = [line["sampling/logprob_diff_mean"] for line in metrics if "sampling/logprob_diff_mean" in line]
     assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
     assert not (uninterrupted / "a" / "alarms.jsonl").exists()

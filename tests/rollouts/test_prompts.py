@@ -2,7 +2,7 @@ import pytest
 from tokenizers.processors import TemplateProcessing
 
 from data import Problem
-from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, render, template
+from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render
 from tests.fixtures.tiny import END, tiny_tokenizer
 
 PROBLEM = Problem(id="t/1", question="What is {x} + 1?", answer="2", source="t", split="t")
@@ -12,14 +12,14 @@ CHAT = "{% for m in messages %}<|user|>{{ m.content }}{% endfor %}{% if add_gene
 @pytest.mark.parametrize("name", sorted(name for name, one in TEMPLATES.items() if not one.chat))
 def test_rendered_ids_decode_to_text_with_question(name):
     tokenizer = tiny_tokenizer()
-    prompt = render(PROBLEM, template(name), tokenizer)
+    prompt = render(PROBLEM, load_template(name), tokenizer)
     assert tokenizer.decode(prompt.token_ids) == prompt.text
     assert "What is {x} + 1?" in prompt.text
 
 
 def test_r1_zero_matches_paper_without_prefill():
     assert R1_ZERO.endswith("User: {question}\nAssistant:")
-    prompt = render(PROBLEM, template("r1-zero"), tiny_tokenizer())
+    prompt = render(PROBLEM, load_template("r1-zero"), tiny_tokenizer())
     assert prompt.text == R1_ZERO.replace("{question}", PROBLEM.question)
     assert prompt.prefill == ""
 
@@ -33,9 +33,9 @@ def test_prefill_ends_prompt():
 def test_chat_uses_tokenizer_s_template():
     tokenizer = tiny_tokenizer()
     with pytest.raises(ValueError, match="chat template"):
-        render(PROBLEM, template("chat"), tokenizer)
+        render(PROBLEM, load_template("chat"), tokenizer)
     tokenizer.chat_template = CHAT
-    prompt = render(PROBLEM, template("chat"), tokenizer)
+    prompt = render(PROBLEM, load_template("chat"), tokenizer)
     assert prompt.text.startswith("<|user|>First think")
     assert prompt.text.endswith("What is {x} + 1?<|bot|>")
 
@@ -48,7 +48,7 @@ def test_system_message_precedes_question():
 
 
 def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
-    prompt = render(PROBLEM, template("qwen-math"), tiny_tokenizer())
+    prompt = render(PROBLEM, load_template("qwen-math"), tiny_tokenizer())
     assert prompt.text.startswith(
         "<|im_start|>system\nPlease reason step by step, and put your final answer within \\boxed{}."
     )
@@ -59,11 +59,11 @@ def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
 
 def test_template_is_read_from_txt_or_toml(tmp_path):
     (tmp_path / "mine.txt").write_text("Q: {question}\nA:")
-    assert template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
+    assert load_template(str(tmp_path / "mine.txt")) == Template("Q: {question}\nA:", extract="lenient")
     (tmp_path / "mine.toml").write_text(
         'text = "{question}"\nprefill = "<think>"\nstop = ["</answer>"]\nextract = "strict"\nchat = false\n'
     )
-    from_toml = template(str(tmp_path / "mine.toml"))
+    from_toml = load_template(str(tmp_path / "mine.toml"))
     assert from_toml == Template("{question}", prefill="<think>", stop=("</answer>",))
 
 
@@ -83,7 +83,7 @@ def test_bad_template_file_is_refused_by_name(tmp_path, name, content, message):
     if content is not None:
         (tmp_path / name).write_text(content)
     with pytest.raises(ValueError, match=message):
-        template(str(tmp_path / name))
+        load_template(str(tmp_path / name))
 
 
 def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
@@ -95,7 +95,7 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
     )
     tokenizer.chat_template = "<|begin|>" + CHAT
     for name in TEMPLATES:
-        ids = render(PROBLEM, template(name), tokenizer).token_ids
+        ids = render(PROBLEM, load_template(name), tokenizer).token_ids
         assert ids[0] == begin
         assert ids.count(begin) == 1
         assert end not in ids
@@ -103,10 +103,10 @@ def test_rendered_prompt_has_one_bos_and_no_end_token():  # trap 18
 
 def test_unknown_style_is_refused_with_suggestion():
     with pytest.raises(ValueError, match=r"'r1zero'.*did you mean 'r1-zero'"):
-        template("r1zero")
+        load_template("r1zero")
 
 
 def test_render_refuses_half_surrogate_pair_naming_problem():
     problem = Problem(id="t/2", question="What is 1 + \ud83d?", answer="2", source="t", split="t")
     with pytest.raises(ValueError, match=r"the question of problem 't/2' holds half of a surrogate pair"):
-        render(problem, template("r1-zero"), tiny_tokenizer())
+        render(problem, load_template("r1-zero"), tiny_tokenizer())

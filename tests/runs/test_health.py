@@ -16,9 +16,9 @@ from reasoner.config.resolve import settings
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.loading import load_policy
-from reasoner.rl.algorithms import resolve
+from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
-from reasoner.rollouts.generate import rollout
+from reasoner.rollouts.generate import generate_groups
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs.health import (
     CHECKS,
@@ -30,7 +30,6 @@ from reasoner.runs.health import (
     record,
     repeats,
     repetition,
-    replay,
 )
 from reasoner.runs.metrics import METRICS
 from reasoner.trainer.parity import probe
@@ -49,7 +48,7 @@ PROMPTS = [Prompt(replace(PROBLEM, id=f"t/{n}"), "?", "", (2 + n % 4, 3 + n // 6
 
 def alarms_of(history):
     """What a run with these metrics would have said, and after which step."""
-    return [(alarm.name, alarm.step) for n in range(1, len(history) + 1) for alarm in alarms(history[:n])]
+    return [(alarm.name, alarm.step) for n in range(1, len(history) + 1) for alarm in new_alarms(history[:n])]
 
 
 # ------------------------------------------------------------------------------------------ small real runs
@@ -77,7 +76,9 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
     """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and learner."""
     cfg = config(**settings)
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    learner = PolicyTrainer(policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve(cfg.algo), cfg)
+    learner = PolicyTrainer(
+        policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
+    )
     engine = engine(folder, EngineConfig(), max_model_len=64)
     sampling = SamplingParams(G, temperature, max_tokens=max_tokens)
     history = []
@@ -122,7 +123,7 @@ def written(steps, *texts, seconds=2.0):
         return [
             {
                 "step": step,
-                **summarise(rollout(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)),
+                **summarise(generate_groups(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)),
             }
             for step in range(steps)
         ]
@@ -214,8 +215,8 @@ def test_replay_returns_the_alarms_of_every_step_in_order():
     draw = random.Random(3)
     names = ("grading/failed", "kl", "entropy", "correct", "well_formed", "completions/mean_length", "reward/mean")
     history = [{"step": n} | {name: draw.choice([0.0, 0.4, 3.0]) for name in names} for n in range(80)]
-    rung = [alarm for n in range(1, 81) for alarm in alarms(history[:n])]
-    assert len({alarm.name for alarm in rung}) > 3 and replay(history) == rung
+    rung = [alarm for n in range(1, 81) for alarm in new_alarms(history[:n])]
+    assert len({alarm.name for alarm in rung}) > 3 and all_alarms(history) == rung
 
 
 def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():

@@ -12,7 +12,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex, match
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 TEXTS = [
@@ -32,11 +32,11 @@ def write(run, step, texts=TEXTS):
         completions = tuple(Completion(t, tuple(range(len(t) + 1)), (0.0,) * (len(t) + 1), "stop", step) for t in own)
         verdicts = [Verdict.CORRECT, Verdict.WRONG]
         scores = tuple(
-            rewarded(RewardInput(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
+            add_reward(RewardInput(t, problem, Score(0.0, {}, v, "4", "rational")), RewardWeights())
             for t, v in zip(own, verdicts, strict=True)
         )
         groups.append(RolloutGroup(Prompt(problem, "?", "", (1,)), completions, scores))
-    store.append(run, step, groups, [0.5, -0.5, 1.0, -1.0])
+    store.write_step(run, step, groups, [0.5, -0.5, 1.0, -1.0])
 
 
 @pytest.fixture
@@ -129,7 +129,7 @@ def test_a_deleted_or_damaged_index_is_rebuilt_with_the_same_answers(run, index)
 
 
 def test_an_unreadable_shard_is_named_and_others_are_listed(run, capsys):
-    store.shard(run, 1).write_bytes(b"PAR1 torn")
+    store.shard_path(run, 1).write_bytes(b"PAR1 torn")
     index = RolloutIndex(run)
     assert index.refresh() == 8
     assert list(index.faults()) == [1] and index.count() == 8
@@ -195,8 +195,8 @@ def test_grep_excerpt_shows_the_word_and_not_a_longer_one(tmp_path, capsys):
 
 def test_completions_are_none_where_the_shard_is_missing(run, index):
     ids = [one.id for one in index.page()]
-    store.shard(run, 1).write_bytes(b"torn")
-    store.shard(run, 2).unlink()
+    store.shard_path(run, 1).write_bytes(b"torn")
+    store.shard_path(run, 2).unlink()
     assert index.completions([ids[2], ids[4], ids[0], ids[8], ids[3]]) == [TEXTS[2], None, TEXTS[0], None, TEXTS[3]]
 
 
@@ -217,8 +217,8 @@ def test_exports_hold_the_matching_rollouts(run, tmp_path, capsys, suffix):
 def test_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_path, capsys):
     expected = rows(run)
     for step in range(3):
-        as_map(store.shard(run, step))
-    assert pa.types.is_map(pq.read_schema(store.shard(run, 0)).field("rewards").type)
+        as_map(store.shard_path(run, step))
+    assert pa.types.is_map(pq.read_schema(store.shard_path(run, 0)).field("rewards").type)
     assert rows(run) == expected
     status, said = reasoner(capsys, "show", run, "2.1.0")
     assert status == 0 and "(correct 1, format 0)" in said.out

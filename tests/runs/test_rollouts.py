@@ -15,7 +15,7 @@ from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
-from verifiers.rewards import rewarded
+from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
@@ -30,13 +30,13 @@ def group():
     )
     scores = (Score(1.0, {}, Verdict.CORRECT, well_formed=True), Score(0.0, {}, Verdict.MALFORMED))
     return RolloutGroup(
-        prompt, completions, tuple(rewarded(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
+        prompt, completions, tuple(add_reward(RewardInput("", prompt.problem, score), WEIGHTS) for score in scores)
     )
 
 
 def test_read_returns_the_rows_that_were_written(tmp_path):
     store.open_run(tmp_path / "a", {"steps": 2}, {"steps": "default"}, resuming=False)
-    store.append(tmp_path / "a", 4, [group()], [0.75, -0.75])
+    store.write_step(tmp_path / "a", 4, [group()], [0.75, -0.75])
     first, second = store.read(tmp_path / "a", 4)
     assert (first["prompt"], first["completion"]) == ("Q 2+2?<think>", "<think>so 4")
     assert (first["token_ids"], first["logprobs"], first["prompt_token_ids"]) == ([5, 6], [-0.5, -0.25], [1, 2, 3])
@@ -94,9 +94,9 @@ def test_shards_and_exports_open_in_other_libraries(tmp_path, reader):
     run, exported = tmp_path / "a", tmp_path / "all.parquet"
     store.open_run(run, {}, {}, resuming=False)
     for step in range(2):
-        store.append(run, step, [group()], [0.75, -0.75])
+        store.write_step(run, step, [group()], [0.75, -0.75])
     assert main(["rollouts", "export", str(run), str(exported)]) == 0
-    for files in ([str(store.shard(run, step)) for step in range(2)], [str(exported)]):
+    for files in ([str(store.shard_path(run, step)) for step in range(2)], [str(exported)]):
         rows = list(reader(files))
         assert [(row["step"], row["sample"], row["verdict"]) for row in rows] == [
             (step, *rest) for step in range(2) for rest in ((0, "correct"), (1, "malformed"))
@@ -111,7 +111,7 @@ def test_versions_has_python_and_packages(tmp_path):
 
 def test_token_statistics_are_stored_with_their_completion(tmp_path):
     store.open_run(tmp_path / "a", {}, {}, resuming=False)
-    store.append(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
+    store.write_step(tmp_path / "a", 0, [group()], [0.5, -0.5], {1: {"entropy": [0.25], "loss": [-0.125]}})
     first, second = store.read(tmp_path / "a", 0)
     assert (first["entropy"], first["tokens"]) == (None, 2)
     assert (second["entropy"], second["kl"], second["loss"]) == ([0.25], None, [-0.125])
@@ -120,14 +120,14 @@ def test_token_statistics_are_stored_with_their_completion(tmp_path):
 def test_held_refuses_a_run_locked_by_another_process(tmp_path):
     script = (
         "import sys; from pathlib import Path; from reasoner.runs import rollouts as store\n"
-        "with store.held(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+        "with store.lock_run_dir(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", script, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(ValueError, match="is being trained by another process"), store.held(tmp_path):
+        with pytest.raises(ValueError, match="is being trained by another process"), store.lock_run_dir(tmp_path):
             pass
         holder.kill()
         holder.wait()
-        with store.held(tmp_path):
+        with store.lock_run_dir(tmp_path):
             pass

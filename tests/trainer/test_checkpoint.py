@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reasoner.rl.batch import collate
-from reasoner.trainer.checkpoint import check_room, clean_partial, damage, latest_valid, save, saved
+from reasoner.trainer.checkpoint import check_room, clean_partial, damage, latest_valid, list_checkpoints, save
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, learner, random_groups
 
@@ -66,7 +66,7 @@ def test_those_of_a_stopped_run_make_way_for_those_of_the_schedule(tmp_path):
     def kept(*steps):
         for step in steps:
             save(tmp_path, step, made, tiny_tokenizer(), keep=2, every=20)
-        return [path.name for path in saved(tmp_path)]
+        return [path.name for path in list_checkpoints(tmp_path)]
 
     made = trained()
     assert kept(20, 27) == ["step-000020", "step-000027"]

@@ -24,10 +24,10 @@ def gradient(cfg, groups, reference=None):
 @pytest.mark.parametrize("beta", [0.0, 0.1])
 def test_micro_batches_do_not_change_the_gradient(how, beta):  # traps 21, 43
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False) if beta else None
-    whole = gradient(config(weights=how, beta=beta), random_groups(), reference)
+    whole = gradient(config(loss_aggregation=how, beta=beta), random_groups(), reference)
     assert whole.abs().max() > 0
     for tokens in (1, 13, 20, 40, 100):
-        split = gradient(config(weights=how, beta=beta, micro=tokens), random_groups(), reference)
+        split = gradient(config(loss_aggregation=how, beta=beta, micro=tokens), random_groups(), reference)
         assert torch.allclose(whole, split, atol=1e-6 * float(whole.abs().max()), rtol=1e-4)
 
 
@@ -69,7 +69,10 @@ def test_flat_groups_move_nothing_without_a_reference():  # trap 4
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     assert (gradient(config(), flat) == 0).all()
     other = random_groups(2)
-    alone, beside = gradient(config(weights="token"), other), gradient(config(weights="token"), other + flat)
+    alone, beside = (
+        gradient(config(loss_aggregation="token"), other),
+        gradient(config(loss_aggregation="token"), other + flat),
+    )
     tokens = [sum(len(c.token_ids) for g in gs for c in g.completions) for gs in (other, other + flat)]
     rounding = 1e-5 * float(alone.abs().max())
     assert torch.allclose(alone * tokens[0] / tokens[1], beside, atol=rounding)  # they stay in the denominator
@@ -144,7 +147,7 @@ def test_the_toy_learns(name):
     """Four questions (tokens 10 to 13), the right answer to each is the token plus 10: from chance to nearly always."""
     torch.manual_seed(0)
     size = 24
-    cfg = config(name=name, lr=3e-3, group=size)
+    cfg = config(name=name, lr=3e-3, group_size=size)
     made = learner(cfg, tiny_model(vocabulary=30, width=32, layers=1))
     shares = []
     for _ in range(60):

@@ -37,7 +37,7 @@ def whole(tmp_path_factory):
     looks = [{"step": step, "sampled": {}, "greedy": {}} for step in (0, *LOOKS)]
     for name, found in (("metrics", lines), ("times", times), ("evals", looks)):
         (run / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in found))
-    health.record(run, health.replay(lines))
+    health.record(run, health.all_alarms(lines))
     (run / "lock").touch()
     assert [(alarm.name, alarm.step) for alarm in health.read_alarms(run)] == [("grading fails", 3)]
     return run
@@ -82,13 +82,13 @@ def without_newline(name):
 def truncated(*steps):
     def damage(run):
         for step in steps:
-            store.shard(run, step).write_bytes(store.shard(run, step).read_bytes()[:-100])
+            store.shard_path(run, step).write_bytes(store.shard_path(run, step).read_bytes()[:-100])
 
     return damage
 
 
 def without_shard(step):
-    return lambda run: store.shard(run, step).unlink()
+    return lambda run: store.shard_path(run, step).unlink()
 
 
 def contents(run):
@@ -214,9 +214,9 @@ def test_a_rollback_that_was_killed_after_its_checkpoint_is_finished(run, num_mo
     beside = run / "rolled-back" / "1.partial" / "rollouts"
     for step in range(2, 2 + num_moved):
         beside.mkdir(parents=True, exist_ok=True)
-        store.shard(run, step).rename(beside / store.shard(run, step).name)
+        store.shard_path(run, step).rename(beside / store.shard_path(run, step).name)
     start, _ = resumed(run)
-    assert start == 2 and [path.name for path in checkpoint.saved(run)] == ["step-000002"]
+    assert start == 2 and [path.name for path in checkpoint.list_checkpoints(run)] == ["step-000002"]
     aside = contents(run / "rolled-back" / "1")
     assert aside == {path: text for path, text in before.items() if str(path) in map(str, aside)}
     assert {path.name for path in aside} == {

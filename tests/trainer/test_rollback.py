@@ -11,7 +11,7 @@ import pytest
 from reasoner.models.resolve import BASE
 from reasoner.runs.health import read_alarms
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import saved
+from reasoner.trainer.checkpoint import list_checkpoints
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -45,7 +45,7 @@ def test_an_alarm_stops_a_run_that_can_be_gone_on_with(tmp_path):
     assert done.returncode == 1 and f"by the alarm {found[0].name!r}" in done.stderr
     assert "go on with: reasoner train --resume" in done.stderr and f"ALARM  {found[0].name}" in done.stderr
     steps = len(read_metrics(tmp_path / "a"))
-    assert steps == found[0].step + 1 < 12 and saved(tmp_path / "a")[-1].name == f"step-{steps:06d}"
+    assert steps == found[0].step + 1 < 12 and list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps:06d}"
 
 
 def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_three(tmp_path):
@@ -59,7 +59,7 @@ def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_t
     first = read_metrics(run / "rolled-back" / "1")
     assert first[0]["lr"] == pytest.approx(0.2) and "rollbacks" not in first[0]
     assert (run / "rolled-back" / "1" / "alarms.jsonl").is_file()
-    states = [json.loads((path / "trainer" / "state.json").read_text()) for path in saved(run)]
+    states = [json.loads((path / "trainer" / "state.json").read_text()) for path in list_checkpoints(run)]
     assert states[-1]["attempt"] == 3 and states[-1]["lr_scale"] == 1 / 8
 
 

@@ -16,7 +16,7 @@ from reasoner.analysis.run_report import write_report
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import METRICS, TIMES, read_evals, read_metrics
-from reasoner.trainer.checkpoint import saved
+from reasoner.trainer.checkpoint import list_checkpoints
 
 SMALL = {
     "data.prompts_per_step": 4,
@@ -77,7 +77,7 @@ def test_a_run_leaves_its_settings_metrics_rollouts_and_checkpoints(run):
 
 def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     folder, _ = run
-    path = saved(folder)[-1]
+    path = list_checkpoints(folder)[-1]
     assert path.name == "step-000002"
     trained, base = (load_policy(p, device=torch.device("cpu")) for p in (path, BASE))
     assert any(not torch.equal(a, b) for a, b in zip(trained.parameters(), base.parameters(), strict=True))
@@ -148,7 +148,7 @@ def test_a_name_in_use_is_refused_and_resume_goes_on(run):
     more = reasoner("train", "--resume", folder, "--steps", 3)
     assert more.returncode == 0, more.stderr[-3000:]
     assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
-    assert saved(folder)[-1].name == "step-000003"
+    assert list_checkpoints(folder)[-1].name == "step-000003"
 
 
 def test_eval_measures_a_run(run, tmp_path):

@@ -6,7 +6,7 @@ import pytest
 
 from data.registry import load
 from verifiers.maths import equivalent
-from verifiers.rules import judge, same
+from verifiers.rules import judge, same_answer
 
 SETS = ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
 SHARED = Path(__file__).parents[3] / "shared"
@@ -404,8 +404,8 @@ def test_the_judgement_names_the_layer_that_decided(gold: str, answer: str, verd
 
 def test_votes_are_symmetric_where_grading_is_not() -> None:
     assert judge("5", "2+3") and not judge("2+3", "5")
-    assert not same("2+3", "5") and not same("5", "2+3")
-    assert same("1/2", "0.5") and same("0.5", "1/2")
+    assert not same_answer("2+3", "5") and not same_answer("5", "2+3")
+    assert same_answer("1/2", "0.5") and same_answer("0.5", "1/2")
 
 
 def test_generated_golds_are_right_and_their_neighbours_wrong() -> None:

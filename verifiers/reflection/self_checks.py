@@ -23,7 +23,7 @@ from bisect import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from verifiers.equations import Equation, equations, plain, think
+from verifiers.equations import Equation, equations, plain, think_block
 
 _CHECK = re.compile(
     r"\b(?:double[- ]?check|re-?check|check|verify|confirm|re-?compute|re-?calculate|let me make sure|to be sure)\w*\b",
@@ -85,7 +85,7 @@ def _check_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
 def reflect(response: str) -> Reflection:
     """The rule of this module's docstring, applied to one response."""
     response = response[:_MOST_CHARACTERS]
-    text = plain(think(response))
+    text = plain(think_block(response))
     items = placed(text)
     waits = _WAIT.search(text) is not None
     if not any(item.in_check for item in items):

@@ -43,7 +43,7 @@ def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
 
 
 @pytest.mark.parametrize(
-    ("ending", "reflection/errors_caught"),
+    ("ending", "caught"),
     [
         ("So 67*6 = 402.", 1),
         ("I had 472. Wait, it is 402.", 1),
