@@ -181,13 +181,13 @@ def test_allowed_states_the_range_that_check_enforces(key, text):
 
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
     path = tmp_path / "a.toml"
-    path.write_text("[run]\ntoken_figures = false\n[algo]\ndrops_flat = true\nbeta = 1\n")
+    path.write_text("[run]\ntoken_stats = false\n[algo]\nfilter_zero_advantages = true\nbeta = 1\n")
     assert read_file(path) == {"run.token_stats": False, "algo.filter_zero_advantages": True, "algo.beta": 1}
     for line, message in (("steps = true", "steps takes a whole number"), ("run.token_stats = 1", "true or false")):
         path.write_text(line + "\n")
         with pytest.raises(ValueError, match=message):
             read_file(path)
-    with pytest.raises(ValueError, match=r"--run\.token_figures takes true or false, not 'yes'"):
+    with pytest.raises(ValueError, match=r"--run\.token_stats takes true or false, not 'yes'"):
         parse(settings()["run.token_stats"], "yes")
 
 

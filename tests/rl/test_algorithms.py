@@ -55,7 +55,7 @@ def test_gradient_is_independent_of_micro_batches_for_every_algorithm(name):  # 
 
 def test_reinforce_equals_grpo_at_one_update_with_same_parts():
     """REINFORCE = PPO at ratio 1 = GRPO at one inner step, given the same baseline, scale and weights."""
-    parts = {"baseline": "group", "scale": "group", "weights": "sequence", "returns": "total", "kl_in": "loss"}
+    parts = {"baseline": "group", "scale": "group", "loss_aggregation": "sequence", "returns": "total", "kl_in": "loss"}
     groups = random_groups()
     gradients = [gradient(config(name=name, **parts), groups)[0] for name in ("grpo", "reinforce", "cispo", "rloo")]
     for other in gradients[1:]:
@@ -111,7 +111,7 @@ def test_importance_weights_scale_gradient_and_are_reported():
 def stepped(cfg, groups):
     trainer = learner(cfg)
     batch = trainer.credit(trainer.annotate(collate(groups)))
-    weights = token_weights(batch.mask, trainer.algorithm.weights, max_tokens=16)
+    weights = token_weights(batch.mask, trainer.algorithm.loss_aggregation, max_tokens=16)
     batch = replace(batch, weights=weights)
     before, _ = trainer._measure(batch)
     figures = trainer.update(batch)
@@ -135,7 +135,7 @@ def test_trpo_step_is_independent_of_micro_batches():
 
 
 @pytest.mark.parametrize(
-    "algo", [{"entropy": 0.05}, {"importance": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}]
+    "algo", [{"entropy_coef": 0.05}, {"importance_sampling": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}]
 )
 def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
     """The difference quotient of the measured objective along the normalised gradient is the gradient's norm."""
@@ -245,7 +245,7 @@ def test_learning_rate_decays_with_token_budget():
 
 def test_new_algorithm_needs_only_one_row(monkeypatch):
     """An invented algorithm: leave-one-out, scaled by the batch, sequence ratio, token mean, k2."""
-    row = Algorithm(baseline="leave_one_out", scale="batch", ratio="sequence", weights="token", kl="k2")
+    row = Algorithm(baseline="leave_one_out", scale="batch", ratio="sequence", loss_aggregation="token", kl="k2")
     monkeypatch.setitem(algorithms.ALGORITHMS, "leave_one_out_whitened", row)
     cfg = config(name="leave_one_out_whitened", beta=0.01, lr=0.03)
     trainer = learner(cfg, reference=reference())
@@ -255,4 +255,4 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     before = learner(cfg)._all_logprobs(learner(cfg).policy, batch)
     after = trainer._all_logprobs(trainer.policy, batch)
     moved = ((after - before) * batch.mask).sum(dim=1)
-    assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards what was add_reward
+    assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards the rewarded completions

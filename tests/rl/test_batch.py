@@ -109,7 +109,7 @@ def written_out(cfg, groups, model, reference):
                 "sequence": 1 / (len(sizes) * size),
                 "constant": 1 / (len(sizes) * cfg.sampling.max_tokens),
             }
-            total = total + per_token.sum() * share[row.weights]
+            total = total + per_token.sum() * share[row.loss_aggregation]
     return total
 
 

@@ -262,7 +262,7 @@ def shared(**critic):
 
 
 def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
-    cfg = shared(coefficient=0.3)
+    cfg = shared(vf_coef=0.3)
     batch, norms_by_micro = collate(random_groups()), []
     for micro in (10_000, 9):
         trainer = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))

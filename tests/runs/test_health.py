@@ -24,7 +24,7 @@ from reasoner.runs.health import (
     CHECKS,
     Alarm,
     active_alarms,
-    alarms,
+    new_alarms,
     forget,
     read_alarms,
     record,
@@ -224,7 +224,7 @@ def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     (alarm,) = active_alarms(history)
     assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
     assert alarms_of(history) == [("cut off", 2)]  # two of three steps are enough of an average
-    assert active_alarms(history[:1]) == active_alarms([]) == alarms([]) == []
+    assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
 def test_alarm_text_has_name_step_condition_meaning_and_help():

@@ -86,7 +86,7 @@ def test_what_a_crash_left_is_cleared_away_and_what_it_moved_aside_comes_back(tm
 
 def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
     made = trained()
-    weights = dict(made.weights())
+    weights = dict(made.policy_state())
     assert {name for name, _ in made.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
     assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
 
