@@ -61,7 +61,7 @@ def measured(learner: PolicyTrainer, batch: Batch, dtype: str, micro_batch_token
     optim = replace(learner.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
     learner.cfg = replace(learner.cfg, optim=optim)
     before, began = ceiling(dtype=dtype), time.perf_counter()
-    learner.update(batch)
+    learner.train_step(batch)
     rate = batch.completion_ids.numel() / (time.perf_counter() - began)
     top = (before + ceiling(dtype=dtype)) / 2
     return rate, 6 * sum(p.numel() for p in learner.policy.parameters()) * rate / top
@@ -79,7 +79,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
-        ready = {name: learner.credit(learner.annotate(batch)) for name, learner in learners.items()}
+        ready = {
+            name: learner.compute_advantages(learner.compute_logprobs(batch)) for name, learner in learners.items()
+        }
         for turn in range(args.updates + 1):
             for name, learner in learners.items():
                 for dtype, tokens in product(args.dtypes, args.tokens):

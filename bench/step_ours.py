@@ -19,8 +19,8 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rollouts.prompts import load_template, render
 from reasoner.rollouts.seeds import sample_seed
+from reasoner.runtime import setup_torch
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.train import device_of
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
@@ -36,7 +36,7 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     )
     import vllm  # noqa: F401  its import is no part of what the step needs
 
-    device = device_of(cfg)
+    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     before = resident()
     tokenizer = load_tokenizer(folder)
     policy = load_policy(folder, device=device)
@@ -75,10 +75,10 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
         with meter.part("sync"):
             engine.sleep()
         with meter.part("logprobs"):
-            batch = learner.annotate(collate(groups))
+            batch = learner.compute_logprobs(collate(groups))
         with meter.part("learning"):
-            batch = learner.credit(batch)
-            told = learner.update(batch)
+            batch = learner.compute_advantages(batch)
+            told = learner.train_step(batch)
         with meter.part("sync"):
             engine.wake_up()
             engine.update_weights(learner.policy_state(), version=number + 1)

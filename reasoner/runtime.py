@@ -1,11 +1,16 @@
-"""Pausing Python's garbage collector during imports."""
+"""The process: torch's threads, seed and device, and the garbage collector during imports."""
 
 from __future__ import annotations
 
 import atexit
 import gc
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
 
 
 @contextmanager
@@ -25,3 +30,19 @@ def gc_paused() -> Iterator[None]:
         atexit.register(gc.unfreeze)
         if was_enabled:
             gc.enable()
+
+
+def setup_torch(*, threads: int, seed: int) -> torch.device:
+    """Set torch's threads (0: leave them), seed and deterministic algorithms; return the device to train on.
+
+    Sums in a fixed order give the same gradient to the last bit. Some GPU kernels have no such form, and warn.
+    """
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
+    torch.manual_seed(seed)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

@@ -85,6 +85,11 @@ class RolloutGroup:
     scores: tuple[Score, ...]  # [G]
 
     @property
+    def num_tokens(self) -> int:
+        """Number of tokens of its completions."""
+        return sum(len(completion.token_ids) for completion in self.completions)
+
+    @property
     def has_zero_variance(self) -> bool:
         """Whether all rewards are equal (zero variance), so that the group has no learning signal."""
         rewards = [score.reward for score in self.scores]

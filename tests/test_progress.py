@@ -97,7 +97,7 @@ def test_progress_counts_micro_batches_without_changing_weights():
     for passed in (None, lambda *at: calls.append(at)):
         own = learner(config(beta=0.1, micro=40), reference=reference)
         own.on_microbatch = passed or own.on_microbatch
-        own.update(own.credit(own.annotate(collate(random_groups()))))
+        own.train_step(own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
     for name in ("log-probabilities", "learnt"):

@@ -282,7 +282,9 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
-        raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can")
+        raise ValueError(
+            f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can"
+        )
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
 

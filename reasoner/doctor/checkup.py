@@ -36,10 +36,10 @@ from reasoner.rollouts.control_rewards import shuffled_answers
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
+from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import nearest
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
-from reasoner.trainer.train import device_of
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -103,7 +103,12 @@ def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dic
     """The lines of all checks: first those that need no engine. Fills `figures`, by subject."""
     began = time.monotonic()
     ready = preflight(cfg, run_dir)
-    device, algorithm, template, folder = device_of(cfg), ready.algorithm, ready.template, ready.model_folder
+    device, algorithm, template, folder = (
+        setup_torch(threads=cfg.threads, seed=cfg.seed),
+        ready.algorithm,
+        ready.template,
+        ready.model_folder,
+    )
     assert folder is not None  # it has been downloaded
     line, good = gold_line(load(cfg.data.train), cfg)
     yield line
@@ -140,7 +145,7 @@ def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]
     reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     # Groups of the trial are no larger than the samples that the doctor may take of a question.
     trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    learner = PolicyTrainer(policy, reference, run.algorithm, trial_cfg)
+    learner = PolicyTrainer(policy, reference, run.algorithm, trial_cfg, run.tokenizer)
     sampling = SamplingParams(
         trial_cfg.algo.group_size,
         cfg.sampling.temperature,

@@ -19,13 +19,14 @@ from transformers import PreTrainedTokenizerBase
 from data import Problem, sample_indices
 from reasoner.config.schema import Config
 from reasoner.progress import Progress, SampleCount
+from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.control_rewards import ControlContext, apply_control
 from reasoner.rollouts.generate import generate_groups, penalise_truncated
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
-from reasoner.trainer.parity import max_logprob_diff
+from reasoner.trainer.parity import NUM_PROMPTS, NUM_TOKENS, max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.train import PROBED, PROBED_TOKENS, credited, learn, num_tokens, summarise
+from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
@@ -89,7 +90,9 @@ class StepRunner:
         sampled = generate_groups(*parts, run_seed=seed, step=step, progress=self.progress)
         sampled = penalise_truncated(sampled, self.cfg.algo.missing_eos_penalty)
         groups = apply_control(sampled, self.cfg.control, ControlContext(self.pool, self.shuffled_answers, seed, step))
-        return groups, StepTiming(len(prompts) * num, num_tokens(groups), time.monotonic() - start)
+        return groups, StepTiming(
+            len(prompts) * num, sum(group.num_tokens for group in groups), time.monotonic() - start
+        )
 
     def probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
         """(seconds, largest log-probability difference of engine and learner, in nats) of a parity probe."""
@@ -104,12 +107,14 @@ class StepRunner:
         """Update the learner: (the pace with the seconds of the update, its metrics, bytes of the rollouts written)."""
         start = time.monotonic()
         self.engine.sleep()
-        batch, token_stats, metrics = learn(self.learner, groups, self.tokenizer)
+        token_stats = TokenStats(keeps_tokens=self.cfg.run.token_stats)
+        batch = self.learner.prepare_batch(groups)
+        metrics = self.learner.train_step(batch, token_stats)
         self.engine.wake_up()
         updated = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
-        summarise(groups)
-        store.write_step(folder, 0, groups, credited(batch, []), token_stats.tokens)
+        rollout_metrics(groups)
+        store.write_step(folder, 0, groups, stored_advantages(batch, []), token_stats.tokens)
         pace = replace(pace, learn_seconds=updated - start, record_seconds=time.monotonic() - updated)
         return pace, metrics, store.shard_path(folder, 0).stat().st_size
 
@@ -154,7 +159,7 @@ def dry_run(
     bench.engine.update_weights(bench.learner.policy_state(), version=1)
     sync = time.monotonic() - start
     merged = _by_question([*first, *others])
-    return DryRun(merged, now, later, bulk, sync, *bench.probe(prompts[:PROBED], 2, PROBED_TOKENS), metrics, size)
+    return DryRun(merged, now, later, bulk, sync, *bench.probe(prompts[:NUM_PROMPTS], 2, NUM_TOKENS), metrics, size)
 
 
 def _more(
@@ -227,7 +232,7 @@ def _again(
     bench.pool.score(texts, policy=prompts[0].extract)
     seconds = time.monotonic() - start
     groups = [RolloutGroup(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
-    return groups, StepTiming(now.completions, num_tokens(groups), seconds)
+    return groups, StepTiming(now.completions, sum(group.num_tokens for group in groups), seconds)
 
 
 def _by_question(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:

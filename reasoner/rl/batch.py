@@ -27,7 +27,7 @@ class Batch:
     completion_ids: Tensor  # [N, T] int64, padded on the right; the sampled tokens, including a sampled end token
     lengths: Tensor  # [N] int64
     truncated: Tensor  # [N] bool, cut off at the limit without an end token
-    place: Tensor  # [N] int64, the row's index in the batch as collated
+    row_index: Tensor  # [N] int64, the row's index in the batch as collated
     rewards: Tensor  # [N] float32
     sampler_logprobs: Tensor  # [N, T] float32, 0 in the padding
     advantages: Tensor  # [N, T] float32; 0 until they are computed, and in the padding
@@ -110,7 +110,7 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
         completion_ids=_padded([c.token_ids for c in completions]).long(),
         lengths=lengths,
         truncated=torch.tensor([c.finish != "stop" for c in completions]),
-        place=torch.arange(len(completions)),
+        row_index=torch.arange(len(completions)),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
         advantages=torch.zeros(0),

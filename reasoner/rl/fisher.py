@@ -55,21 +55,21 @@ class FisherProduct:
         bias_tangent = None if self._head.bias is None else tangent_of.get(id(self._head.bias))
         total, count = torch.zeros_like(v), 0
         for block in self._blocks:
-            critic_backbone = self._only or _Linearised.of(block, self._parameters)
+            backbone = self._only or _Linearised.of(block, self._parameters)
             curvature = head_curvature(
                 self._head,
-                critic_backbone.states.detach(),
-                critic_backbone.push_forward(tangents),
+                backbone.states.detach(),
+                backbone.push_forward(tangents),
                 head_tangent,
                 bias_tangent,
                 temperature=self._temperature,
             )
-            parts = dict(zip(map(id, self._parameters), critic_backbone.pull_back(curvature.states), strict=True))
+            parts = dict(zip(map(id, self._parameters), backbone.pull_back(curvature.states), strict=True))
             for tensor, gradient in ((self._head.weight, curvature.weight), (self._head.bias, curvature.bias)):
                 if tensor is not None and gradient is not None and id(tensor) in parts:
                     parts[id(tensor)] = parts[id(tensor)] + gradient
             total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
-            count += len(critic_backbone.states)
+            count += len(backbone.states)
         return total / max(1, count) + self._damping * v
 
 

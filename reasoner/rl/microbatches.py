@@ -88,7 +88,7 @@ def optimizer_state(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Par
 def load_optimizer_state(
     optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Load what averages() returned. A parameter without saved state starts fresh."""
+    """Load what optimizer_state() returned. A parameter without saved state starts fresh."""
     state = optimizer.state_dict()
     for index, (name, _) in enumerate(parameters):
         own = {

@@ -18,7 +18,7 @@ class TokenStats:
     def __init__(self, *, keeps_tokens: bool = False) -> None:
         self.sums: dict[str, float] = {}
         self.gap_max = 0.0
-        self.told: dict[str, float] = {}  # further metrics of the update, by metric name
+        self.extra_metrics: dict[str, float] = {}  # further metrics of the update, by metric name
         self.tokens: dict[int, dict[str, list[float]]] = {}
         self._keeps_tokens = keeps_tokens
 
@@ -28,12 +28,12 @@ class TokenStats:
             self.sums[name] = self.sums.get(name, 0.0) + float(value)
         self.gap_max = max(self.gap_max, float(gap_max))
 
-    def keep(self, place: Tensor, lengths: Tensor, figures: Mapping[str, Tensor]) -> None:
+    def record(self, row_index: Tensor, lengths: Tensor, figures: Mapping[str, Tensor]) -> None:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""
         if not self._keeps_tokens:
             return
         columns = {name: value.detach().tolist() for name, value in figures.items()}
-        for i, (row, length) in enumerate(zip(place.tolist(), lengths.tolist(), strict=True)):
+        for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
             self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
 
     def averages(self) -> dict[str, float]:

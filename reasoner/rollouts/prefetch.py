@@ -1,4 +1,4 @@
-"""Prefetching of rollouts: the next step's groups are generated in a thread while this step trains, with the weights
+"""Prefetching of rollouts: the next step's rollouts are generated in a thread while this step trains, with the weights
 from before this step's update (Noukhovitch et al. 2024, "Asynchronous RLHF").
 """
 
@@ -7,36 +7,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
+from typing import Generic, TypeVar
 
-from reasoner.types import RolloutGroup
-
-Rollouts = tuple[
-    list[RolloutGroup], list[RolloutGroup]
-]  # the groups to train on; the zero-variance groups that were replaced
+Rollouts = TypeVar("Rollouts")
 
 
-class RolloutPrefetcher:
-    """Generates a step's rollouts, in advance after begin(). A context manager; on exit it waits for the thread."""
+class RolloutPrefetcher(Generic[Rollouts]):
+    """Generates a step's rollouts, in advance after start(). A context manager; on exit it waits for the thread."""
 
     def __init__(self) -> None:
         self._pending: tuple[int, Future[Rollouts]] | None = None
         self._thread = ThreadPoolExecutor(1)
 
-    def begin(self, step: int, draw: Callable[[int], Rollouts]) -> None:
+    def start(self, step: int, generate: Callable[[int], Rollouts]) -> None:
         """Start generating the step's rollouts in the background."""
-        self._pending = step, self._thread.submit(draw, step)
+        self._pending = step, self._thread.submit(generate, step)
 
-    def settle(self) -> None:
+    def wait(self) -> None:
         """Wait for the background generation, after which the engine's weights may be replaced."""
         if self._pending is not None:
             wait([self._pending[1]])
 
-    def take(self, step: int, draw: Callable[[int], Rollouts]) -> Rollouts:
+    def take(self, step: int, generate: Callable[[int], Rollouts]) -> Rollouts:
         """Return the step's rollouts: the prefetched ones, or new ones if none or another step's were prefetched."""
         pending, self._pending = self._pending, None
-        return pending[1].result() if pending is not None and pending[0] == step else draw(step)
+        return pending[1].result() if pending is not None and pending[0] == step else generate(step)
 
-    def __enter__(self) -> RolloutPrefetcher:
+    def __enter__(self) -> RolloutPrefetcher[Rollouts]:
         return self
 
     def __exit__(

@@ -9,3 +9,18 @@ def sample_seed(run_seed: int, step: int | str, problem_id: str, sample: int) ->
     """The seed of one completion: 63 bits of a hash of (run seed, step, problem, sample)."""
     key = f"{run_seed}\0{step}\0{problem_id}\0{sample}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
+
+
+def attempt_seed(run_seed: int, attempt: int) -> int:
+    """The run's seed after `attempt` rollbacks: other samples for the same prompts."""
+    return run_seed + 1_000_033 * attempt
+
+
+def replacement_seed(run_seed: int) -> int:
+    """The seed of the order of prompts that replace zero-variance groups (dynamic sampling)."""
+    return run_seed + 1_000_003
+
+
+def minibatch_seed(run_seed: int, step: int, epoch: int) -> int:
+    """The seed of the order of groups in an epoch. Python's hash of a tuple of ints is the same in every process."""
+    return hash((run_seed, step, epoch)) % 2**63

@@ -191,7 +191,7 @@ class MetricsLogger:
             print(line, file=sys.stderr, flush=True)
             self.progress.line_printed()
 
-    def evaluated(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
+    def log_validation(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
         """Record a validation after `step` steps."""
         self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
 

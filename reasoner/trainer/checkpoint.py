@@ -37,13 +37,13 @@ def folder(run_dir: Path, step: int) -> Path:
 
 
 def save_best(
-    run_dir: Path, step: int, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
+    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
 ) -> None:
     """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
-        learner.policy.save_pretrained(path)
+        trainer.policy.save_pretrained(path)
         tokenizer.save_pretrained(path)
         _write_score(path, step, score)
 
@@ -92,7 +92,7 @@ def _write_score(path: Path, step: int, score: float) -> None:
 
 
 def save(
-    run_dir: Path, step: int, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
 ) -> Path:
     """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Those that are not
     of the schedule, which a run leaves when it is stopped, go first: so it ends with the same ones as a run that was
@@ -101,7 +101,7 @@ def save(
     OSError, with nothing left behind, where it cannot be written.
     """
     path = folder(run_dir, step)
-    _put(path, lambda beside: _write(beside, learner, tokenizer))
+    _put(path, lambda beside: _write(beside, trainer, tokenizer))
     others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
@@ -138,18 +138,18 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, learner: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
+def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
     (path / "trainer").mkdir(parents=True)
-    learner.policy.save_pretrained(path)
+    trainer.policy.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    kept = optimizer_state(learner.optimizer, list(learner.policy.named_parameters()))
+    kept = optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()))
     save_file(kept, path / "trainer" / "optimizer.safetensors")
-    if learner.critic is not None:
-        save_file(learner.critic.state(), path / "trainer" / "critic.safetensors")
-    if learner.reference is not None and learner.cfg.algo.ref_sync_steps:
-        kept = {name: tensor.clone() for name, tensor in learner.reference.state_dict().items()}
+    if trainer.critic is not None:
+        save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
+    if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
+        kept = {name: tensor.clone() for name, tensor in trainer.reference.state_dict().items()}
         save_file(kept, path / "trainer" / "reference.safetensors")
-    (path / "trainer" / "state.json").write_text(json.dumps(learner.state()) + "\n")
+    (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
     (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
 
 
@@ -210,21 +210,21 @@ def attempt_of(path: Path) -> int:
         return 0
 
 
-def check_room(run_dir: Path, learner: PolicyTrainer, *, keep: int) -> None:
+def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
     """OSError where the disk has no room for the checkpoints."""
-    needed, free = room_needed(learner, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
+    needed, free = room_needed(trainer, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     if free < needed:
         raise OSError(
             f"no space: the checkpoints of {run_dir} need {needed / 2**20:,.0f} MiB, and {free / 2**20:,.0f} are free"
         )
 
 
-def room_needed(learner: PolicyTrainer, *, keep: int) -> tuple[int, int]:
+def room_needed(trainer: PolicyTrainer, *, keep: int) -> tuple[int, int]:
     """Bytes of (one checkpoint, all that are there at once): weights and two averages in 4 bytes each, one more than
     are kept while it is written; and the best weights twice.
     """
-    models = 1 if learner.critic is None or learner.critic.shared else 2
-    parameters = sum(parameter.numel() for parameter in learner.policy.parameters())
+    models = 1 if trainer.critic is None or trainer.critic.shared else 2
+    parameters = sum(parameter.numel() for parameter in trainer.policy.parameters())
     return 12 * models * parameters, (12 * (keep + 1) * models + 8) * parameters
 
 
@@ -243,16 +243,16 @@ def step_of(path: Path) -> int:
     return int(path.name.removeprefix("step-").partition(".")[0])
 
 
-def load(path: Path, learner: PolicyTrainer) -> int:
-    """Give the learner the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
+def load(path: Path, trainer: PolicyTrainer) -> int:
+    """Give the trainer the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    load_optimizer_state(learner.optimizer, list(learner.policy.named_parameters()), tensors)
-    if learner.critic is not None:
-        learner.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
-    if learner.reference is not None and learner.cfg.algo.ref_sync_steps:
-        learner.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
-    learner.restore(json.loads((path / "trainer" / "state.json").read_text()))
-    return learner.steps_done
+    load_optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()), tensors)
+    if trainer.critic is not None:
+        trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
+    if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
+        trainer.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
+    trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
+    return trainer.steps_done
 
 
 def dump(run_dir: Path, step: int, batch: Batch) -> Path:

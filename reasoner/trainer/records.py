@@ -17,7 +17,7 @@ from reasoner.runs import metrics as logger
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import read_settings, recovery_hint
 from reasoner.trainer import checkpoint, rollback
-from reasoner.trainer.validation import SELECTED
+from reasoner.trainer.validation import BEST_BY
 
 Log = Callable[[str], None]
 
@@ -100,7 +100,7 @@ def _lost_looks(run_dir: Path, start: int) -> list[int]:
     """The steps before `start` whose metrics tell of a look that evals.jsonl has not got."""
     looks = {line["step"] for _, line in logger.scan(run_dir / "evals.jsonl") if line is not None}
     metrics = (line for _, line in logger.metrics_prefix(run_dir)[:start])
-    return [line["step"] for line in metrics if SELECTED in line and line["step"] + 1 not in looks]
+    return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in looks]
 
 
 def _numbers(steps: Iterable[int]) -> str:
@@ -146,7 +146,7 @@ def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> 
 
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
     """The best policy so far is that of the first highest look at the validation problems."""
-    looks = {int(line["step"]) + 1: line[SELECTED] for line in metrics if SELECTED in line}
+    looks = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
     damage = checkpoint.best_damage(run_dir) if looks else ""
     if not damage:
         return

@@ -1,5 +1,6 @@
-"""What follows an alarm. A rollback goes back to before its cause: the same run from an earlier checkpoint, with other
-samples and half the learning rate. What is left behind is kept in RUN/rolled-back/N.
+"""Responses to alarms. A rollback returns to the state before an alarm's cause: the run goes on from an earlier
+checkpoint, with other samples and half the learning rate. The records of the abandoned steps are moved to
+RUN/rolled-back/N.
 """
 
 from __future__ import annotations
@@ -13,60 +14,59 @@ from reasoner.runs.health import Alarm
 from reasoner.runs.metrics import MetricsLogger
 from reasoner.trainer import checkpoint
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.types import Engine
 
-MOST = 3  # times in a run
+MAX_ROLLBACKS = 3  # in a run
 _FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
 
 
 def respond_to_alarms(
-    begun: Sequence[Alarm],
+    alarms: Sequence[Alarm],
     how: str,
     run_dir: Path,
-    learner: PolicyTrainer,
+    trainer: PolicyTrainer,
     logger: MetricsLogger,
-    engine: Engine,
-    keep: Callable[[int], Path],
-) -> None:
-    """Do after alarms what run.on_alarm asks for. RuntimeError where that is to stop; the run can be gone on with."""
-    alarm = min(begun, key=lambda alarm: alarm.since)
-    if how == "rollback" and learner.attempt < MOST:
-        step = _roll_back(run_dir, alarm, learner, logger, keep)
-        engine.update_weights(learner.policy_state(), version=step)
-        logger.log(f"back to {step} steps done, half the learning rate, other samples; rollback {learner.attempt}")
-    elif how != "warn":
-        keep(logger.steps_done)
-        rolled = f", after {learner.attempt} rollbacks" if how == "rollback" else ""
-        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {logger.steps_done} steps done{rolled}")
+    save: Callable[[], Path],
+) -> bool:
+    """Apply run.on_alarm (`how`) to new alarms: warn, stop or roll back. Returns whether the run was rolled back, after
+    which the engine needs the trainer's weights. RuntimeError to stop; a checkpoint is saved first.
+    """
+    alarm = min(alarms, key=lambda alarm: alarm.since)
+    if how == "rollback" and trainer.attempt < MAX_ROLLBACKS:
+        _roll_back(run_dir, alarm, trainer, logger, save)
+        done, number = trainer.steps_done, trainer.attempt
+        logger.log(f"back to {done} steps done, half the learning rate, other samples; rollback {number}")
+        return True
+    if how != "warn":
+        save()
+        rolled = f", after {trainer.attempt} rollbacks" if how == "rollback" else ""
+        raise RuntimeError(f"stopped by the alarm {alarm.name!r} with {trainer.steps_done} steps done{rolled}")
+    return False
 
 
 def _roll_back(
-    run_dir: Path, alarm: Alarm, learner: PolicyTrainer, logger: MetricsLogger, keep: Callable[[int], Path]
-) -> int:
-    """Put learner and folder back to the newest checkpoint from before the alarm's cause, or the oldest that is left;
-    its number of steps. The engine still has the weights of before.
+    run_dir: Path, alarm: Alarm, trainer: PolicyTrainer, logger: MetricsLogger, save: Callable[[], Path]
+) -> None:
+    """Return trainer and folder to the newest checkpoint from before the alarm's cause, or the oldest that is left.
 
-    The checkpoint is made anew first, with the rollback in its state: a run that is killed later goes on with it, and
-    `finish` does what is left to do. The records of an attempt of the same number, which a run that went back to an
-    older checkpoint makes again, are replaced.
+    That checkpoint is written again first, with the rollback in its state: a run that is killed later resumes from it,
+    and finish() does what is left to do. The records of an earlier attempt of the same number are replaced.
     """
-    there = checkpoint.list_checkpoints(run_dir)
-    before = [path for path in there if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
-    path = before[-1] if before else there[0]
-    attempt, scale = learner.attempt + 1, learner.lr_scale / 2
-    learner.policy.load_state_dict(load_policy(path, device=learner.policy.device).state_dict())
-    step = checkpoint.load(path, learner)
-    learner.attempt, learner.lr_scale = attempt, scale
+    checkpoints = checkpoint.list_checkpoints(run_dir)
+    before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
+    path = before[-1] if before else checkpoints[0]
+    attempt, scale = trainer.attempt + 1, trainer.lr_scale / 2
+    trainer.policy.load_state_dict(load_policy(path, device=trainer.policy.device).state_dict())
+    step = checkpoint.load(path, trainer)
+    trainer.attempt, trainer.lr_scale = attempt, scale
     shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)
-    keep(step)
+    save()
     finish(run_dir, step, attempt)
     logger.rewind(step)
-    return step
 
 
 def finish(run_dir: Path, step: int, attempt: int) -> None:
-    """Put what a rollback to `step` leaves behind into rolled-back/ATTEMPT, unless that was done. A rollback that was
-    killed in between is finished by the same call.
+    """Move the records after `step` to rolled-back/ATTEMPT, unless that was done. Finishes a rollback that was killed
+    in between as well.
     """
     aside = run_dir / "rolled-back" / str(attempt)
     if aside.is_dir():

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM: the first one asks the run to save and leave, a second one ends it at once."""
+"""SIGINT and SIGTERM: the first one saves the run and ends it, a second one ends it at once, without saving."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stopped(BaseException):  # not an Exception: no library's handler may swallow it
-    """The run was asked to stop, and is where it can be gone on with."""
+    """The run was asked to stop by a signal, and can be resumed."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -19,19 +19,19 @@ class Stopped(BaseException):  # not an Exception: no library's handler may swal
 
 
 class GracefulShutdown:
-    """While it is open, a signal raises Stopped at the next `check` or `leaves` block."""
+    """While it is open, a signal raises Stopped at the next check() or interruptible() block."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
-        self._asked = 0
-        self._may_leave = False
-        self._before: dict[int, object] = {}
+        self._signal = 0
+        self._is_interruptible = False
+        self._handlers: dict[int, object] = {}
 
     def __enter__(self) -> GracefulShutdown:
         try:
-            self._before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+            self._handlers = {number: signal.signal(number, self._handle) for number in _SIGNALS}
         except ValueError:  # not the main thread: signals are somebody else's
-            self._before = {}
+            self._handlers = {}
         return self
 
     def __exit__(
@@ -40,28 +40,28 @@ class GracefulShutdown:
         self._restore()
 
     def _restore(self) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._handlers.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
-        self._before = {}
+        self._handlers = {}
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        self._asked = number
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._signal = number
         self._restore()
-        if self._may_leave:
+        if self._is_interruptible:
             raise Stopped(number)
         self._log("stopping after this step; a second signal ends the run at once, without saving")
 
     def check(self) -> None:
-        """Leave here if a signal has come."""
-        if self._asked:
-            raise Stopped(self._asked)
+        """Raise Stopped if a signal has come."""
+        if self._signal:
+            raise Stopped(self._signal)
 
     @contextmanager
-    def leaves(self) -> Iterator[None]:
-        """A block in which nothing changes that has to be kept: a signal ends it in the middle."""
+    def interruptible(self) -> Iterator[None]:
+        """A block that changes nothing that must be kept: a signal ends it at once."""
         self.check()
-        self._may_leave = True
+        self._is_interruptible = True
         try:
             yield
         finally:
-            self._may_leave = False
+            self._is_interruptible = False

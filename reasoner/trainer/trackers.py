@@ -66,8 +66,8 @@ class Tracking:
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         self.close("finished" if kind is None else "failed")
 
-    def told(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row]) -> None:
-        """A step: its metrics, and the first of its rollouts."""
+    def log_step(self, step: int, metrics: Mapping[str, float], rows: Sequence[Row]) -> None:
+        """Send a step's metrics, and the first of its rollouts."""
         self.log(step, metrics)
         self.rollouts(step, rows)
 

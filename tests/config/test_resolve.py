@@ -9,8 +9,8 @@ from reasoner.config.presets import PRESETS, preset_for
 from reasoner.config.resolve import _CHOICES, allowed, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
-from reasoner.rl.algorithms import PART_CHOICES as PARTS
 from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.rl.algorithms import PART_CHOICES as PARTS
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,7 +73,10 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
-        ({"max_off_policy_steps": 2, "algo.importance_sampling": "token"}, "max_off_policy_steps is 2; it must be at most 1"),
+        (
+            {"max_off_policy_steps": 2, "algo.importance_sampling": "token"},
+            "max_off_policy_steps is 2; it must be at most 1",
+        ),
         ({"max_off_policy_steps": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
     ],
 )

@@ -30,7 +30,7 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import Template, load_template, render
-from reasoner.trainer.train import due
+from reasoner.trainer.run import is_due
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
 from verifiers import Score, Verdict
@@ -84,9 +84,9 @@ def test_equal_samples_predict_no_informative_groups():
 def test_the_extent_counts_what_the_loop_does(steps, every, save):
     cfg = Config(steps=steps, run=RunConfig(save_interval=save), eval=EvalConfig(every=every))
     ends = [step for step in range(steps) if step + 1 == steps]
-    looks = {step for step in range(steps) if every and due(step, every)} | (set(ends) if every else set())
+    looks = {step for step in range(steps) if every and is_due(step, every)} | (set(ends) if every else set())
     assert run_budget(cfg).looks == len(looks) + bool(every)
-    assert run_budget(cfg).saves == len({step for step in range(steps) if due(step, save)} | set(ends))
+    assert run_budget(cfg).saves == len({step for step in range(steps) if is_due(step, save)} | set(ends))
 
 
 def test_a_dry_run_prints_the_size_of_the_run_without_torch():

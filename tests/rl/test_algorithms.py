@@ -25,7 +25,7 @@ def reference():
 def gradient(cfg, groups, *, ref=None, steps=None):
     trainer = learner(cfg, reference=ref)
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = trainer.update(trainer.credit(trainer.annotate(collate(groups, steps))))
+    figures = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups, steps))))
     return torch.cat([p.grad.flatten() for p in trainer.policy.parameters()]), figures
 
 
@@ -65,12 +65,12 @@ def test_reinforce_equals_grpo_at_one_update_with_same_parts():
 def test_kl_in_reward_penalises_each_token_before_returns():
     cfg = config(name="reinforce", beta=0.5, kl_in="reward", kl="k1", baseline="none")
     trainer = learner(cfg, reference=reference())
-    batch = trainer.annotate(collate([four()]))
-    advantages = trainer.credit(batch).advantages
+    batch = trainer.compute_logprobs(collate([four()]))
+    advantages = trainer.compute_advantages(batch).advantages
     kl = (batch.sampler_logprobs - batch.ref_logprobs) * batch.mask
     rewards = torch.zeros_like(kl).scatter(1, batch.lengths[:, None] - 1, batch.rewards[:, None]) - 0.5 * kl
     assert torch.allclose(advantages, rewards.flip(1).cumsum(1).flip(1) * batch.mask, atol=1e-6)
-    assert trainer.update(trainer.credit(batch))["kl"] != 0  # reported, and not in the loss as well
+    assert trainer.train_step(trainer.compute_advantages(batch))["kl"] != 0  # reported, and not in the loss as well
     assert not trainer._has_regularizer
 
 
@@ -78,9 +78,9 @@ def test_moving_baseline_uses_only_earlier_steps():
     trainer = learner(config(name="reinforce", baseline="moving", moving_decay=0.5))
     baselines = []
     for rewards in ((1.0, 1, 0, 0), (0.0, 0, 0, 0), (1.0, 1, 1, 1)):
-        batch = trainer.credit(trainer.annotate(collate([four(rewards)])))
+        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(rewards)])))
         baselines.append((batch.rewards[:, None] - batch.advantages[:, :1]).mean().item())
-        trainer.update(batch)
+        trainer.train_step(batch)
     assert baselines == pytest.approx([0.0, 0.5, 0.25])
     again = learner(config(name="reinforce", baseline="moving"))
     again.restore(trainer.state())
@@ -90,7 +90,10 @@ def test_moving_baseline_uses_only_earlier_steps():
 def test_entropy_bonus_raises_entropy():
     trainer = learner(config(entropy_coef=1.0, lr=1e-3))
     flat = [four((1.0, 1.0, 1.0, 1.0))]
-    figures = [trainer.update(trainer.credit(trainer.annotate(collate(flat))))["entropy"] for _ in range(8)]
+    figures = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(flat))))["entropy"]
+        for _ in range(8)
+    ]
     assert figures[-1] > figures[0]
 
 
@@ -100,9 +103,9 @@ def test_importance_weights_scale_gradient_and_are_reported():
     plain, _ = gradient(config(), groups)
     trainer = learner(config(importance_sampling="token", importance_clip_max=2.0))
     trainer.optimizer.step = lambda: None
-    own = trainer._all_logprobs(trainer.policy, batch).detach()
+    own = trainer.passes().all_logprobs(batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
-    figures = trainer.update(trainer.credit(trainer.annotate(doubled)))
+    figures = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(doubled)))
     weighted = torch.cat([p.grad.flatten() for p in trainer.policy.parameters()])
     assert torch.allclose(weighted, 2 * plain, rtol=1e-4, atol=1e-7)
     assert (figures["sampling/importance_mean"], figures["sampling/importance_clipped"]) == (2.0, 1.0)
@@ -110,12 +113,12 @@ def test_importance_weights_scale_gradient_and_are_reported():
 
 def stepped(cfg, groups):
     trainer = learner(cfg)
-    batch = trainer.credit(trainer.annotate(collate(groups)))
+    batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     weights = token_weights(batch.mask, trainer.algorithm.loss_aggregation, max_tokens=16)
     batch = replace(batch, weights=weights)
-    before, _ = trainer._measure(batch)
-    figures = trainer.update(batch)
-    after, moved = trainer._measure(batch)
+    before, _ = trainer.measure(batch)
+    figures = trainer.train_step(batch)
+    after, moved = trainer.measure(batch)
     return trainer, figures, before - after, moved
 
 
@@ -135,17 +138,18 @@ def test_trpo_step_is_independent_of_micro_batches():
 
 
 @pytest.mark.parametrize(
-    "algo", [{"entropy_coef": 0.05}, {"importance_sampling": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}]
+    "algo",
+    [{"entropy_coef": 0.05}, {"importance_sampling": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}],
 )
 def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
     """The difference quotient of the measured objective along the normalised gradient is the gradient's norm."""
     cfg = config(name="trpo", micro=20, **algo)
     trainer = learner(cfg, reference=reference() if "beta" in algo else None)
-    ready = trainer.credit(trainer.annotate(collate([four(), *random_groups(2)])))
+    ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), *random_groups(2)])))
     ready = replace(ready, truncated=torch.arange(len(ready)) % 3 == 0)
     batches = []
     trainer._constrained = lambda batch, token_stats: batches.append(batch)  # the gradient stays in the parameters
-    trainer.update(ready)
+    trainer.train_step(ready)
     (weighted,) = batches
     parameters = [p for p in trainer.policy.parameters() if p.grad is not None]
     gradient = torch.cat([p.grad.flatten() for p in parameters])
@@ -154,7 +158,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
         with torch.no_grad():
             for p in parameters:
                 p.add_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
-        values.append(trainer._measure(weighted)[0])
+        values.append(trainer.measure(weighted)[0])
         with torch.no_grad():
             for p in parameters:
                 p.sub_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
@@ -163,18 +167,22 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
 
 def test_trpo_skips_and_counts_non_finite_gradient():
     trainer = learner(config(name="trpo"))
-    ready = trainer.credit(trainer.annotate(collate([four()])))
+    ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
     before = [p.clone() for p in trainer.policy.parameters()]
-    figures = trainer.update(replace(ready, advantages=ready.advantages * float("inf")))
+    figures = trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))
     assert figures["skipped_updates"] == 1 and figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
     trainer = learner(config(name="trpo"))
-    assert "trust_region/step_fraction" in trainer.update(trainer.credit(trainer.annotate(collate([four()]))))
+    assert "trust_region/step_fraction" in trainer.train_step(
+        trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
+    )
     before = [p.clone() for p in trainer.policy.parameters()]
-    figures = trainer.update(trainer.credit(trainer.annotate(collate([four((1.0, 1.0, 1.0, 1.0))]))))
+    figures = trainer.train_step(
+        trainer.compute_advantages(trainer.compute_logprobs(collate([four((1.0, 1.0, 1.0, 1.0))])))
+    )
     assert (
         figures["grad_norm"] == 0 and "trust_region/step_fraction" not in figures
     )  # nothing is reported from the step before
@@ -186,12 +194,15 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
     for penalty in (0.0, 50.0):
         cfg = config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3)
         trainer = learner(cfg)
-        batch = trainer.credit(trainer.annotate(collate([four()])))
-        trainer.update(batch)
-        moved[penalty] = trainer._measure(batch)[1]
+        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
+        trainer.train_step(batch)
+        moved[penalty] = trainer.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     trainer = learner(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
-    assert [trainer.update(trainer.credit(trainer.annotate(collate([four()]))))["penalty"] for _ in range(3)] == [
+    assert [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))["penalty"]
+        for _ in range(3)
+    ] == [
         2.0,
         4.0,
         8.0,
@@ -201,7 +212,9 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
     trainer = learner(cfg, reference=reference())
-    figures = [trainer.update(trainer.credit(trainer.annotate(collate([four()])))) for _ in range(3)]
+    figures = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))) for _ in range(3)
+    ]
     assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
     again = learner(cfg, reference=reference())
@@ -214,9 +227,9 @@ def test_beta_adapts_and_reference_is_refreshed(tmp_path):
 def test_stop_kl_ends_updates_early():
     def norms(stop):
         trainer = learner(config(epochs=6, lr=3e-3, stop_kl=stop))
-        batch = trainer.credit(trainer.annotate(collate([four()])))
-        trainer.update(batch)
-        return trainer._measure(batch)[1]
+        batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
+        trainer.train_step(batch)
+        return trainer.measure(batch)[1]
 
     assert 0 < norms(1e-4) < norms(0.0)
 
@@ -226,10 +239,10 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
     flat, other = four((1.0, 1.0, 1.0, 1.0)), random_groups(2)
     cfg = config(name="dapo", scale="batch")
     trainer = learner(cfg)
-    ready = trainer.credit(trainer.annotate(collate([*other, flat])))
+    ready = trainer.compute_advantages(trainer.compute_logprobs(collate([*other, flat])))
     assert (ready.advantages[-4:] != 0).any()
     token_stats = TokenStats(keeps_tokens=True)
-    trainer.update(ready, token_stats)
+    trainer.train_step(ready, token_stats)
     assert sorted(token_stats.tokens) == list(range(8))
 
 
@@ -237,10 +250,15 @@ def test_learning_rate_decays_with_token_budget():
     cfg = config(lr=1e-3)
     cfg = replace(cfg, steps=100, max_train_tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
     trainer, batch = learner(cfg), collate([four()])
-    rates = [trainer.update(trainer.credit(batch), tokens_before=spent)["lr"] for spent in (0, 500, 750, 950, 1000)]
+    rates = [
+        trainer.train_step(trainer.compute_advantages(batch), tokens_before=spent)["lr"]
+        for spent in (0, 500, 750, 950, 1000)
+    ]
     assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 1e-4, 0.0])
     by_steps = learner(replace(cfg, max_train_tokens=0, steps=4))
-    assert [by_steps.update(by_steps.credit(batch))["lr"] for _ in range(4)] == pytest.approx([1e-3] * 3 + [5e-4])
+    assert [by_steps.train_step(by_steps.compute_advantages(batch))["lr"] for _ in range(4)] == pytest.approx(
+        [1e-3] * 3 + [5e-4]
+    )
 
 
 def test_new_algorithm_needs_only_one_row(monkeypatch):
@@ -250,9 +268,9 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     cfg = config(name="leave_one_out_whitened", beta=0.01, lr=0.03)
     trainer = learner(cfg, reference=reference())
     for _ in range(12):
-        trainer.update(trainer.credit(trainer.annotate(collate([four()]))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))
     batch = collate([four()])
-    before = learner(cfg)._all_logprobs(learner(cfg).policy, batch)
-    after = trainer._all_logprobs(trainer.policy, batch)
+    before = learner(cfg).passes().all_logprobs(batch)
+    after = trainer.passes().all_logprobs(batch)
     moved = ((after - before) * batch.mask).sum(dim=1)
     assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards the rewarded completions

@@ -50,7 +50,9 @@ def test_empty_completion_has_finite_gradient():
     groups = [group([5, 6], [[], [7], [8, 9], []], [0, 1, 0, 0])]
     for tokens in (1, 100):
         trainer = learner(config(micro=tokens))
-        assert math.isfinite(trainer.update(trainer.credit(trainer.annotate(collate(groups))))["grad_norm"])
+        assert math.isfinite(
+            trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
+        )
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
@@ -58,11 +60,11 @@ def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
     trainer = learner(config(loss_aggregation=how, mask_truncated_completions=True))
-    masked = trainer.credit(trainer.annotate(replace(batch, truncated=cut)))
+    masked = trainer.compute_advantages(trainer.compute_logprobs(replace(batch, truncated=cut)))
     assert torch.equal(
-        masked.advantages, trainer.credit(trainer.annotate(batch)).advantages
+        masked.advantages, trainer.compute_advantages(trainer.compute_logprobs(batch)).advantages
     )  # they stay in the baseline
-    weights = trainer._weights(masked)
+    weights = trainer.loss_weights(masked)
     remaining = masked.rows((~cut).nonzero()[:, 0])
     assert (weights[cut] == 0).all()
     width = remaining.mask.shape[1]
@@ -121,9 +123,9 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False)
     expected = torch.autograd.grad(written_out(cfg, groups, model, reference), list(model.parameters()))
     trainer = learner(cfg, model, reference)
-    batch = trainer.credit(trainer.annotate(collate(groups)))
+    batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
-    figures = trainer.update(batch)
+    figures = trainer.train_step(batch)
     scale = max(float(e.abs().max()) for e in expected)
     for parameter, gradient in zip(model.parameters(), expected, strict=True):
         assert torch.allclose(parameter.grad, gradient, atol=1e-5 * scale, rtol=1e-3)
@@ -134,7 +136,10 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
 def test_learning_rate_warms_up_linearly_and_is_reported():
     cfg = config(lr=0.01)
     trainer = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
-    rates = [trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
+    rates = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
+        for _ in range(6)
+    ]
     assert rates == pytest.approx([0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01])
     assert trainer.optimizer.param_groups[0]["lr"] == 0.01
 
@@ -142,7 +147,10 @@ def test_learning_rate_warms_up_linearly_and_is_reported():
 def test_learning_rate_decays_linearly_over_last_share():
     cfg = replace(config(lr=0.01), steps=6)
     trainer = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
-    rates = [trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))["lr"] for _ in range(6)]
+    rates = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
+        for _ in range(6)
+    ]
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.01, 0.02 / 3, 0.01 / 3])
 
 

@@ -58,7 +58,7 @@ def test_ppo_bootstraps_truncated_completions_only_if_configured(bootstrap, adva
     trainer.algorithm = replace(trainer.algorithm, scale="none")
     batch = collate([group([5, 6], [[7, 8], [9, 10], [7, 8], [9, 10]], [0.0] * 4)])
     batch = replace(batch, truncated=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
-    ready = trainer.credit(batch)
+    ready = trainer.compute_advantages(batch)
     assert ready.advantages.tolist() == [[advantage] * 2, [-0.5] * 2] * 2
     assert ready.returns[0].tolist() == [target] * 2 and ready.returns[1].tolist() == [0.0] * 2
 
@@ -95,7 +95,7 @@ def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     for _ in range(60):
         rolled = sampled(trainer.policy, generator)
         shares.append(sum(c.finish == "length" for c in rolled.completions) / SAMPLES)
-        trainer.update(trainer.credit(trainer.annotate(collate([rolled]))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([rolled]))))
     assert shares[0] > 0.2 and sum(shares[-5:]) / 5 < 0.1
 
 
@@ -115,7 +115,7 @@ def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
     batch = collate(random_groups())
     trainer = learner(cfg)
     assert (trainer.critic.values(batch) == 0).all()
-    trainer.update(trainer.credit(trainer.annotate(batch)))
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
     whole = trainer.critic.values(batch)
     trainer.critic.cfg = replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=9))
     inside = torch.arange(whole.shape[1]) <= batch.lengths[:, None]
@@ -125,7 +125,7 @@ def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
 
 def test_value_depends_only_on_prompt_and_earlier_tokens():
     trainer = learner(ppo())
-    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     one, other = (trainer.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
     assert torch.allclose(one[:3], other[:3], atol=1e-6) and not torch.isclose(one[3], other[3])
 
@@ -134,7 +134,9 @@ def test_critic_learns_expected_returns_during_warmup():
     trainer = learner(ppo(warmup_steps=1000))
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     weights = [p.clone() for p in trainer.policy.parameters()]
-    metrics = [trainer.update(trainer.credit(trainer.annotate(collate(groups)))) for _ in range(60)]
+    metrics = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))) for _ in range(60)
+    ]
     assert metrics[0]["critic/loss"] == pytest.approx(0.25, abs=0.02)
     assert metrics[-1]["critic/loss"] == pytest.approx(
         0.0625, abs=0.005
@@ -151,10 +153,10 @@ def test_ppo_moves_policy_towards_better_completions():
     trainer = learner(ppo())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = trainer._all_logprobs(trainer.policy, batch)
+    before = trainer.passes().all_logprobs(batch)
     for _ in range(15):
-        trainer.update(trainer.credit(trainer.annotate(collate(groups))))
-    moved = ((trainer._all_logprobs(trainer.policy, batch) - before) * batch.mask).sum(dim=1)
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
+    moved = ((trainer.passes().all_logprobs(batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
@@ -185,7 +187,7 @@ def critic_after(cfg, **state):
     trainer = learner(cfg)
     trainer.restore(trainer.state() | state)
     before = torch.cat([p.detach().flatten().clone() for p in trainer.critic.own.parameters()])
-    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))))
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     return torch.cat([p.detach().flatten() for p in trainer.critic.own.parameters()]) - before
 
 
@@ -199,17 +201,21 @@ def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
     assert torch.allclose(warm, plain / 4, atol=atol) and torch.allclose(rolled, plain / 2, atol=atol)
 
 
-@pytest.mark.parametrize("algo", [{}, {"critic_backbone": "shared"}, {"entropy_coef": 0.1}, {"kl_in": "loss", "kl": "k3"}])
+@pytest.mark.parametrize(
+    "algo", [{}, {"critic_backbone": "shared"}, {"entropy_coef": 0.1}, {"kl_in": "loss", "kl": "k3"}]
+)
 def test_critic_warmup_leaves_policy_unchanged(algo):
     cfg = config(name="ppo", beta=0.05, lr=1e-2, **algo)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))
     trainer = learner(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
     batch = collate(random_groups())
     before = [p.clone() for p in trainer.policy.parameters()]
-    losses = [trainer.update(trainer.credit(trainer.annotate(batch)))["critic/loss"] for _ in range(2)]
+    losses = [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["critic/loss"] for _ in range(2)
+    ]
     assert losses[1] < losses[0]
     assert all(torch.equal(a, b) for a, b in zip(before, trainer.policy.parameters(), strict=True))
-    trainer.update(trainer.credit(trainer.annotate(batch)))
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
     assert any((a != b).any() for a, b in zip(before, trainer.policy.parameters(), strict=True))
 
 
@@ -219,24 +225,26 @@ def test_adaptive_beta_is_unchanged_without_measured_kl():
     other = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
     batch = collate(random_groups())
-    assert [trainer.update(trainer.credit(trainer.annotate(batch)))["beta"] for _ in range(6)] == [0.05] * 6
-    assert trainer.update(trainer.credit(trainer.annotate(batch)))["beta"] != 0.05
+    assert [
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] for _ in range(6)
+    ] == [0.05] * 6
+    assert trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] != 0.05
 
 
 def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
     cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
     trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
     batch = collate(random_groups())
-    figures = [trainer.update(trainer.credit(trainer.annotate(batch)))]
-    ready = trainer.credit(trainer.annotate(batch))
-    figures.append(trainer.update(replace(ready, advantages=ready.advantages * float("inf"))))
+    figures = [trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))]
+    ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
+    figures.append(trainer.train_step(replace(ready, advantages=ready.advantages * float("inf"))))
     assert [own["penalty"] for own in figures] == [1.0, 1.0] and figures[1]["skipped_updates"] == 1
 
 
 def test_skipped_update_clears_gradients_of_shared_backbone():
     trainer = learner(shared())
-    ready = trainer.credit(trainer.annotate(collate(random_groups())))
-    assert trainer.update(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
+    ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
+    assert trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
     assert all(
         p.grad is None or not p.grad.any() for p in (*trainer.critic.own.parameters(), *trainer.policy.parameters())
     )
@@ -245,13 +253,13 @@ def test_skipped_update_clears_gradients_of_shared_backbone():
 def test_critic_resumes_with_optimizer_state(tmp_path):
     straight, first = learner(ppo()), learner(ppo())
     for trainer in (straight, first):
-        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=1)))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
     second = learner(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):
-        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=2)))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=2)))))
     for a, b in zip(straight.critic.own.parameters(), second.critic.own.parameters(), strict=True):
         assert torch.equal(a, b)
 
@@ -268,11 +276,11 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
         trainer = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
         torch.manual_seed(0)
         torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
-        ready = trainer.credit(trainer.annotate(batch))
+        ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
         alone = replace(ready, returns=trainer.critic.values(ready)[:, :-1])  # nothing to learn for the critic
-        norms = [trainer.update(with_it)["grad_norm"] for with_it in (ready, alone)]
+        norms = [trainer.train_step(with_it)["grad_norm"] for with_it in (ready, alone)]
         trainer.policy.zero_grad()
-        weighted = replace(ready, weights=trainer._weights(ready))
+        weighted = replace(ready, weights=trainer.loss_weights(ready))
         states = token_states(trainer.policy, batch)
         (0.3 * trainer.critic.loss(states, weighted)).backward()
         value = torch.cat([p.grad.flatten() for p in trainer.policy.parameters() if p.grad is not None])
@@ -291,24 +299,24 @@ def test_shared_backbone_critic_learns_and_policy_improves():
     trainer = learner(shared())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
-    before = trainer._all_logprobs(trainer.policy, batch)
-    metrics = [trainer.update(trainer.credit(trainer.annotate(batch))) for _ in range(40)]
+    before = trainer.passes().all_logprobs(batch)
+    metrics = [trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch))) for _ in range(40)]
     assert metrics[0]["critic/loss"] == pytest.approx(0.25) and metrics[-1]["critic/loss"] < 0.1
     assert sum(p.numel() for p in trainer.critic.own.parameters()) == 33  # the head alone
-    moved = ((trainer._all_logprobs(trainer.policy, batch) - before) * batch.mask).sum(dim=1)
+    moved = ((trainer.passes().all_logprobs(batch) - before) * batch.mask).sum(dim=1)
     assert moved[0] > moved[1] and moved[2] > moved[3]
 
 
 def test_shared_backbone_critic_resumes_with_optimizer_state(tmp_path):
     straight, first = learner(shared()), learner(shared())
     for trainer in (straight, first):
-        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=1)))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
     second = learner(shared())
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):
-        trainer.update(trainer.credit(trainer.annotate(collate(random_groups(seed=2)))))
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=2)))))
     for part in ("policy", "critic"):
         mine, its = (getattr(m, part) for m in (straight, second))
         mine, its = (m.own if part == "critic" else m for m in (mine, its))

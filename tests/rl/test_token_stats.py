@@ -13,7 +13,11 @@ def update(cfg, groups, *, reference=None):
     trainer = learner(cfg, reference=reference)
     batch = collate(groups)
     token_stats = TokenStats(keeps_tokens=True)
-    return batch, trainer.update(trainer.credit(trainer.annotate(batch)), token_stats), token_stats.tokens
+    return (
+        batch,
+        trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), token_stats),
+        token_stats.tokens,
+    )
 
 
 @pytest.mark.parametrize("how", ["token", "sequence", "constant"])
@@ -65,5 +69,5 @@ def test_token_values_are_from_first_epoch():
 def test_tally_keeps_no_token_values_by_default():
     trainer = learner(config())
     token_stats = TokenStats()
-    trainer.update(trainer.credit(trainer.annotate(collate(random_groups()))), token_stats)
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))), token_stats)
     assert token_stats.tokens == {} and token_stats.sums["tokens"] > 0

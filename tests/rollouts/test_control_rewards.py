@@ -9,7 +9,6 @@ from data import Problem, load
 from reasoner.config.resolve import resolve, settings
 from reasoner.config.schema import Config
 from reasoner.rollouts.control_rewards import CONTROLS, ControlContext, apply_control, shuffled_answers
-from reasoner.trainer.train import learn
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, learner
@@ -104,7 +103,8 @@ def test_control_under_process_supervision_uses_outcome_only():
     for control in ("", "random-reward"):
         cfg = replace(config(name="grpo_process"), control=control)
         trainer = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
-        batch, _, _ = learn(trainer, groups, tokenizer)
+        trainer.tokenizer = tokenizer
+        batch = trainer.prepare_batch(groups)
         credits[control] = [
             set(own[:length].tolist()) for own, length in zip(batch.advantages, batch.lengths, strict=True)
         ]

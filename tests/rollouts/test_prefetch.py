@@ -31,32 +31,32 @@ def test_prefetch_runs_in_background_once():
         assert may_end.wait(60)
         return [step], []
 
-    with RolloutPrefetcher() as ahead:
-        ahead.begin(3, draw)
+    with RolloutPrefetcher() as prefetcher:
+        prefetcher.start(3, draw)
         assert started.wait(60)  # this thread is not blocked
         may_end.set()
-        ahead.settle()
-        assert ahead.take(3, draw) == ([3], [])
+        prefetcher.wait()
+        assert prefetcher.take(3, draw) == ([3], [])
         assert steps == [3]
-        assert ahead.take(4, draw) == ([4], [])  # nothing was prefetched
+        assert prefetcher.take(4, draw) == ([4], [])  # nothing was prefetched
 
 
 def test_take_ignores_prefetch_of_another_step():
-    with RolloutPrefetcher() as ahead:
-        ahead.begin(3, lambda step: ([step, "old"], []))
-        assert ahead.take(2, lambda step: ([step, "new"], [])) == ([2, "new"], [])
-        assert ahead.take(3, lambda step: ([step, "new"], [])) == ([3, "new"], [])
+    with RolloutPrefetcher() as prefetcher:
+        prefetcher.start(3, lambda step: ([step, "old"], []))
+        assert prefetcher.take(2, lambda step: ([step, "new"], [])) == ([2, "new"], [])
+        assert prefetcher.take(3, lambda step: ([step, "new"], [])) == ([3, "new"], [])
 
 
 def test_take_raises_error_of_background_generation():
     def draw(step):
         raise RuntimeError("no memory")
 
-    with RolloutPrefetcher() as ahead:
-        ahead.begin(1, draw)
-        ahead.settle()
+    with RolloutPrefetcher() as prefetcher:
+        prefetcher.start(1, draw)
+        prefetcher.wait()
         with pytest.raises(RuntimeError, match="no memory"):
-            ahead.take(1, draw)
+            prefetcher.take(1, draw)
 
 
 @pytest.fixture(scope="module")

@@ -24,17 +24,16 @@ from reasoner.runs.health import (
     CHECKS,
     Alarm,
     active_alarms,
-    new_alarms,
     forget,
+    new_alarms,
     read_alarms,
     record,
     repeats,
     repetition,
 )
 from reasoner.runs.metrics import METRICS
-from reasoner.trainer.parity import probe
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.train import summarise
+from reasoner.trainer.step_metrics import rollout_metrics
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
@@ -86,10 +85,10 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
-        learned = learner.update(learner.credit(learner.annotate(collate(groups))))
+        learned = learner.train_step(learner.compute_advantages(learner.compute_logprobs(collate(groups))))
         engine.update_weights(learner.policy_state(), version=step + 1)
-        gap = probe(engine, policy, PROMPTS, sampling)
-        history.append({"step": step, **summarise(groups), **learned, "parity/logprob_diff_max": gap})
+        gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
+        history.append({"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap})
     return history
 
 
@@ -123,7 +122,9 @@ def written(steps, *texts, seconds=2.0):
         return [
             {
                 "step": step,
-                **summarise(generate_groups(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)),
+                **rollout_metrics(
+                    generate_groups(engine, pool, prompts, SamplingParams(G), weights, run_seed=0, step=step)
+                ),
             }
             for step in range(steps)
         ]

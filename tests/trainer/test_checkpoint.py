@@ -16,7 +16,7 @@ from tests.fixtures.toys import config, learner, random_groups
 
 def trained():
     made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    made.update(made.credit(made.annotate(collate(random_groups()))))
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     return made
 
 

@@ -16,7 +16,7 @@ from tests.fixtures.toys import config, group, learner, random_groups
 def gradient(cfg, groups, reference=None):
     made = learner(cfg, reference=reference)
     made.optimizer.step = lambda: None  # keep the gradient to look at
-    made.update(made.credit(made.annotate(collate(groups))))
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
 
 
@@ -85,17 +85,17 @@ def test_flat_groups_move_nothing_without_a_reference():  # trap 4
 def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # traps 9, 29
     cfg = config(epochs=3, lr=1e-2)
     made = learner(cfg)
-    batch = made.credit(made.annotate(collate(random_groups())))
-    now = made._all_logprobs(made.policy, batch)
+    batch = made.compute_advantages(made.compute_logprobs(collate(random_groups())))
+    now = made.passes().all_logprobs(batch)
     assert (now - batch.old_logprobs).abs().max() < 1e-6
-    figures = made.update(batch)
+    figures = made.train_step(batch)
     assert figures["clip_ratio"] > 0  # the later epochs are off-policy
 
 
 def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
     made = learner(config(lr=1e-6))
     before = [p.clone() for p in made.policy.parameters()]
-    made.update(made.credit(made.annotate(collate(random_groups()))))
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
 
 
@@ -104,17 +104,17 @@ def test_the_reference_stays_what_it_was():  # trap 28
     reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
     made = learner(config(beta=0.1), model, reference)
-    made.update(made.credit(made.annotate(collate(random_groups()))))
-    figures = made.update(made.credit(made.annotate(collate(random_groups()))))
+    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
+    figures = made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert figures["kl"] > 0
     assert all(torch.equal(a, b) for a, b in zip(before, reference.parameters(), strict=True))
 
 
 def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
     made = learner(config())
-    batch = made.credit(collate(random_groups()))
+    batch = made.compute_advantages(collate(random_groups()))
     before = [p.clone() for p in made.policy.parameters()]
-    figures = made.update(replace(batch, advantages=batch.advantages * float("inf")))
+    figures = made.train_step(replace(batch, advantages=batch.advantages * float("inf")))
     assert figures["skipped_updates"] == 1
     assert all(torch.equal(a, b) for a, b in zip(before, made.policy.parameters(), strict=True))
 
@@ -123,15 +123,15 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     cfg = config()
     straight = learner(cfg)
     for seed in range(4):
-        straight.update(straight.credit(straight.annotate(collate(random_groups(seed=seed)))))
+        straight.train_step(straight.compute_advantages(straight.compute_logprobs(collate(random_groups(seed=seed)))))
     first = learner(cfg)
     for seed in range(2):
-        first.update(first.credit(first.annotate(collate(random_groups(seed=seed)))))
+        first.train_step(first.compute_advantages(first.compute_logprobs(collate(random_groups(seed=seed)))))
     path = save(tmp_path, 2, first, tiny_tokenizer(), keep=1)
     second = learner(cfg, load_policy(path, device=torch.device("cpu")))
     assert load(path, second) == 2
     for seed in range(2, 4):
-        second.update(second.credit(second.annotate(collate(random_groups(seed=seed)))))
+        second.train_step(second.compute_advantages(second.compute_logprobs(collate(random_groups(seed=seed)))))
     assert all(torch.equal(a, b) for a, b in zip(straight.policy.parameters(), second.policy.parameters(), strict=True))
 
 
@@ -158,6 +158,6 @@ def test_the_toy_learns(name):
             drawn = torch.multinomial(logits.softmax(0), size, replacement=True).tolist()
             groups.append(group([5, question], [[d] for d in drawn], [float(d == question + 10) for d in drawn]))
         shares.append(sum(s.reward for g in groups for s in g.scores) / (4 * size))
-        made.update(made.credit(made.annotate(collate(groups))))
+        made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
     assert sum(shares[:3]) / 3 < 0.4
     assert sum(shares[-10:]) / 10 > 0.8

@@ -1,0 +1,62 @@
+"""Passes of a language model over a batch: the states before each completion token, and their log-probabilities.
+
+Shapes: N rows, T completion positions, H width of the states.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from reasoner.models.loading import ReadPrompts, completion_logprobs, completion_states, read_prompts
+from reasoner.rl.batch import Batch
+from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPasses:
+    """A model with the precision, the temperature and the micro-batches of its passes."""
+
+    model: PreTrainedModel
+    dtype: str  # optim.dtype
+    temperature: float  # of the log-probabilities: that of sampling
+    micro_batch_tokens: int  # rows x length, padding included
+    learns_entropy: bool = False  # whether the entropy has a gradient
+
+    def read(self, block: Batch) -> ReadPrompts:
+        """Run the block's prompts through the model, each once."""
+        with self._precision():
+            return read_prompts(self.model, block.prompt_ids, block.prompt_lengths)
+
+    def states(self, prompts: ReadPrompts, rows: Batch) -> Tensor:
+        """[N, T, H] last states before each completion token."""
+        with self._precision():
+            return completion_states(self.model, prompts, rows.prompt_of, rows.completion_ids)
+
+    def logprobs(self, states: Tensor, rows: Batch) -> tuple[Tensor, Tensor]:
+        """[N, T, H] states -> ([N, T] log-probabilities of the tokens, [N, T] entropies), in nats."""
+        with self._precision():
+            return completion_logprobs(
+                self.model,
+                states,
+                rows.completion_ids,
+                rows.lengths,
+                temperature=self.temperature,
+                learns_entropy=self.learns_entropy,
+            )
+
+    def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
+        """[N, T] log-probabilities of the whole batch, without gradient."""
+
+        def microbatch_logprobs(prompts: ReadPrompts, rows: Batch) -> Tensor:
+            return self.logprobs(self.states(prompts, rows), rows)[0]
+
+        return forward_microbatches(
+            batch, self.read, microbatch_logprobs, tokens=self.micro_batch_tokens, on_microbatch=on_microbatch
+        )
+
+    def _precision(self) -> AbstractContextManager[object]:
+        return compute_precision(self.model.device, self.dtype)

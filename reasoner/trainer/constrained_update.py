@@ -1,0 +1,62 @@
+"""TRPO's update of the policy: from the gradient in its parameters to a step within a KL bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from reasoner.config.schema import AlgoConfig
+from reasoner.rl.batch import Batch
+from reasoner.rl.fisher import FisherProduct
+from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.trust_region import constrained_step
+
+
+def constrained_update(
+    optimizer: Optimizer,
+    passes: ModelPasses,
+    batch: Batch,
+    measure: Callable[[], tuple[float, float]],
+    algo: AlgoConfig,
+    delta: float,
+) -> tuple[float | None, dict[str, float]]:
+    """Take TRPO's step from the gradient that the parameters hold, and clear it. Returns (norm of the gradient, or None
+    if it is not finite and nothing was changed; metrics of the step).
+
+    `measure` returns (loss, KL(old || new)) of the batch under the current policy; `delta` bounds that KL, in nats.
+    """
+    parameters = [p for p in passes.model.parameters() if p.requires_grad]
+    gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
+    optimizer.zero_grad()
+    norm = gradient.norm()
+    if not torch.isfinite(norm):
+        return None, {}
+    if norm == 0:
+        return 0.0, {}
+    product = FisherProduct(
+        [partial(_states, passes, rows) for rows in _fisher_rows(batch, algo.fisher_rows, passes.micro_batch_tokens)],
+        passes.model.get_output_embeddings(),  # type: ignore[no-untyped-call]
+        parameters,
+        temperature=passes.temperature or 1.0,
+        damping=algo.damping,
+    )
+    result = constrained_step(parameters, gradient, product, measure, delta=delta)
+    return float(norm), {"policy_kl": result.kl, "trust_region/step_fraction": result.share}
+
+
+def _fisher_rows(batch: Batch, most: int, tokens: int) -> Iterator[Batch]:
+    """At most `most` rows, evenly spread over the batch, in micro-batches with their prompts."""
+    number = min(len(batch), most)
+    index = torch.arange(number, device=batch.lengths.device) * len(batch) // number
+    for _, block in batch.prompt_blocks(tokens, index):
+        for _, rows in block.micro_batches(tokens):
+            yield rows
+
+
+def _states(passes: ModelPasses, rows: Batch) -> Tensor:
+    """[K, H] last states before each of the rows' K tokens, with their graph."""
+    return passes.states(passes.read(rows), rows)[rows.mask].float()

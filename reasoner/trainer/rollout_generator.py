@@ -1,0 +1,128 @@
+"""The rollouts of each training step: which prompts, sampled by the engine, graded by the verifiers, with rewards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from torch import Tensor
+
+from data import Problem, sample_indices
+from reasoner.config.schema import Config
+from reasoner.progress import Progress
+from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
+from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
+from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.seeds import attempt_seed, replacement_seed
+from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
+from verifiers import VerifierPool
+
+
+@dataclass(frozen=True, slots=True)
+class StepRollouts:
+    """The rollouts of one training step."""
+
+    groups: list[RolloutGroup]  # to train on
+    replaced: list[RolloutGroup]  # zero-variance groups that dynamic sampling replaced
+
+    @property
+    def all(self) -> list[RolloutGroup]:
+        """All sampled groups, those to train on first."""
+        return [*self.groups, *self.replaced]
+
+    @property
+    def num_tokens(self) -> int:
+        """Number of tokens sampled."""
+        return sum(group.num_tokens for group in self.all)
+
+    @property
+    def policy_version(self) -> int:
+        """The version of the weights that sampled them: the number of updates before."""
+        return self.groups[0].completions[0].policy_version
+
+
+class RolloutGenerator:
+    """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
+
+    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step).
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        pool: VerifierPool,
+        prompts: Sequence[Prompt],
+        sampling: SamplingParams,
+        cfg: Config,
+        *,
+        dynamic_sampling: bool = False,
+        prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """`prefetcher` is needed by prefetching() alone. ValueError where the control wrong-gold has no other answers."""
+        self.engine = engine
+        self.pool = pool
+        self.prompts = prompts
+        self.sampling = sampling
+        self.cfg = cfg
+        self.progress = progress or Progress()
+        self.attempt = 0  # number of rollbacks of the run
+        self._prefetcher = prefetcher
+        self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
+        self._dynamic_sampling = dynamic_sampling
+        is_shuffled = cfg.control == "wrong-gold"
+        self._shuffled: Mapping[str, Problem] = shuffled_answers(prompts, cfg.seed) if is_shuffled else {}
+
+    def generate(self, step: int) -> StepRollouts:
+        """The step's rollouts: those that were prefetched, or new ones."""
+        if self._prefetcher is None:
+            return self._generate(step)
+        return self._prefetcher.take(step, self._generate)
+
+    def _generate(self, step: int) -> StepRollouts:
+        rounds = [self._prompts_of_round(step, number) for number in range(1 + self._num_rounds)]
+        groups, replaced = sample_until_full(
+            lambda prompts: self.sample(prompts, step), rounds, dynamic_sampling=self._dynamic_sampling
+        )
+        return StepRollouts(groups, replaced)
+
+    def _prompts_of_round(self, step: int, number: int) -> list[Prompt]:
+        """The prompts of a step (round 0), and of each round that may replace zero-variance groups."""
+        size, seed = self.cfg.data.prompts_per_step, self.cfg.seed
+        if number == 0:
+            indices = sample_indices(len(self.prompts), step, size, seed)
+        else:
+            position = step * self._num_rounds + number - 1
+            indices = sample_indices(len(self.prompts), position, size, replacement_seed(seed))
+        return [self.prompts[i] for i in indices]
+
+    def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:
+        """Sample and grade a group for each prompt, with the run's rewards. Default: algo.group_size completions."""
+        cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
+        sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
+        groups = generate_groups(
+            self.engine, self.pool, prompts, sampling, cfg.reward, run_seed=seed, step=step, progress=self.progress
+        )
+        groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
+        return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
+
+    @contextmanager
+    def prefetching(self, step: int) -> Iterator[None]:
+        """Generate a later step's rollouts in the background, with the present weights, from the start of the block."""
+        assert self._prefetcher is not None, "prefetching without a prefetcher"
+        self._prefetcher.start(step, self._generate)
+        yield
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """Release the engine's memory for the length of the block, if it can."""
+        self.engine.sleep()
+        yield
+        self.engine.wake_up()
+
+    def update_weights(self, policy_state: Iterable[tuple[str, Tensor]], *, version: int) -> None:
+        """Replace the engine's weights, after the background generation has ended."""
+        if self._prefetcher is not None:
+            self._prefetcher.wait()
+        self.engine.update_weights(policy_state, version=version)

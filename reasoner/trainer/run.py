@@ -1,0 +1,199 @@
+"""A training run: its components, its position, and what happens around the steps of the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerBase
+
+from reasoner.config.schema import Config
+from reasoner.rl.batch import Batch
+from reasoner.rl.token_stats import TokenStats
+from reasoner.runs import rollouts as store
+from reasoner.runs.health import Alarm, new_alarms
+from reasoner.runs.metrics import MetricsLogger
+from reasoner.trainer import checkpoint
+from reasoner.trainer.parity import parity_check
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.rollback import respond_to_alarms
+from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
+from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
+from reasoner.trainer.trackers import Tracking
+from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
+from reasoner.types import Prompt
+
+
+@dataclass(slots=True)
+class TrainingRun:
+    """The components of a run, which reasoner.trainer.setup builds and closes, and what is done with them.
+
+    Positions have one owner each: the number of steps done is the trainer's, because a checkpoint stores it; the
+    number of sampled tokens is that of the metrics.
+    """
+
+    cfg: Config
+    run_dir: Path
+    base: Path  # folder of the model before training
+    tokenizer: PreTrainedTokenizerBase
+    trainer: PolicyTrainer
+    generator: RolloutGenerator
+    validator: Validator
+    heldout: Sequence[Prompt]
+    logger: MetricsLogger
+    tracking: Tracking
+    shutdown: GracefulShutdown
+    start: int  # steps done when this process began
+    _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
+
+    @property
+    def step(self) -> int:
+        """The number of the next step; the first is 0."""
+        return self.trainer.steps_done
+
+    @property
+    def num_tokens(self) -> float:
+        """Tokens sampled by the steps that are recorded."""
+        return self.logger.num_tokens()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the run has done its steps, or sampled its tokens."""
+        return self._is_over(self.step, self.num_tokens)
+
+    def _is_over(self, steps_done: int, num_tokens: float) -> bool:
+        budget = self.cfg.max_train_tokens
+        return steps_done >= self.cfg.steps or 0 < budget <= num_tokens
+
+    def is_last(self, step: int, rollouts: StepRollouts) -> bool:
+        """Whether the run ends after the step that trains on these rollouts."""
+        return self._is_over(step + 1, self.num_tokens + rollouts.num_tokens)
+
+    def may_prefetch(self, step: int, rollouts: StepRollouts) -> bool:
+        """Whether the next step's rollouts are generated while this step trains. Not across a step that saves a
+        checkpoint: a run that resumes from it must sample as one that was not interrupted.
+        """
+        saves = is_due(step, self.cfg.run.save_interval)
+        return bool(self.cfg.max_off_policy_steps) and not saves and not self.is_last(step, rollouts)
+
+    # ------------------------------------------------------------------------------------------ around a step
+
+    def validate_before_first_step(self) -> None:
+        """Validate the initial policy, and save it where a rollback may need it."""
+        if self.start:
+            return
+        with self.shutdown.interruptible():
+            self.validator.validate(0)
+        if self.cfg.run.on_alarm == "rollback":
+            self.save()
+
+    @contextmanager
+    def save_if_interrupted(self) -> Iterator[None]:
+        """A block that leaves the trainer as it is after the last step: whatever ends it, a checkpoint is saved.
+
+        RuntimeError that names the step for an error in the block; Stopped for a signal.
+        """
+        step = self.step
+        try:
+            with self.shutdown.interruptible():
+                self.logger.progress.begin(f"step {step}")
+                yield
+        except BaseException as error:
+            try:
+                if step and not checkpoint.folder(self.run_dir, step).is_dir():
+                    self.save()
+            except OSError as disk_error:
+                self.logger.log(str(disk_error))
+            if isinstance(error, Exception):
+                raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
+            raise
+
+    def new_token_stats(self) -> TokenStats:
+        """An empty collector for the statistics of a step's tokens."""
+        return TokenStats(keeps_tokens=self.cfg.run.token_stats)
+
+    def step_metrics(self, step: int, rollouts: StepRollouts, update: Mapping[str, float]) -> dict[str, float]:
+        """The step's metrics, without those of a validation. Compares engine and policy where that is due."""
+        num_tokens = self.num_tokens + rollouts.num_tokens
+        metrics: dict[str, float] = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all), **update}
+        if self.trainer.attempt:
+            metrics["rollbacks"] = self.trainer.attempt
+        if self.trainer.algorithm.dynamic_sampling:
+            metrics["dynamic_sampling/replaced"] = len(rollouts.all) - self.cfg.data.prompts_per_step
+        if self.cfg.max_off_policy_steps:
+            metrics["rollouts/policy_age"] = step - rollouts.policy_version
+        if step == 0 or is_due(step, self.cfg.run.parity_interval):
+            prompts = [group.prompt for group in rollouts.all]
+            metrics["parity/logprob_diff_max"] = parity_check(
+                self.generator.engine, self.trainer.policy, prompts, self.generator.sampling
+            )
+        return metrics
+
+    def validate_if_due(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
+        """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""
+        if not is_due(step, self.cfg.validation.interval) and not self.is_last(step, rollouts):
+            return {}
+        metrics = self.validator.validate(step + 1)
+        if metrics and (score := metrics[BEST_BY]) > self._best_score():
+            checkpoint.save_best(self.run_dir, step + 1, self.trainer, self.tokenizer, score=score)
+        return metrics
+
+    def _best_score(self) -> float:
+        """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
+        score = checkpoint.best_score(self.run_dir)
+        scores = [line[BEST_BY] for line in self.logger.history if BEST_BY in line]
+        return max(scores, default=-1.0) if score is None else score
+
+    def record(
+        self,
+        step: int,
+        rollouts: StepRollouts,
+        batch: Batch,
+        metrics: Mapping[str, float],
+        token_stats: TokenStats,
+        times: Mapping[str, float],
+    ) -> None:
+        """Write what the step leaves: rollouts, then metrics and alarms, the checkpoint last."""
+        if metrics["skipped_updates"]:
+            self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
+        is_last = self.is_last(step, rollouts)
+        advantages = stored_advantages(batch, rollouts.replaced)
+        rows = store.write_step(self.run_dir, step, rollouts.all, advantages, token_stats.tokens)
+        self.logger.write(metrics, times, example=rollouts.groups[0].completions[0].text)
+        self.tracking.log_step(step, metrics, rows)
+        self._alarms = new_alarms(self.logger.history)
+        self.logger.alarm(self._alarms)
+        if is_due(step, self.cfg.run.save_interval) or is_last:
+            self.save()
+
+    def save(self) -> Path:
+        """Save a checkpoint of the trainer as it stands."""
+        keep, every = self.cfg.run.keep_last, self.cfg.run.save_interval
+        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every)
+
+    def respond_to_alarms(self) -> None:
+        """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.
+
+        RuntimeError to stop; a checkpoint is saved first, so the run can be resumed.
+        """
+        if not self._alarms:
+            return
+        how = self.cfg.run.on_alarm
+        if respond_to_alarms(self._alarms, how, self.run_dir, self.trainer, self.logger, self.save):
+            self.generator.attempt = self.trainer.attempt
+            self.generator.update_weights(self.trainer.policy_state(), version=self.step)
+
+    def evaluate_heldout(self) -> None:
+        """Evaluate the policy, and the model before training, on the held-out problems; print and write the results."""
+        self.logger.log(f"{self.step - self.start} steps in {self.logger.minutes():.1f} minutes")
+        if self.heldout:
+            with self.shutdown.interruptible():
+                evaluate_heldout(self.run_dir, self.generator, self.heldout, self.base, self.cfg)
+
+
+def is_due(step: int, interval: int) -> bool:
+    """Whether something that happens every `interval` steps happens after this step; never for the interval 0."""
+    return interval > 0 and (step + 1) % interval == 0

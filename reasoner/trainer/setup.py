@@ -1,0 +1,176 @@
+"""Build the components of a training run from its settings, and close them whatever happens.
+
+`reasoner train`, `reasoner doctor` and the benchmarks build them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from data import Problem, load
+from reasoner.config.resolve import Resolved, to_dict
+from reasoner.config.schema import Config
+from reasoner.console import log
+from reasoner.inference.factory import make_engine
+from reasoner.models.loading import context_length, load_policy, load_tokenizer
+from reasoner.progress import Progress
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rollouts.dataset import filter_prompts
+from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.prompts import Template
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import MetricsLogger
+from reasoner.runs.run_dir import read_settings
+from reasoner.runtime import setup_torch
+from reasoner.trainer import checkpoint, records
+from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.preflight import preflight
+from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.summary import log_run_summary
+from reasoner.trainer.trackers import TrackedRun, Tracking
+from reasoner.trainer.validation import Validator
+from reasoner.types import Prompt, SamplingParams
+from verifiers import VerifierPool
+
+
+def build_trainer(
+    cfg: Config,
+    algorithm: Algorithm,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    start_from: Path,
+    base: Path,
+    device: torch.device,
+) -> PolicyTrainer:
+    """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model."""
+    policy = load_policy(start_from, device=device)
+    reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
+    return PolicyTrainer(policy, reference, algorithm, cfg, tokenizer)
+
+
+def sampling_params(cfg: Config, template: Template) -> SamplingParams:
+    """The sampling parameters of training: algo.group_size completions for each prompt."""
+    sampling = cfg.sampling
+    return SamplingParams(
+        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
+    )
+
+
+def render_prompts(
+    problems: Sequence[Problem], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase, context: int
+) -> list[Prompt]:
+    """Render problems as prompts; drop and report those that cannot be graded or are too long."""
+    limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
+    return filter_prompts(problems, template, tokenizer, context=context, **limits)
+
+
+@contextmanager
+def open_generator(
+    cfg: Config,
+    algorithm: Algorithm,
+    prompts: Sequence[Prompt],
+    sampling: SamplingParams,
+    trainer: PolicyTrainer,
+    *,
+    model_folder: Path,
+    progress: Progress | None = None,
+) -> Iterator[RolloutGenerator]:
+    """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens."""
+    with ExitStack() as stack:
+        context = context_length(trainer.policy)
+        engine = make_engine(cfg.engine, model_folder, max_model_len=context, seed=cfg.seed)
+        stack.enter_context(closing(engine))
+        pool = stack.enter_context(VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib))
+        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
+        generator = RolloutGenerator(
+            engine,
+            pool,
+            prompts,
+            sampling,
+            cfg,
+            dynamic_sampling=algorithm.dynamic_sampling,
+            prefetcher=prefetcher,
+            progress=progress,
+        )
+        generator.attempt = trainer.attempt
+        generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
+        yield generator
+
+
+@contextmanager
+def open_training_run(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> Iterator[TrainingRun]:
+    """Build a run from its settings, or from its newest checkpoint, and lock its folder.
+
+    ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
+    """
+    cfg = resolved.config
+    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
+    checked = preflight(cfg, run_dir)
+    algorithm, template, base = checked.algorithm, checked.template, checked.model_folder
+    assert base is not None  # it has been downloaded
+    resume_from = records.resume_point(run_dir, log) if resuming else None
+    tokenizer = load_tokenizer(resume_from or base)
+    trainer = build_trainer(cfg, algorithm, tokenizer, start_from=resume_from or base, base=base, device=device)
+    context = context_length(trainer.policy)
+
+    training = load(cfg.data.train)
+    validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
+    heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
+    fingerprints = fingerprints_of(base, template, training, validation)
+    if resuming:
+        stored = read_settings(run_dir)
+        check_unchanged(stored, fingerprints, to_dict(cfg), log)
+        fingerprints = stored.get("fingerprints", {}) | fingerprints
+    prompts, validation_prompts, heldout_prompts = (
+        render_prompts(problems, cfg, template, tokenizer, context) if problems else []
+        for problems in (training, validation, heldout)
+    )
+    start = checkpoint.load(resume_from, trainer) if resume_from else 0
+    checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
+
+    with ExitStack() as stack:
+        stack.enter_context(store.lock_run_dir(run_dir))
+        if resuming:
+            records.repair(run_dir, start, log)
+        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
+        tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        if resolved.note:
+            log(resolved.note)
+        log_run_summary(cfg, algorithm, trainer.policy, prompts, run_dir, start)
+        generator = stack.enter_context(
+            open_generator(
+                cfg,
+                algorithm,
+                prompts,
+                sampling_params(cfg, template),
+                trainer,
+                model_folder=resume_from or base,
+            )
+        )
+        logger = stack.enter_context(MetricsLogger(run_dir, steps=cfg.steps, start=start))
+        generator.progress, trainer.on_microbatch = logger.progress, logger.progress.count
+        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start)
+        tracking = stack.enter_context(Tracking(checked.trackers, tracked, log=logger.log))
+        shutdown = stack.enter_context(GracefulShutdown(logger.log))
+        yield TrainingRun(
+            cfg=cfg,
+            run_dir=run_dir,
+            base=base,
+            tokenizer=tokenizer,
+            trainer=trainer,
+            generator=generator,
+            validator=Validator(generator, validation_prompts, cfg, logger),
+            heldout=heldout_prompts,
+            logger=logger,
+            tracking=tracking,
+            shutdown=shutdown,
+            start=start,
+        )

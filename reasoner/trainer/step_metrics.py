@@ -1,0 +1,60 @@
+"""The metrics and times of a training step (names: docs/METRICS.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from reasoner.rl.batch import Batch
+from reasoner.runs.health import repetition
+from reasoner.trainer.rollout_generator import StepRollouts
+from reasoner.types import RolloutGroup
+from verifiers.reflection import rates
+from verifiers.score import UNJUDGED
+
+
+def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """Means and shares over the step's completions, the zero-variance groups that were replaced included."""
+    scores = [score for group in groups for score in group.scores]
+    completions = [completion for group in groups for completion in group.completions]
+    reflection = rates(group.prompt.prefill + c.text for group in groups for c in group.completions)
+    size = len(scores)
+    metrics = {
+        "reward/mean": sum(s.reward for s in scores) / size,
+        "correct": sum(s.correct for s in scores) / size,
+        "well_formed": sum(s.well_formed for s in scores) / size,
+        "completions/mean_length": sum(len(c.token_ids) for c in completions) / size,
+        "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
+        "reflection/self_check_rate": reflection.checks,
+        "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),
+        "repetition": repetition([completion.token_ids for completion in completions]),
+        "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
+    }
+    if reflection.caught_share is None:
+        return metrics
+    return metrics | {"reflection/errors_caught": reflection.caught_share}
+
+
+def stored_advantages(batch: Batch, replaced: Sequence[RolloutGroup]) -> list[float]:
+    """The advantage of each completion's first token, which is that of the whole; 0 in groups that were replaced."""
+    return [*batch.advantages[:, 0].tolist(), *(0.0 for group in replaced for _ in group.completions)]
+
+
+class StepTimer:
+    """Seconds of the parts of a step."""
+
+    def __init__(self) -> None:
+        self._start = self._last = time.monotonic()
+        self._laps: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        """Record the time since the last lap under the name of a metric."""
+        now = time.monotonic()
+        self._laps[name], self._last = now - self._last, now
+
+    def times(self, rollouts: StepRollouts) -> dict[str, float]:
+        """The laps, the seconds of the whole step up to the last lap, and the speed."""
+        seconds = self._last - self._start
+        slowest = max(score.seconds for group in rollouts.all for score in group.scores)
+        speed = rollouts.num_tokens / seconds
+        return self._laps | {"time/step": seconds, "time/grade_max": slowest, "tokens_per_second": speed}
