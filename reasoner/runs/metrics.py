@@ -125,13 +125,13 @@ def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
     return prefix
 
 
-def truncate_logs(run_dir: Path, start: int, *, last_look: int) -> None:
-    """Cut the files of FILES back to the first `start` steps, and to the validations after at most `last_look` steps.
+def truncate_logs(run_dir: Path, start: int, *, last_validation: int) -> None:
+    """Cut the files of FILES back to the first `start` steps, and to the validations after at most `last_validation` steps.
 
     Each file is rewritten whole. Damaged lines of times.jsonl and evals.jsonl are dropped.
     """
     texts_of = {"metrics": [text for text, _ in metrics_prefix(run_dir)[:start]]}
-    for name, last in (("times", start - 1), ("evals", last_look)):
+    for name, last in (("times", start - 1), ("evals", last_validation)):
         lines = scan(run_dir / f"{name}.jsonl")
         texts_of[name] = [text for text, line in lines if line is not None and line["step"] <= last]
     for name, texts in texts_of.items():
@@ -148,7 +148,7 @@ class MetricsLogger:
         self.run_dir = run_dir
         self.steps = steps
         self.start = start
-        self._rewind(start, last_look=start or -1)  # a new run is validated before its first step
+        self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
         self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
         self.console = Console(stderr=True)
         self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
@@ -169,10 +169,10 @@ class MetricsLogger:
 
     def rewind(self, start: int) -> None:
         """Cut the log back to the first `start` steps."""
-        self._rewind(start, last_look=start)
+        self._rewind(start, last_validation=start)
 
-    def _rewind(self, start: int, *, last_look: int) -> None:
-        truncate_logs(self.run_dir, start, last_look=last_look)
+    def _rewind(self, start: int, *, last_validation: int) -> None:
+        truncate_logs(self.run_dir, start, last_validation=last_validation)
         forget(self.run_dir, start)
         self.history = read_metrics(self.run_dir)
         assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"

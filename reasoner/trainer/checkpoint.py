@@ -7,8 +7,8 @@
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
         trainer/sha256.json              of every other file
 
-Nothing is pickled. A checkpoint is written beside, synced and renamed: it is whole or not there. What a disk has done
-to it later shows in its checksums.
+Nothing is pickled. A checkpoint is written beside its place, synced and renamed: it is complete or absent. Later damage
+by the disk shows in its checksums.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def folder(run_dir: Path, step: int) -> Path:
 def save_best(
     run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
 ) -> None:
-    """Keep the policy as the best one so far. best.json in the folder says after how many steps, and why."""
+    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score."""
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
@@ -51,7 +51,7 @@ def save_best(
 
 
 def best_score(run_dir: Path) -> float | None:
-    """The selection score of the best policy that was kept; None where there is none, or best.json is damaged."""
+    """Validation score of the best checkpoint; None if there is none or its best.json is damaged."""
     try:
         return float(json.loads((run_dir / "checkpoints" / "best" / "best.json").read_text())["validation/pass@1"])
     except (OSError, ValueError, TypeError, KeyError):
@@ -59,9 +59,7 @@ def best_score(run_dir: Path) -> float | None:
 
 
 def best_damage(run_dir: Path) -> str:
-    """What is wrong with the best policy that was kept, as far as its files tell without checksums; empty where
-    nothing is.
-    """
+    """Describe what is wrong with the best checkpoint, as far as that shows without checksums; empty if nothing is."""
     path = run_dir / "checkpoints" / "best"
     if not path.is_dir():
         return "it is missing"
@@ -78,7 +76,7 @@ def best_damage(run_dir: Path) -> str:
 
 
 def restore_best(run_dir: Path, step: int, *, score: float) -> None:
-    """Make the best policy again from the checkpoint after `step` steps, with the bytes that `save_best` wrote."""
+    """Restore the best checkpoint from the one after `step` steps, with the bytes that save_best() wrote."""
 
     def write(path: Path) -> None:
         shutil.copytree(folder(run_dir, step), path, ignore=shutil.ignore_patterns("trainer"))
@@ -94,11 +92,10 @@ def _write_score(path: Path, step: int, score: float) -> None:
 def save(
     run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
 ) -> Path:
-    """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Those that are not
-    of the schedule, which a run leaves when it is stopped, go first: so it ends with the same ones as a run that was
-    not stopped.
+    """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Checkpoints outside
+    the schedule, which an interrupted run leaves, are removed first, so that a resumed run ends with the same ones.
 
-    OSError, with nothing left behind, where it cannot be written.
+    OSError, with nothing left behind, if it cannot be written.
     """
     path = folder(run_dir, step)
     _put(path, lambda beside: _write(beside, trainer, tokenizer))
@@ -111,7 +108,7 @@ def save(
 
 
 def _put(path: Path, write: Callable[[Path], None]) -> None:
-    """Have the folder written beside, and put it in the place of what stands there."""
+    """Write a folder beside `path`, then put it in the place of what is there."""
     beside, before = (path.with_name(f"{path.name}.{word}") for word in ("partial", "before"))
     shutil.rmtree(beside, ignore_errors=True)
     try:
@@ -130,7 +127,7 @@ def _put(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def clean_partial(run_dir: Path) -> None:
-    """Clear away what a crash left of a checkpoint that was being written."""
+    """Remove what a crash left of a checkpoint that was being written."""
     for before in (run_dir / "checkpoints").glob("*.before"):
         if not before.with_suffix("").exists():
             before.rename(before.with_suffix(""))
@@ -142,28 +139,28 @@ def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBas
     (path / "trainer").mkdir(parents=True)
     trainer.policy.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    kept = optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()))
-    save_file(kept, path / "trainer" / "optimizer.safetensors")
+    moments = optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()))
+    save_file(moments, path / "trainer" / "optimizer.safetensors")
     if trainer.critic is not None:
         save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        kept = {name: tensor.clone() for name, tensor in trainer.reference.state_dict().items()}
-        save_file(kept, path / "trainer" / "reference.safetensors")
+        reference = {name: tensor.clone() for name, tensor in trainer.reference.state_dict().items()}
+        save_file(reference, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
     (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """Of every file in the checkpoint but the one that holds them, by its place."""
-    found = {}
+    """SHA-256 of every file in the checkpoint, by relative path, except of the file that holds the checksums."""
+    checksums = {}
     for file in sorted(file for file in path.rglob("*") if file.is_file() and file != path / _SUMS):
         with file.open("rb") as stream:
-            found[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
-    return found
+            checksums[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return checksums
 
 
 def damage(path: Path) -> str:
-    """What is wrong with the checkpoint; empty where every file is as it was written."""
+    """Describe what is wrong with the checkpoint; empty if every file is as it was written."""
     try:
         written = json.loads((path / _SUMS).read_text())
         now = _checksums(path)
@@ -175,35 +172,27 @@ def damage(path: Path) -> str:
     return f"{', '.join(wrong)} not as written" if wrong else ""
 
 
-def latest_valid(run_dir: Path, log: Callable[[str], None]) -> Path | None:
-    """The newest checkpoint that is as it was written, telling of those that are not; None where there is none yet.
-
-    ValueError where there are some and none of them is whole.
-    """
-    return next(valid_checkpoints(run_dir, log), None)
-
-
 def valid_checkpoints(run_dir: Path, log: Callable[[str], None]) -> Iterator[Path]:
-    """The checkpoints that are as they were written, the newest first, telling of those that are not.
+    """Yield the undamaged checkpoints, newest first, and report the damaged ones.
 
     After a rollback the checkpoint that it wrote is newer than those of later steps, which a crash may have left.
-    ValueError at the end where there are some and none of them is whole.
+    ValueError at the end if there are checkpoints and all are damaged.
     """
     checkpoints = sorted(list_checkpoints(run_dir), key=lambda path: (attempt_of(path), path.name), reverse=True)
-    num_whole = 0
+    num_valid = 0
     for path in checkpoints:
         fault = damage(path)
-        num_whole += not fault
+        num_valid += not fault
         if fault:
             log(f"checkpoint {path.name} is damaged: {fault}")
         else:
             yield path
-    if checkpoints and not num_whole:
-        raise ValueError(f"{run_dir} has no checkpoint left that is whole; its rollouts and metrics are as they were")
+    if checkpoints and not num_valid:
+        raise ValueError(f"{run_dir} has no undamaged checkpoint; its rollouts and metrics are unchanged")
 
 
 def attempt_of(path: Path) -> int:
-    """How often the run had been rolled back when the checkpoint was written; 0 where its state cannot be read."""
+    """Number of rollbacks before the checkpoint was written; 0 if its state cannot be read."""
     try:
         return int(json.loads((path / "trainer" / "state.json").read_text())["attempt"])
     except (OSError, ValueError, TypeError, KeyError):
@@ -211,7 +200,7 @@ def attempt_of(path: Path) -> int:
 
 
 def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
-    """OSError where the disk has no room for the checkpoints."""
+    """OSError if the disk has no room for the checkpoints."""
     needed, free = room_needed(trainer, keep=keep)[1], shutil.disk_usage(nearest(run_dir)).free
     if free < needed:
         raise OSError(
@@ -229,7 +218,7 @@ def room_needed(trainer: PolicyTrainer, *, keep: int) -> tuple[int, int]:
 
 
 def nearest(folder: Path) -> Path:
-    """The folder, or the next above it that is there."""
+    """The folder, or its nearest parent that exists."""
     return next(place for place in (folder, *folder.absolute().parents) if place.exists())
 
 
@@ -244,7 +233,7 @@ def step_of(path: Path) -> int:
 
 
 def load(path: Path, trainer: PolicyTrainer) -> int:
-    """Give the trainer the optimiser state of the checkpoint whose weights it already has; the number of steps done."""
+    """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
     load_optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()), tensors)
     if trainer.critic is not None:
@@ -256,7 +245,7 @@ def load(path: Path, trainer: PolicyTrainer) -> int:
 
 
 def dump(run_dir: Path, step: int, batch: Batch) -> Path:
-    """The tensors of a step that went wrong, for study; by the names of their fields."""
+    """Write the batch of a step whose gradient was not finite, by field name. Returns the file."""
     path = run_dir / "dumps" / f"step-{step:06d}.safetensors"
     path.parent.mkdir(parents=True, exist_ok=True)
     tensors = {field.name: getattr(batch, field.name) for field in fields(batch)}

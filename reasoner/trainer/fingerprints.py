@@ -1,4 +1,4 @@
-"""Fingerprints of what a run is made from: the base model, the prompt and the problems. A resumed run must have the
+"""Fingerprints of a run's inputs: the base model, the prompt template and the problems. A resumed run must have the
 same ones: its settings name files and folders, whose contents may have changed since.
 """
 
@@ -17,22 +17,24 @@ from reasoner.inference.model_spec import model_fingerprint
 from reasoner.rollouts.prompts import Template
 
 _SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed
-_SELECTION = ("validation.data", "validation.problems")  # can; then it is another set
+_VALIDATION = ("validation.data", "validation.problems")  # can; then it is another set of problems
 
 
 def fingerprints_of(
-    base: Path, template: Template, training: Sequence[Problem], selection: Sequence[Problem]
+    base: Path, template: Template, training: Sequence[Problem], validation: Sequence[Problem]
 ) -> dict[str, str]:
     """Hexadecimal SHA-256 digests by the setting that names the source: of the model's weights, config and tokenizer
     (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems where there are some.
     """
     text = json.dumps(asdict(template), ensure_ascii=False)
-    found = {
+    fingerprints = {
         "model": model_fingerprint(base),
         "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
         "data.train": fingerprint(training),
     }
-    return found | {"validation.data": fingerprint(selection)} if selection else found
+    if not validation:
+        return fingerprints
+    return fingerprints | {"validation.data": fingerprint(validation)}
 
 
 def check_unchanged(
@@ -44,17 +46,18 @@ def check_unchanged(
     then = stored.get("fingerprints") or {}
     if missing := [name for name in _SETTLED if name not in then]:
         what = ", ".join(missing)
-        log(f"whether {what} changed since the run began cannot be checked: config.json has no fingerprints of them")
+        log(f"cannot check whether {what} changed since the run began: config.json has no fingerprints of them")
     for name in _SETTLED:
         if name in then and then[name] != now[name]:
             raise ValueError(
-                f"{name} is {settings[name]!r} as before, and its content is another one: its fingerprint is "
-                f"{now[name][:16]}, that of the run {then[name][:16]}. Put the former content back, or start a new run"
+                f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
+                f"{now[name][:16]}, and that of the run {then[name][:16]}. Restore the old content, or start a new run"
             )
-    is_same_set = all(stored["config"].get(key) == settings[key] for key in _SELECTION)
+    is_same_set = all(stored["config"].get(key) == settings[key] for key in _VALIDATION)
     before, after = (prints.get("validation.data") for prints in (then, now))
     if is_same_set and before and after and before != after:
         log(
-            f"the validation problems {settings['validation.data']!r} have changed since the run began: looks before and "
+            f"the validation problems {settings['validation.data']!r} have changed since the run began: validations "
+            "before and "
             "after are not comparable, nor is the best policy so far"
         )

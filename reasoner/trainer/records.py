@@ -1,9 +1,9 @@
-"""Where a run is resumed: the newest checkpoint that its records reach. The checkpoint's step is the truth.
+"""Resuming a run: from the newest checkpoint that the run's records reach.
 
-What was recorded after that step is cut away and made again. Before it, metrics.jsonl must hold every step, because
-health checks and the count of tokens read it: else the run goes back to an older checkpoint, or is refused. Rollout
-shards, validations, times, alarms and the best policy decide nothing in training: what is lost of them is made
-again where an older checkpoint, the metrics or a checkpoint's weights allow it, and reported where not.
+Records after that checkpoint are removed and written again. Before it, metrics.jsonl must hold every step, because
+health checks and the number of tokens are computed from it; otherwise the run resumes from an older checkpoint, or is
+refused. Rollout shards, validations, times, alarms and the best checkpoint do not influence training: if some are lost,
+they are written again where an older checkpoint, the metrics or a checkpoint's weights allow it, and reported if not.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ Log = Callable[[str], None]
 
 
 def resume_point(run_dir: Path, log: Log) -> Path | None:
-    """The checkpoint to resume from, telling what is lost and what is made again; None where the run begins anew
-    because it has not reached its first checkpoint.
+    """Choose the checkpoint to resume from and report what is lost and what is written again. None if the run starts
+    anew because it has not reached its first checkpoint.
 
-    ValueError, with no record changed, where no checkpoint is whole, or the records reach none of them.
+    ValueError, with no record changed, if no checkpoint is undamaged or the records reach none of them.
     """
     with store.lock_run_dir(run_dir):
         checkpoint.clean_partial(run_dir)
@@ -46,7 +46,7 @@ def resume_point(run_dir: Path, log: Log) -> Path | None:
 
 
 def _check_no_checkpoint_is_due(run_dir: Path, num_steps: int) -> None:
-    """ValueError where so many steps are recorded that there was a checkpoint once."""
+    """ValueError if so many steps are recorded that a checkpoint must have been written."""
     if num_steps > (every := int(read_settings(run_dir)["config"].get("run.save_interval", num_steps))):
         raise ValueError(
             f"{run_dir} cannot be resumed: {num_steps} steps are recorded, a checkpoint was written every {every}, and "
@@ -68,9 +68,9 @@ def _again(start: Path, newest: Path) -> str:
 
 
 def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) -> Path:
-    """`start`, or the newest of the older checkpoints from which all losses that they allow are made again."""
+    """`start`, or the newest older checkpoint from which every lost record that can be is written again."""
     step = checkpoint.step_of(start)
-    losses = {"rollouts": _lost_shards(run_dir, step), "validations": _lost_looks(run_dir, step)}
+    losses = {"rollouts": _lost_shards(run_dir, step), "validations": _lost_validations(run_dir, step)}
     every = sorted({lost for steps in losses.values() for lost in steps})
     if not every:
         return start
@@ -96,11 +96,11 @@ def _lost_shards(run_dir: Path, start: int) -> list[int]:
     return [step for step in range(start) if not store.readable(store.shard_path(run_dir, step))]
 
 
-def _lost_looks(run_dir: Path, start: int) -> list[int]:
-    """The steps before `start` whose metrics tell of a look that evals.jsonl has not got."""
-    looks = {line["step"] for _, line in logger.scan(run_dir / "evals.jsonl") if line is not None}
+def _lost_validations(run_dir: Path, start: int) -> list[int]:
+    """The steps before `start` whose metrics hold a validation that evals.jsonl lacks."""
+    recorded = {line["step"] for _, line in logger.scan(run_dir / "evals.jsonl") if line is not None}
     metrics = (line for _, line in logger.metrics_prefix(run_dir)[:start])
-    return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in looks]
+    return [line["step"] for line in metrics if BEST_BY in line and line["step"] + 1 not in recorded]
 
 
 def _numbers(steps: Iterable[int]) -> str:
@@ -111,8 +111,8 @@ def _numbers(steps: Iterable[int]) -> str:
 
 
 def repair(run_dir: Path, start: int, log: Log) -> None:
-    """Cut the records back to the first `start` steps, and make again what of them can be: a rollback that was
-    interrupted, alarms, the best policy. Call it with the run's lock held.
+    """Cut the records back to the first `start` steps. Finish an interrupted rollback; restore lost alarms and the best
+    checkpoint where that is possible. The caller holds the run's lock.
     """
     path = checkpoint.folder(run_dir, start)
     if path.is_dir() and (attempt := checkpoint.attempt_of(path)):
@@ -120,7 +120,7 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
     for name in logger.FILES:
         if logger.lacks_newline(run_dir / name):
             log(f"{name} lacked the newline of its last line; it is added")
-    logger.truncate_logs(run_dir, start, last_look=start or -1)
+    logger.truncate_logs(run_dir, start, last_validation=start or -1)
     store.delete_from(run_dir, start)
     metrics = [line for _, line in logger.metrics_prefix(run_dir)]
     times = {line["step"] for _, line in logger.scan(run_dir / "times.jsonl") if line is not None}
@@ -131,7 +131,7 @@ def repair(run_dir: Path, start: int, log: Log) -> None:
 
 
 def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
-    """Alarms follow from the metrics. Those that another version's checks told are left as they are."""
+    """Restore alarms from the metrics. Alarms that another version's checks raised are left as they are."""
     alarms = health.all_alarms(metrics)
     try:
         stored = {(alarm.name, alarm.step) for alarm in health.read_alarms(run_dir) if alarm.step < len(metrics)}
@@ -145,16 +145,16 @@ def _repair_alarms(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> 
 
 
 def _repair_best(run_dir: Path, metrics: list[dict[str, float]], log: Log) -> None:
-    """The best policy so far is that of the first highest look at the validation problems."""
-    looks = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
-    damage = checkpoint.best_damage(run_dir) if looks else ""
+    """Restore the best checkpoint: that of the first validation with the highest score."""
+    scores = {int(line["step"]) + 1: line[BEST_BY] for line in metrics if BEST_BY in line}
+    damage = checkpoint.best_damage(run_dir) if scores else ""
     if not damage:
         return
-    step = max(looks, key=lambda step: looks[step])
-    at = f"checkpoints/best, the policy after {step} steps (pass@1 {looks[step]:.1%}), is lost: {damage}"
+    step = max(scores, key=lambda step: scores[step])
+    at = f"checkpoints/best, the policy after {step} steps (pass@1 {scores[step]:.1%}), is lost: {damage}"
     path = checkpoint.folder(run_dir, step)
     if path.is_dir() and not checkpoint.damage(path):
-        checkpoint.restore_best(run_dir, step, score=looks[step])
-        log(f"{at}; it is made again from checkpoint {path.name}")
+        checkpoint.restore_best(run_dir, step, score=scores[step])
+        log(f"{at}; it is restored from checkpoint {path.name}")
     else:
         log(f"{at}; the next policy with a higher score takes its place")

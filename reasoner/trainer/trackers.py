@@ -32,7 +32,7 @@ Row = Mapping[str, object]  # a rollout: question, completion, reward, advantage
 
 @dataclass(frozen=True, slots=True)
 class TrackedRun:
-    """What a tracker is told when it opens."""
+    """The run, as a tracker gets it when it opens."""
 
     name: str
     project: str
@@ -72,10 +72,10 @@ class Tracking:
         self.rollouts(step, rows)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """The finite ones of a step's metrics. `step` among them is the axis and no metric."""
-        kept = {name: value for name, value in metrics.items() if name != "step" and math.isfinite(value)}
+        """Send the finite metrics of a step. `step` itself is the axis and is left out."""
+        finite = {name: value for name, value in metrics.items() if name != "step" and math.isfinite(value)}
         for channel in self._channels:
-            channel.offer(lambda sink: sink.log(step, kept))
+            channel.offer(lambda sink: sink.log(step, finite))
 
     def rollouts(self, step: int, rows: Sequence[Row]) -> None:
         shown = [dict(row) for row in rows[:_ROWS]]

@@ -16,7 +16,7 @@ from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_metrics
-from reasoner.trainer.checkpoint import latest_valid, list_checkpoints
+from reasoner.trainer.checkpoint import list_checkpoints, valid_checkpoints
 from verifiers import VerifierPool
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
@@ -91,7 +91,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_one_before(tmp_path, monkeypa
     told = capsys.readouterr().err
     assert "cannot write" in told and "checkpoints/step-000004" in told and "No space left" in told
     assert (
-        latest_valid(tmp_path / "a", print)
+        next(valid_checkpoints(tmp_path / "a", print), None)
         == list_checkpoints(tmp_path / "a")[-1]
         == tmp_path / "a/checkpoints/step-000002"
     )

@@ -141,7 +141,7 @@ def test_trpo_step_is_independent_of_micro_batches():
     "algo",
     [{"entropy_coef": 0.05}, {"importance_sampling": "token"}, {"mask_truncated_completions": True}, {"beta": 0.1}],
 )
-def test_trpo_line_search_measures_the_objective_of_the_gradient(algo):
+def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypatch):
     """The difference quotient of the measured objective along the normalised gradient is the gradient's norm."""
     cfg = config(name="trpo", micro=20, **algo)
     trainer = learner(cfg, reference=reference() if "beta" in algo else None)

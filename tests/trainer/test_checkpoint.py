@@ -9,7 +9,7 @@ from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from reasoner.rl.batch import collate
-from reasoner.trainer.checkpoint import check_room, clean_partial, damage, latest_valid, list_checkpoints, save
+from reasoner.trainer.checkpoint import check_room, clean_partial, damage, list_checkpoints, save, valid_checkpoints
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, learner, random_groups
 
@@ -23,7 +23,7 @@ def trained():
 def test_transformers_loads_a_checkpoint_as_it_is(tmp_path):
     made = trained()
     path = save(tmp_path, 20, made, tiny_tokenizer(), keep=2)
-    assert path.name == "step-000020" and latest_valid(tmp_path, print) == path
+    assert path.name == "step-000020" and next(valid_checkpoints(tmp_path, print), None) == path
     model = AutoModelForCausalLM.from_pretrained(path)
     assert model.dtype == torch.float32
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
@@ -40,12 +40,12 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
 
 
 def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):
-    assert latest_valid(tmp_path, print) is None
+    assert next(valid_checkpoints(tmp_path, print), None) is None
     made = trained()
     whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     whole.with_name("step-000002.partial").mkdir()
-    assert latest_valid(tmp_path, print) == whole
-    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == latest_valid(tmp_path, print)
+    assert next(valid_checkpoints(tmp_path, print), None) == whole
+    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == next(valid_checkpoints(tmp_path, print), None)
 
 
 def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
@@ -54,11 +54,11 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     weights = two / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert latest_valid(tmp_path, told.append) == one
+    assert next(valid_checkpoints(tmp_path, told.append), None) == one
     assert told == ["checkpoint step-000002 is damaged: model.safetensors not as written"]
     (one / "trainer" / "optimizer.safetensors").unlink()
     with pytest.raises(ValueError, match="no checkpoint left that is whole"):
-        latest_valid(tmp_path, told.append)
+        next(valid_checkpoints(tmp_path, told.append), None)
     assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
 
 
