@@ -109,7 +109,7 @@ def _curve(run: Path) -> tuple[list[float], list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("runs/bench"))
-    parser.add_argument("--max_train_tokens", type=int, default=200_000, help="of each run [200,000]")
+    parser.add_argument("--tokens", type=int, default=200_000, help="of each run [200,000]")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--only", default=",".join(ENTRIES), help="entries, with commas [all]")
     parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")

@@ -56,15 +56,15 @@ def make_batch() -> Batch:
     )
 
 
-def measured(learner: PolicyTrainer, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
+def measured(trainer: PolicyTrainer, batch: Batch, dtype: str, micro_batch_tokens: int) -> tuple[float, float]:
     """(tokens a second, share of the ceiling) of one update."""
-    optim = replace(learner.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
-    learner.cfg = replace(learner.cfg, optim=optim)
+    optim = replace(trainer.cfg.optim, dtype=dtype, micro_batch_tokens=micro_batch_tokens)
+    trainer.cfg = replace(trainer.cfg, optim=optim)
     before, began = ceiling(dtype=dtype), time.perf_counter()
-    learner.train_step(batch)
+    trainer.train_step(batch)
     rate = batch.completion_ids.numel() / (time.perf_counter() - began)
     top = (before + ceiling(dtype=dtype)) / 2
-    return rate, 6 * sum(p.numel() for p in learner.policy.parameters()) * rate / top
+    return rate, 6 * sum(p.numel() for p in trainer.policy.parameters()) * rate / top
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=5, help="measured, after one to warm up [5]")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--dtypes", nargs="+", choices=("float32", "bfloat16"), default=["float32"], help="[float32]")
-    parser.add_argument("--max_train_tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
+    parser.add_argument("--tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
@@ -80,12 +80,12 @@ def main() -> None:
         learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
         ready = {
-            name: learner.compute_advantages(learner.compute_logprobs(batch)) for name, learner in learners.items()
+            name: trainer.compute_advantages(trainer.compute_logprobs(batch)) for name, trainer in learners.items()
         }
         for turn in range(args.updates + 1):
-            for name, learner in learners.items():
+            for name, trainer in learners.items():
                 for dtype, tokens in product(args.dtypes, args.tokens):
-                    said = measured(learner, ready[name], dtype, tokens)
+                    said = measured(trainer, ready[name], dtype, tokens)
                     print(f"{turn} {name} {dtype} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
                     if turn:
                         found.setdefault((name, dtype, tokens), []).append(said)

@@ -54,11 +54,11 @@ def measure(shape: str, dtype: str) -> tuple[int, int]:
         optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens),
     )
     algorithm = resolve_algorithm(cfg.algo)
-    learner = PolicyTrainer(model, None, algorithm, cfg)
+    trainer = PolicyTrainer(model, None, algorithm, cfg)
     batch = _batch(sizes[-1])
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    read, loss = partial(learner._read, model), partial(learner._loss, TokenStats())
+    read, loss = trainer.passes().read, partial(trainer._microbatch_loss, TokenStats())
     few = torch.arange(GROUP)[:2]
     backward_microbatches(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
     before = _resident("VmRSS")

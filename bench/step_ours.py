@@ -42,12 +42,12 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
     policy = load_policy(folder, device=device)
     reference = load_policy(folder, device=device).requires_grad_(False) if workload.beta else None
     weights = size_of(policy, reference)
-    learner = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
+    trainer = PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg)
     asked = replace(load_template("r1-zero"), stop=())
     prompts = [render(problem, asked, tokenizer) for problem in load("generated", limit=workload.prompts)]
     sampling = SamplingParams(workload.group, 1.0, 1.0, 0, workload.longest)
     engine = make_engine(cfg.engine, folder, max_model_len=512, seed=0)
-    engine.update_weights(learner.policy_state(), version=0)
+    engine.update_weights(trainer.policy_state(), version=0)
     pool = VerifierPool()
     sampler.sample_tokens = _forced(ends := {}, sampler.sample_tokens)
 
@@ -75,13 +75,13 @@ def worker(workload: Workload, folder: Path, micro_batch_tokens: int) -> Callabl
         with meter.part("sync"):
             engine.sleep()
         with meter.part("logprobs"):
-            batch = learner.compute_logprobs(collate(groups))
+            batch = trainer.compute_logprobs(collate(groups))
         with meter.part("learning"):
-            batch = learner.compute_advantages(batch)
-            told = learner.train_step(batch)
+            batch = trainer.compute_advantages(batch)
+            told = trainer.train_step(batch)
         with meter.part("sync"):
             engine.wake_up()
-            engine.update_weights(learner.policy_state(), version=number + 1)
+            engine.update_weights(trainer.policy_state(), version=number + 1)
         moving = int(batch.lengths[(batch.advantages != 0).any(dim=1) | (workload.beta > 0)].sum())
         return {
             "seconds": meter.seconds,

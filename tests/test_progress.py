@@ -15,7 +15,7 @@ import torch
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import config, learner, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups
 
 
 class Seconds:
@@ -95,7 +95,7 @@ def test_progress_counts_micro_batches_without_changing_weights():
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
     weights, calls = [], []
     for passed in (None, lambda *at: calls.append(at)):
-        own = learner(config(beta=0.1, micro=40), reference=reference)
+        own = make_trainer(config(beta=0.1, micro=40), reference=reference)
         own.on_microbatch = passed or own.on_microbatch
         own.train_step(own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])

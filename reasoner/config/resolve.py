@@ -243,8 +243,8 @@ def check(config: Config) -> None:
         )
     if config.max_off_policy_steps and config.algo.importance_sampling == "none":
         raise ValueError(
-            "ahead is 1: the sampler is an update behind the learner, and algo.importance_sampling must correct for that: "
-            "token or sequence"
+            "max_off_policy_steps is 1: rollouts are one update older than the policy, and algo.importance_sampling "
+            "must correct for that: token or sequence"
         )
     for key in ("epochs", "minibatches"):
         value = getattr(config.algo, key)

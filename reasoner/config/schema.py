@@ -20,7 +20,7 @@ class RunConfig:
     save_interval: int = 20
     # Number of checkpoints to keep, the newest ones.
     keep_last: int = 2
-    # Steps between parity probes, which compare the log-probabilities of engine and learner after a weight sync.
+    # Steps between parity probes, which compare the log-probabilities of engine and trainer after a weight sync.
     # 0: only after the first step.
     parity_interval: int = 1
     # What to do when a health check raises an alarm: warn | stop (save a checkpoint and exit) | rollback (return to the
@@ -52,7 +52,7 @@ class PromptConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamplingConfig:
-    # Sampling temperature. The learner's log-probabilities are computed at the same temperature.
+    # Sampling temperature. The trainer's log-probabilities are computed at the same temperature.
     temperature: float = 1.0
     # Nucleus sampling. Training accepts only 1: truncated sampling biases the importance ratio.
     top_p: float = 1.0
@@ -113,7 +113,7 @@ class AlgoConfig:
     dynamic_sampling: bool | None = None
     # With algo.dynamic_sampling: most rounds of sampling replacements in a step.
     dynamic_sampling_max_rounds: int = 3
-    # Importance-sampling correction where the engine's log-probabilities differ from the learner's: none | token (a
+    # Importance-sampling correction where the engine's log-probabilities differ from the trainer's: none | token (a
     # weight for each token) | sequence (a weight for each completion).
     importance_sampling: str = "none"
     # With algo.importance_sampling: importance weights are capped at this value.
@@ -195,7 +195,7 @@ class OptimConfig:
     max_grad_norm: float = 1.0
     # Most tokens (rows x length, padding included) in a micro-batch. Bounds memory; cannot change the gradient.
     micro_batch_tokens: int = 16384
-    # Compute precision of the learner: float32 | bfloat16. Weights and optimiser state are always float32.
+    # Compute precision of the trainer: float32 | bfloat16. Weights and optimiser state are always float32.
     dtype: str = "float32"
 
 
@@ -207,7 +207,7 @@ class EngineConfig:
     dtype: str = "float32"
     # Fraction of the GPU's memory that vLLM may use.
     gpu_memory: float = 0.4
-    # Most memory of the engine's key-value cache on a CPU, in GiB. It is taken as needed and freed while the learner
+    # Most memory of the engine's key-value cache on a CPU, in GiB. It is taken as needed and freed while the trainer
     # works.
     cpu_cache_gib: int = 1
 

@@ -157,7 +157,7 @@ CHECKS = (
     Check(
         "not finite",
         "an update was left out, or the loss or the gradient's norm was not finite",
-        "Numbers overflowed in the learner; the weights may be damaged by the updates before.",
+        "Numbers overflowed in the trainer; the weights may be damaged by the updates before.",
         "A lower --optim.lr, --optim.dtype float32; a checkpoint from before.",
         1,
         _not_finite,
@@ -172,7 +172,7 @@ CHECKS = (
     ),
     Check(
         "sampler mismatch",
-        "log p of engine and learner differ by 0.05 on average, or by 0.001 and ten times the first step's",
+        "log p of engine and trainer differ by 0.05 on average, or by 0.001 and ten times the first step's",
         "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
         "The same dtype on both sides, --sampling.top_p 1, --algo.importance_sampling token; another --engine.name to compare.",
         1,

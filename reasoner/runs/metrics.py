@@ -46,11 +46,11 @@ METRICS: dict[str, str] = {
     "grad_norm": "norm of the gradient before clipping",
     "lr": "learning rate",
     "skipped_updates": "updates left out because their gradient was not finite",
-    "sampling/logprob_diff_mean": "mean |log-probability of engine - of learner| over the tokens",
+    "sampling/logprob_diff_mean": "mean |log-probability of engine - of trainer| over the tokens",
     "sampling/logprob_diff_max": "largest of them",
     "sampling/importance_mean": "mean weight of the correction for the sampler (1 where algo.importance_sampling is none)",
     "sampling/importance_clipped": "share of tokens whose weight is at algo.importance_clip_max",
-    "rollouts/policy_age": "updates that the sampler's weights were behind the learner's, where the run samples ahead",
+    "rollouts/policy_age": "updates that the sampler's weights were behind the trainer's, where the run samples ahead",
     "beta": "coefficient of the KL penalty towards the reference, where it is adapted",
     "policy_kl": "KL(old || new) per token of the step's update, where a trust region measures it",
     "penalty": "coefficient of KL(old || new), where it is adapted",
@@ -64,7 +64,7 @@ METRICS: dict[str, str] = {
     "validation/well_formed": "share in the strict form on the validation problems",
     "repetition": "share of completions in which most 8-token windows occur three times or more",
     "rollbacks": "times that the run was rolled back before this step",
-    "parity/logprob_diff_max": "largest |log-probability of engine - of learner| of the parity probe",
+    "parity/logprob_diff_max": "largest |log-probability of engine - of trainer| of the parity probe",
 }
 TIMES: dict[str, str] = {
     "tokens_per_second": "sampled tokens a second of the whole step",

@@ -90,7 +90,7 @@ REFUSED = [
     (["--algo", "grpo_process", "--algo.kl_in", "reward"], "KL must stay in the loss"),
     (["--algo.group_size", "1"], "algo.group_size is 1"),
     (["--control", "coin"], "control is 'coin'"),
-    (["--max_off_policy_steps", "1"], "ahead is 1"),
+    (["--max_off_policy_steps", "1"], "max_off_policy_steps is 1"),
     (["--track", "tensorbord"], "unknown tracker 'tensorbord'"),
     (["--engine", "sglang"], "engine.name is 'sglang'"),
     (["--data", "gsm9k"], "unknown problems 'gsm9k'"),

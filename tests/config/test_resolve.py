@@ -77,7 +77,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
             {"max_off_policy_steps": 2, "algo.importance_sampling": "token"},
             "max_off_policy_steps is 2; it must be at most 1",
         ),
-        ({"max_off_policy_steps": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
+        ({"max_off_policy_steps": 1}, "max_off_policy_steps is 1: rollouts are one update older.*token or sequence"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):

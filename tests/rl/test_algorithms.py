@@ -12,7 +12,7 @@ from reasoner.rl.losses import token_weights
 from reasoner.rl.token_stats import TokenStats
 from reasoner.trainer.checkpoint import load, save
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, learner, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups
 
 BY_GRADIENT = [name for name, row in ALGORITHMS.items() if row.trust != "constrained"]
 STEPS = [[(1, 1.0), (2, 0.0)], [(0, 1.0)], [(3, 0.0)], [(0, 0.0), (1, 1.0)]]
@@ -23,7 +23,7 @@ def reference():
 
 
 def gradient(cfg, groups, *, ref=None, steps=None):
-    trainer = learner(cfg, reference=ref)
+    trainer = make_trainer(cfg, reference=ref)
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
     figures = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups, steps))))
     return torch.cat([p.grad.flatten() for p in trainer.policy.parameters()]), figures
@@ -64,7 +64,7 @@ def test_reinforce_equals_grpo_at_one_update_with_same_parts():
 
 def test_kl_in_reward_penalises_each_token_before_returns():
     cfg = config(name="reinforce", beta=0.5, kl_in="reward", kl="k1", baseline="none")
-    trainer = learner(cfg, reference=reference())
+    trainer = make_trainer(cfg, reference=reference())
     batch = trainer.compute_logprobs(collate([four()]))
     advantages = trainer.compute_advantages(batch).advantages
     kl = (batch.sampler_logprobs - batch.ref_logprobs) * batch.mask
@@ -75,20 +75,20 @@ def test_kl_in_reward_penalises_each_token_before_returns():
 
 
 def test_moving_baseline_uses_only_earlier_steps():
-    trainer = learner(config(name="reinforce", baseline="moving", moving_decay=0.5))
+    trainer = make_trainer(config(name="reinforce", baseline="moving", moving_decay=0.5))
     baselines = []
     for rewards in ((1.0, 1, 0, 0), (0.0, 0, 0, 0), (1.0, 1, 1, 1)):
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four(rewards)])))
         baselines.append((batch.rewards[:, None] - batch.advantages[:, :1]).mean().item())
         trainer.train_step(batch)
     assert baselines == pytest.approx([0.0, 0.5, 0.25])
-    again = learner(config(name="reinforce", baseline="moving"))
+    again = make_trainer(config(name="reinforce", baseline="moving"))
     again.restore(trainer.state())
     assert again.state() == trainer.state()
 
 
 def test_entropy_bonus_raises_entropy():
-    trainer = learner(config(entropy_coef=1.0, lr=1e-3))
+    trainer = make_trainer(config(entropy_coef=1.0, lr=1e-3))
     flat = [four((1.0, 1.0, 1.0, 1.0))]
     figures = [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(flat))))["entropy"]
@@ -101,7 +101,7 @@ def test_importance_weights_scale_gradient_and_are_reported():
     groups = [four()]
     batch = collate(groups)
     plain, _ = gradient(config(), groups)
-    trainer = learner(config(importance_sampling="token", importance_clip_max=2.0))
+    trainer = make_trainer(config(importance_sampling="token", importance_clip_max=2.0))
     trainer.optimizer.step = lambda: None
     own = trainer.passes().all_logprobs(batch).detach()
     doubled = replace(batch, sampler_logprobs=torch.where(batch.mask, own - 10.0, 0.0))  # every weight at the cap
@@ -112,7 +112,7 @@ def test_importance_weights_scale_gradient_and_are_reported():
 
 
 def stepped(cfg, groups):
-    trainer = learner(cfg)
+    trainer = make_trainer(cfg)
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     weights = token_weights(batch.mask, trainer.algorithm.loss_aggregation, max_tokens=16)
     batch = replace(batch, weights=weights)
@@ -144,7 +144,7 @@ def test_trpo_step_is_independent_of_micro_batches():
 def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypatch):
     """The difference quotient of the measured objective along the normalised gradient is the gradient's norm."""
     cfg = config(name="trpo", micro=20, **algo)
-    trainer = learner(cfg, reference=reference() if "beta" in algo else None)
+    trainer = make_trainer(cfg, reference=reference() if "beta" in algo else None)
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four(), *random_groups(2)])))
     ready = replace(ready, truncated=torch.arange(len(ready)) % 3 == 0)
     batches = []
@@ -166,7 +166,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
 
 
 def test_trpo_skips_and_counts_non_finite_gradient():
-    trainer = learner(config(name="trpo"))
+    trainer = make_trainer(config(name="trpo"))
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
     before = [p.clone() for p in trainer.policy.parameters()]
     figures = trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))
@@ -175,7 +175,7 @@ def test_trpo_skips_and_counts_non_finite_gradient():
 
 
 def test_trpo_leaves_policy_unchanged_without_advantages():
-    trainer = learner(config(name="trpo"))
+    trainer = make_trainer(config(name="trpo"))
     assert "trust_region/step_fraction" in trainer.train_step(
         trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
     )
@@ -193,12 +193,12 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
     moved = {}
     for penalty in (0.0, 50.0):
         cfg = config(surrogate="ratio", trust="penalty", penalty=penalty, epochs=4, lr=3e-3)
-        trainer = learner(cfg)
+        trainer = make_trainer(cfg)
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
         trainer.train_step(batch)
         moved[penalty] = trainer.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
-    trainer = learner(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
+    trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
     assert [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))["penalty"]
         for _ in range(3)
@@ -211,13 +211,13 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
 
 def test_beta_adapts_and_reference_is_refreshed(tmp_path):
     cfg = config(beta=0.5, kl_target=1e-9, ref_sync_steps=2, lr=3e-3)
-    trainer = learner(cfg, reference=reference())
+    trainer = make_trainer(cfg, reference=reference())
     figures = [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))) for _ in range(3)
     ]
     assert [step["beta"] for step in figures] == [1.0, 2.0, 1.0] and figures[0]["kl"] > 0
     assert figures[2]["kl"] == pytest.approx(0, abs=1e-9)  # after two steps the reference was the policy
-    again = learner(cfg, reference=reference())
+    again = make_trainer(cfg, reference=reference())
     load(save(tmp_path, 3, trainer, tiny_tokenizer(), keep=1), again)
     assert again.beta == 1.0
     for a, b in zip(again.reference.parameters(), trainer.reference.parameters(), strict=True):
@@ -226,7 +226,7 @@ def test_beta_adapts_and_reference_is_refreshed(tmp_path):
 
 def test_stop_kl_ends_updates_early():
     def norms(stop):
-        trainer = learner(config(epochs=6, lr=3e-3, stop_kl=stop))
+        trainer = make_trainer(config(epochs=6, lr=3e-3, stop_kl=stop))
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
         trainer.train_step(batch)
         return trainer.measure(batch)[1]
@@ -238,7 +238,7 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
     """Whitening over the batch gives these groups advantages, although their rewards are equal."""
     flat, other = four((1.0, 1.0, 1.0, 1.0)), random_groups(2)
     cfg = config(name="dapo", scale="batch")
-    trainer = learner(cfg)
+    trainer = make_trainer(cfg)
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate([*other, flat])))
     assert (ready.advantages[-4:] != 0).any()
     token_stats = TokenStats(keeps_tokens=True)
@@ -249,13 +249,13 @@ def test_dapo_drops_zero_variance_groups_with_nonzero_advantages():
 def test_learning_rate_decays_with_token_budget():
     cfg = config(lr=1e-3)
     cfg = replace(cfg, steps=100, max_train_tokens=1000, optim=replace(cfg.optim, decay_share=0.5))
-    trainer, batch = learner(cfg), collate([four()])
+    trainer, batch = make_trainer(cfg), collate([four()])
     rates = [
         trainer.train_step(trainer.compute_advantages(batch), tokens_before=spent)["lr"]
         for spent in (0, 500, 750, 950, 1000)
     ]
     assert rates == pytest.approx([1e-3, 1e-3, 5e-4, 1e-4, 0.0])
-    by_steps = learner(replace(cfg, max_train_tokens=0, steps=4))
+    by_steps = make_trainer(replace(cfg, max_train_tokens=0, steps=4))
     assert [by_steps.train_step(by_steps.compute_advantages(batch))["lr"] for _ in range(4)] == pytest.approx(
         [1e-3] * 3 + [5e-4]
     )
@@ -266,11 +266,11 @@ def test_new_algorithm_needs_only_one_row(monkeypatch):
     row = Algorithm(baseline="leave_one_out", scale="batch", ratio="sequence", loss_aggregation="token", kl="k2")
     monkeypatch.setitem(algorithms.ALGORITHMS, "leave_one_out_whitened", row)
     cfg = config(name="leave_one_out_whitened", beta=0.01, lr=0.03)
-    trainer = learner(cfg, reference=reference())
+    trainer = make_trainer(cfg, reference=reference())
     for _ in range(12):
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate([four()]))))
     batch = collate([four()])
-    before = learner(cfg).passes().all_logprobs(batch)
+    before = make_trainer(cfg).passes().all_logprobs(batch)
     after = trainer.passes().all_logprobs(batch)
     moved = ((after - before) * batch.mask).sum(dim=1)
     assert moved[0] > 0 and moved[3] > 0 and moved[1] < 0  # towards the rewarded completions

@@ -11,7 +11,7 @@ from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import G, config, group, learner, random_groups
+from tests.fixtures.toys import G, config, group, make_trainer, random_groups
 
 
 def test_collate_keeps_order_of_tokens_and_rewards():
@@ -49,7 +49,7 @@ def unpadded(batch, row):
 def test_empty_completion_has_finite_gradient():
     groups = [group([5, 6], [[], [7], [8, 9], []], [0, 1, 0, 0])]
     for tokens in (1, 100):
-        trainer = learner(config(micro=tokens))
+        trainer = make_trainer(config(micro=tokens))
         assert math.isfinite(
             trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))["grad_norm"]
         )
@@ -59,7 +59,7 @@ def test_empty_completion_has_finite_gradient():
 def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     batch = collate(random_groups())
     cut = torch.arange(len(batch)) % 3 == 1
-    trainer = learner(config(loss_aggregation=how, mask_truncated_completions=True))
+    trainer = make_trainer(config(loss_aggregation=how, mask_truncated_completions=True))
     masked = trainer.compute_advantages(trainer.compute_logprobs(replace(batch, truncated=cut)))
     assert torch.equal(
         masked.advantages, trainer.compute_advantages(trainer.compute_logprobs(batch)).advantages
@@ -77,7 +77,7 @@ def test_collate_refuses_empty_batch():
 
 
 def test_minibatches_hold_whole_groups_in_order_of_epoch():
-    trainer = learner(config(minibatches=3))
+    trainer = make_trainer(config(minibatches=3))
     first, again, other = ([part.tolist() for part in trainer._minibatches(7 * G, epoch)] for epoch in (0, 0, 1))
     assert len(first) == 3
     assert first == again != other
@@ -122,7 +122,7 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
     model = tiny_model(vocabulary=60, width=32, layers=2)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False)
     expected = torch.autograd.grad(written_out(cfg, groups, model, reference), list(model.parameters()))
-    trainer = learner(cfg, model, reference)
+    trainer = make_trainer(cfg, model, reference)
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     trainer.optimizer.step = lambda: None  # keep the gradient for inspection
     figures = trainer.train_step(batch)
@@ -135,7 +135,7 @@ def test_gradient_equals_formula_written_out_row_by_row(name):  # traps 7, 11, 2
 
 def test_learning_rate_warms_up_linearly_and_is_reported():
     cfg = config(lr=0.01)
-    trainer = learner(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, warmup_steps=4)))
     rates = [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
         for _ in range(6)
@@ -146,7 +146,7 @@ def test_learning_rate_warms_up_linearly_and_is_reported():
 
 def test_learning_rate_decays_linearly_over_last_share():
     cfg = replace(config(lr=0.01), steps=6)
-    trainer = learner(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, decay_share=0.5)))
     rates = [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))["lr"]
         for _ in range(6)

@@ -15,7 +15,7 @@ from reasoner.rl.losses import value_loss
 from reasoner.trainer.checkpoint import load, save
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import PROBLEM, config, group, learner, random_groups, score
+from tests.fixtures.toys import PROBLEM, config, group, make_trainer, random_groups, score
 
 
 def brute_force(rewards, values, length, truncated, gamma, lam):
@@ -54,7 +54,7 @@ def test_gae_bootstraps_only_rows_in_bootstrapped():
 
 @pytest.mark.parametrize(("bootstrap", "advantage", "target"), [(False, -0.5, 0.0), (True, 0.0, 0.5)])
 def test_ppo_bootstraps_truncated_completions_only_if_configured(bootstrap, advantage, target):
-    trainer = learner(ppo(bootstrap_truncated=bootstrap))
+    trainer = make_trainer(ppo(bootstrap_truncated=bootstrap))
     trainer.algorithm = replace(trainer.algorithm, scale="none")
     batch = collate([group([5, 6], [[7, 8], [9, 10], [7, 8], [9, 10]], [0.0] * 4)])
     batch = replace(batch, truncated=torch.tensor([True, False, True, False]), values=torch.full((4, 3), 0.5))
@@ -90,7 +90,7 @@ def test_ppo_learns_to_end_completions_when_truncated_ones_earn_nothing(seed):
     generator = torch.Generator().manual_seed(seed)
     cfg = config(name="ppo", lr=1e-3, group_size=SAMPLES, minibatches=1)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2), sampling=replace(cfg.sampling, max_tokens=LIMIT))
-    trainer = learner(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
+    trainer = make_trainer(cfg, tiny_model(vocabulary=4, width=32, layers=1, seed=seed))
     shares = []
     for _ in range(60):
         rolled = sampled(trainer.policy, generator)
@@ -113,7 +113,7 @@ def ppo(**critic):
 def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
     cfg = ppo()
     batch = collate(random_groups())
-    trainer = learner(cfg)
+    trainer = make_trainer(cfg)
     assert (trainer.critic.values(batch) == 0).all()
     trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))
     whole = trainer.critic.values(batch)
@@ -124,14 +124,14 @@ def test_critic_starts_at_zero_and_is_independent_of_micro_batches():
 
 
 def test_value_depends_only_on_prompt_and_earlier_tokens():
-    trainer = learner(ppo())
+    trainer = make_trainer(ppo())
     trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
     one, other = (trainer.critic.values(collate([group([5, 6], [[7, 8, last], [9]], [0, 1])]))[0] for last in (10, 11))
     assert torch.allclose(one[:3], other[:3], atol=1e-6) and not torch.isclose(one[3], other[3])
 
 
 def test_critic_learns_expected_returns_during_warmup():
-    trainer = learner(ppo(warmup_steps=1000))
+    trainer = make_trainer(ppo(warmup_steps=1000))
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     weights = [p.clone() for p in trainer.policy.parameters()]
     metrics = [
@@ -150,7 +150,7 @@ def test_critic_learns_expected_returns_during_warmup():
 
 
 def test_ppo_moves_policy_towards_better_completions():
-    trainer = learner(ppo())
+    trainer = make_trainer(ppo())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
     before = trainer.passes().all_logprobs(batch)
@@ -172,7 +172,9 @@ def test_whiten_rewards_has_deviation_one_and_keeps_zeros():
 
 def test_critic_computes_in_optim_dtype_with_float32_values():
     batch = collate(random_groups())
-    whole, half = (learner(replace(ppo(), optim=replace(ppo().optim, dtype=kind))) for kind in ("float32", "bfloat16"))
+    whole, half = (
+        make_trainer(replace(ppo(), optim=replace(ppo().optim, dtype=kind))) for kind in ("float32", "bfloat16")
+    )
     for trainer in (whole, half):
         torch.manual_seed(0)
         torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
@@ -184,7 +186,7 @@ def test_critic_computes_in_optim_dtype_with_float32_values():
 
 def critic_after(cfg, **state):
     """Change of the critic's weights by one update."""
-    trainer = learner(cfg)
+    trainer = make_trainer(cfg)
     trainer.restore(trainer.state() | state)
     before = torch.cat([p.detach().flatten().clone() for p in trainer.critic.own.parameters()])
     trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
@@ -207,7 +209,7 @@ def test_critic_learning_rate_follows_schedule_and_rollback(critic_backbone):
 def test_critic_warmup_leaves_policy_unchanged(algo):
     cfg = config(name="ppo", beta=0.05, lr=1e-2, **algo)
     cfg = replace(cfg, critic=CriticConfig(lr=1e-2, warmup_steps=2))
-    trainer = learner(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
+    trainer = make_trainer(cfg, reference=tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False))
     batch = collate(random_groups())
     before = [p.clone() for p in trainer.policy.parameters()]
     losses = [
@@ -223,7 +225,7 @@ def test_adaptive_beta_is_unchanged_without_measured_kl():
     """No KL is computed in critic warm-up, nor in a step of equal rewards with the KL in the reward."""
     cfg = config(name="ppo", beta=0.05, kl_target=0.1)
     other = tiny_model(vocabulary=60, width=32, layers=2, seed=5).requires_grad_(False)
-    trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
+    trainer = make_trainer(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=6)), reference=other)
     batch = collate(random_groups())
     assert [
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))["beta"] for _ in range(6)
@@ -233,7 +235,7 @@ def test_adaptive_beta_is_unchanged_without_measured_kl():
 
 def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
     cfg = config(name="ppo", trust="penalty", surrogate="ratio", penalty_target=0.1, epochs=1, minibatches=1)
-    trainer = learner(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
+    trainer = make_trainer(replace(cfg, critic=CriticConfig(lr=1e-3, warmup_steps=1)))
     batch = collate(random_groups())
     figures = [trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)))]
     ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
@@ -242,7 +244,7 @@ def test_adaptive_penalty_is_unchanged_in_warmup_and_after_skipped_update():
 
 
 def test_skipped_update_clears_gradients_of_shared_backbone():
-    trainer = learner(shared())
+    trainer = make_trainer(shared())
     ready = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
     assert trainer.train_step(replace(ready, advantages=ready.advantages * float("inf")))["skipped_updates"] == 1
     assert all(
@@ -251,11 +253,11 @@ def test_skipped_update_clears_gradients_of_shared_backbone():
 
 
 def test_critic_resumes_with_optimizer_state(tmp_path):
-    straight, first = learner(ppo()), learner(ppo())
+    straight, first = make_trainer(ppo()), make_trainer(ppo())
     for trainer in (straight, first):
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
-    second = learner(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
+    second = make_trainer(ppo(), tiny_model(vocabulary=60, width=32, layers=2))
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):
@@ -273,7 +275,7 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
     cfg = shared(vf_coef=0.3)
     batch, norms_by_micro = collate(random_groups()), []
     for micro in (10_000, 9):
-        trainer = learner(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
+        trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=micro, lr=0.0)))
         torch.manual_seed(0)
         torch.nn.init.normal_(trainer.critic.head.weight, std=0.1)
         ready = trainer.compute_advantages(trainer.compute_logprobs(batch))
@@ -296,7 +298,7 @@ def token_states(model, batch):
 
 
 def test_shared_backbone_critic_learns_and_policy_improves():
-    trainer = learner(shared())
+    trainer = make_trainer(shared())
     groups = [group([5, 6], [[7, 8], [9, 10], [7, 11], [9, 12]], [1.0, 0.0, 1.0, 0.0])]
     batch = collate(groups)
     before = trainer.passes().all_logprobs(batch)
@@ -308,11 +310,11 @@ def test_shared_backbone_critic_learns_and_policy_improves():
 
 
 def test_shared_backbone_critic_resumes_with_optimizer_state(tmp_path):
-    straight, first = learner(shared()), learner(shared())
+    straight, first = make_trainer(shared()), make_trainer(shared())
     for trainer in (straight, first):
         trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups(seed=1)))))
     path = save(tmp_path, 1, first, tiny_tokenizer(), keep=1)
-    second = learner(shared())
+    second = make_trainer(shared())
     second.policy.load_state_dict(first.policy.state_dict())
     load(path, second)
     for trainer in (straight, second):

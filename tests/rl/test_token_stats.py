@@ -6,11 +6,11 @@ import torch
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TOKEN_FIGURES, TokenStats
 from tests.fixtures.tiny import tiny_model
-from tests.fixtures.toys import config, group, learner, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups
 
 
 def update(cfg, groups, *, reference=None):
-    trainer = learner(cfg, reference=reference)
+    trainer = make_trainer(cfg, reference=reference)
     batch = collate(groups)
     token_stats = TokenStats(keeps_tokens=True)
     return (
@@ -67,7 +67,7 @@ def test_token_values_are_from_first_epoch():
 
 
 def test_tally_keeps_no_token_values_by_default():
-    trainer = learner(config())
+    trainer = make_trainer(config())
     token_stats = TokenStats()
     trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))), token_stats)
     assert token_stats.tokens == {} and token_stats.sums["tokens"] > 0

@@ -11,7 +11,7 @@ from reasoner.config.schema import Config
 from reasoner.rollouts.control_rewards import CONTROLS, ControlContext, apply_control, shuffled_answers
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, learner
+from tests.fixtures.toys import config, make_trainer
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.rules import judge
 
@@ -102,7 +102,7 @@ def test_control_under_process_supervision_uses_outcome_only():
     credits = {}
     for control in ("", "random-reward"):
         cfg = replace(config(name="grpo_process"), control=control)
-        trainer = learner(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
+        trainer = make_trainer(cfg, tiny_model(vocabulary=len(tokenizer), width=32, layers=1))
         trainer.tokenizer = tokenizer
         batch = trainer.prepare_batch(groups)
         credits[control] = [

@@ -72,10 +72,10 @@ class Deaf(TransformersEngine):
 
 
 def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, max_tokens=20, **settings):
-    """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and learner."""
+    """The metrics of a run: what reasoner.trainer.train asks for at each step, of a real engine and trainer."""
     cfg = config(**settings)
     policy, reference = (load_policy(folder, device=torch.device("cpu")) for _ in range(2))
-    learner = PolicyTrainer(
+    trainer = PolicyTrainer(
         policy, reference.requires_grad_(False) if cfg.algo.beta else None, resolve_algorithm(cfg.algo), cfg
     )
     engine = engine(folder, EngineConfig(), max_model_len=64)
@@ -85,8 +85,8 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         seeds = [[sample_seed(0, step, prompt.problem.id, sample) for sample in range(G)] for prompt in PROMPTS]
         completions = engine.generate(PROMPTS, sampling, seeds)
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
-        learned = learner.train_step(learner.compute_advantages(learner.compute_logprobs(collate(groups))))
-        engine.update_weights(learner.policy_state(), version=step + 1)
+        learned = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
+        engine.update_weights(trainer.policy_state(), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         history.append({"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap})
     return history

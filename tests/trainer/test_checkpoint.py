@@ -11,11 +11,11 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import check_room, clean_partial, damage, list_checkpoints, save, valid_checkpoints
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, learner, random_groups
+from tests.fixtures.toys import config, make_trainer, random_groups
 
 
 def trained():
-    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
     made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     return made
 

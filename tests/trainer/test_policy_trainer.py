@@ -1,4 +1,4 @@
-"""The learner on tiny models: what must not change a gradient, what must, and that a toy learns."""
+"""The trainer on tiny models: what must not change a gradient, what must, and that a toy learns."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -10,11 +10,11 @@ from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.rl.batch import collate
 from reasoner.trainer.checkpoint import load, save
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, group, learner, random_groups
+from tests.fixtures.toys import config, group, make_trainer, random_groups
 
 
 def gradient(cfg, groups, reference=None):
-    made = learner(cfg, reference=reference)
+    made = make_trainer(cfg, reference=reference)
     made.optimizer.step = lambda: None  # keep the gradient to look at
     made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
     return torch.cat([torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in made.policy.parameters()])
@@ -84,7 +84,7 @@ def test_flat_groups_move_nothing_without_a_reference():  # trap 4
 
 def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # traps 9, 29
     cfg = config(epochs=3, lr=1e-2)
-    made = learner(cfg)
+    made = make_trainer(cfg)
     batch = made.compute_advantages(made.compute_logprobs(collate(random_groups())))
     now = made.passes().all_logprobs(batch)
     assert (now - batch.old_logprobs).abs().max() < 1e-6
@@ -93,7 +93,7 @@ def test_ratio_is_one_before_the_first_update_and_old_logprobs_stay_fixed():  # 
 
 
 def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
-    made = learner(config(lr=1e-6))
+    made = make_trainer(config(lr=1e-6))
     before = [p.clone() for p in made.policy.parameters()]
     made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
@@ -103,7 +103,7 @@ def test_the_reference_stays_what_it_was():  # trap 28
     model = tiny_model(vocabulary=60, width=32, layers=2)
     reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
-    made = learner(config(beta=0.1), model, reference)
+    made = make_trainer(config(beta=0.1), model, reference)
     made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     figures = made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
     assert figures["kl"] > 0
@@ -111,7 +111,7 @@ def test_the_reference_stays_what_it_was():  # trap 28
 
 
 def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
-    made = learner(config())
+    made = make_trainer(config())
     batch = made.compute_advantages(collate(random_groups()))
     before = [p.clone() for p in made.policy.parameters()]
     figures = made.train_step(replace(batch, advantages=batch.advantages * float("inf")))
@@ -121,14 +121,14 @@ def test_a_gradient_that_is_not_finite_is_left_out_and_counted():  # pain 18
 
 def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
     cfg = config()
-    straight = learner(cfg)
+    straight = make_trainer(cfg)
     for seed in range(4):
         straight.train_step(straight.compute_advantages(straight.compute_logprobs(collate(random_groups(seed=seed)))))
-    first = learner(cfg)
+    first = make_trainer(cfg)
     for seed in range(2):
         first.train_step(first.compute_advantages(first.compute_logprobs(collate(random_groups(seed=seed)))))
     path = save(tmp_path, 2, first, tiny_tokenizer(), keep=1)
-    second = learner(cfg, load_policy(path, device=torch.device("cpu")))
+    second = make_trainer(cfg, load_policy(path, device=torch.device("cpu")))
     assert load(path, second) == 2
     for seed in range(2, 4):
         second.train_step(second.compute_advantages(second.compute_logprobs(collate(random_groups(seed=seed)))))
@@ -136,7 +136,7 @@ def test_a_checkpoint_resumes_bit_for_bit(tmp_path):  # trap 40
 
 
 def test_old_checkpoints_are_pruned(tmp_path):
-    made = learner(config())
+    made = make_trainer(config())
     for step in (1, 2, 3):
         save(tmp_path, step, made, tiny_tokenizer(), keep=2)
     assert sorted(p.name for p in (tmp_path / "checkpoints").iterdir()) == ["step-000002", "step-000003"]
@@ -148,7 +148,7 @@ def test_the_toy_learns(name):
     torch.manual_seed(0)
     size = 24
     cfg = config(name=name, lr=3e-3, group_size=size)
-    made = learner(cfg, tiny_model(vocabulary=30, width=32, layers=1))
+    made = make_trainer(cfg, tiny_model(vocabulary=30, width=32, layers=1))
     shares = []
     for _ in range(60):
         groups = []

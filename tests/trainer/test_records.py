@@ -11,7 +11,7 @@ from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer import checkpoint, records
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
-from tests.fixtures.toys import config, learner
+from tests.fixtures.toys import config, make_trainer
 
 STEPS, SAVED, LOOKS = 6, (2, 4, 6), {2: 0.25, 4: 0.75, 6: 0.5}  # looks: pass@1 by steps done
 
@@ -21,7 +21,7 @@ def whole(tmp_path_factory):
     """A run of six steps with checkpoints after 2, 4 and 6, a look after each of them, and an alarm."""
     run = tmp_path_factory.mktemp("runs") / "a"
     store.open_run(run, {"run.save_interval": 2}, {}, resuming=False)
-    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
     lines = []
     for step in range(STEPS):
         write(run, step, numbered(step, tokens=1))
@@ -203,7 +203,7 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
 @pytest.mark.parametrize("num_moved", [0, 1, 3])
 def test_a_rollback_that_was_killed_after_its_checkpoint_is_finished(run, num_moved):
     before = contents(run)
-    made = learner(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    made = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
     made.steps_done, made.attempt = 2, 1
     path = run / "checkpoints" / "step-000002"
     shutil.move(path, run / "older")
