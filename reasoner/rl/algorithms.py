@@ -2,8 +2,8 @@
 one part of any row.
 
 The parts are tables of pure functions: returns, baselines and scales (advantages.py), ratios, surrogates and weights
-(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the names in those tables, so
-that settings are checked without importing torch; tests/rl/test_maths.py compares the two.
+(losses.py), KL estimators (kl.py). docs/ALGORITHMS.md has the formulas. PART_CHOICES repeats the names in those tables,
+so that settings are checked without importing torch; tests/rl/test_maths.py compares the two.
 """
 
 from __future__ import annotations
@@ -166,9 +166,8 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "baseline that gives such groups an advantage of 0 (algo.baseline group or leave_one_out)": (
             row.scale == "group" and row.baseline not in GROUPED
         ),
-        "algo.filter_zero_advantages compares the rewards of whole completions; process returns may differ when those are equal": (
-            row.filter_zero_advantages and row.returns == "process"
-        ),
+        "algo.filter_zero_advantages compares the rewards of whole completions; process returns may differ when those "
+        "are equal": (row.filter_zero_advantages and row.returns == "process"),
         "algo.returns gae needs a critic: algo.baseline must be value": (
             row.returns == "gae" and row.baseline != "value"
         ),
@@ -178,9 +177,8 @@ def _incompatible_parts(row: Algorithm) -> list[str]:
         "algo.critic_backbone shared needs a critic: algo.baseline must be value": (
             row.critic_backbone == "shared" and row.baseline != "value"
         ),
-        "algo.trust constrained cannot include the loss of a critic on a shared backbone: algo.critic_backbone must be separate": (
-            row.critic_backbone == "shared" and row.trust == "constrained"
-        ),
+        "algo.trust constrained cannot include the loss of a critic on a shared backbone: algo.critic_backbone must be "
+        "separate": (row.critic_backbone == "shared" and row.trust == "constrained"),
         "algo.trust constrained takes one step on all completions: algo.epochs and algo.minibatches must be 1": (
             row.trust == "constrained" and row.updates > 1
         ),

@@ -41,8 +41,9 @@ def token_terms(
 ) -> TokenTerms:
     """[N, T] log-probabilities and entropies of the current policy -> loss of each token and its parts.
 
-    loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference) - algo.entropy_coef * entropy
-    (docs/ALGORITHMS.md). `beta` and `penalty` are the current coefficients, which may adapt during the run.
+    loss = importance * (surrogate + penalty * KL(old || new)) + beta * KL(policy || reference)
+           - algo.entropy_coef * entropy      (docs/ALGORITHMS.md)
+    `beta` and `penalty` are the current coefficients, which may adapt during the run.
     """
     mask = rows.mask
     old = logprobs.detach() if rows.old_logprobs is None else rows.old_logprobs

@@ -24,6 +24,7 @@ from reasoner.runs.health import (
     CHECKS,
     Alarm,
     active_alarms,
+    all_alarms,
     forget,
     new_alarms,
     read_alarms,
@@ -32,6 +33,7 @@ from reasoner.runs.health import (
     repetition,
 )
 from reasoner.runs.metrics import METRICS
+from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.step_metrics import rollout_metrics
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
