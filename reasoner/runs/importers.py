@@ -33,7 +33,8 @@ from reasoner.runs.import_rows import (
     records_of,
     row_of,
 )
-from reasoner.runs.json_files import json_line
+from reasoner.runs.json_files import json_line, write_json
+from reasoner.runs.migrate import FORMAT
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]
@@ -60,8 +61,8 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
         config = {"model": "?", "imported": system, "source": readable(source.resolve().name)}
-        store.write_json(partial / "config.json", {"config": config, "origin": {}})
-        store.write_json(partial / "versions.json", {"imported_from": system})
+        write_json(partial / "config.json", {"format": FORMAT, "config": config, "origin": {}})
+        write_json(partial / "versions.json", {"imported_from": system})
         partial.replace(run_dir)
     return num_rollouts
 

@@ -24,6 +24,7 @@ from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.io import write_text
 from reasoner.runs.json_files import append_line, scan_lines
+from reasoner.runs.migrate import migrate_metrics
 
 FILES = ("metrics.jsonl", "times.jsonl", "evals.jsonl")
 # Every metric of a step, with its meaning. The line of a step holds a subset of these names.
@@ -104,7 +105,8 @@ def scan(path: Path) -> list[tuple[str, dict[str, Any] | None]]:
     The object is None where the line is damaged or torn. A complete last line counts even without its newline. Returns
     [] when there is no file.
     """
-    return scan_lines(path, lambda line: isinstance(line.get("step"), int))
+    lines = scan_lines(path, lambda line: isinstance(line.get("step"), int))
+    return [(text, line and migrate_metrics(line)) for text, line in lines]
 
 
 def lacks_newline(path: Path) -> bool:
