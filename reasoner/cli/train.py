@@ -261,11 +261,12 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
     )
 
 
+_LENGTH = ("steps", "max_train_tokens")
 _MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    """The stored settings of the run, with what the command line changes: only steps, tokens and _MAY_CHANGE may."""
+    """The stored settings of the run, with what the command line changes: _LENGTH and _MAY_CHANGE."""
     run_dir = find_run(args.resume, Path("runs"))
     try:
         before = read_settings(run_dir)
@@ -279,10 +280,13 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
         )
     check_types(stored, run_dir / "config.json")
     values = _command_line(args)
-    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(_MAY_CHANGE)]
+    fixed = [key for key in values if key not in _LENGTH and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
-        raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can")
+        raise ValueError(
+            f"{what} cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, verify.* "
+            "and engine.* can"
+        )
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
 

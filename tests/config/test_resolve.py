@@ -70,11 +70,14 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
         ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
-        ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
+        ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
-        ({"max_off_policy_steps": 2, "algo.importance_sampling": "token"}, "max_off_policy_steps is 2; it must be at most 1"),
-        ({"max_off_policy_steps": 1}, "ahead is 1: the sampler is an update behind.*token or sequence"),
+        (
+            {"max_off_policy_steps": 2, "algo.importance_sampling": "token"},
+            "max_off_policy_steps is 2; it must be at most 1",
+        ),
+        ({"max_off_policy_steps": 1}, "max_off_policy_steps is 1: the sampler is an update behind.*token or sequence"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
@@ -93,6 +96,7 @@ def test_a_file_of_settings(tmp_path):
     [
         ("steps = ", "is not TOML"),
         ("step = 4", "unknown setting 'step'; did you mean 'steps'"),
+        ("[algo]\ngroup = 4", "unknown setting 'algo.group'; it is now 'algo.group_size'"),
         ("steps = 'four'", "steps takes a whole number, not 'four'"),
         ("steps = true", "steps takes a whole number, not True"),
     ],
@@ -181,7 +185,7 @@ def test_allowed_states_the_range_that_check_enforces(key, text):
 
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
     path = tmp_path / "a.toml"
-    path.write_text("[run]\ntoken_figures = false\n[algo]\ndrops_flat = true\nbeta = 1\n")
+    path.write_text("[run]\ntoken_stats = false\n[algo]\nfilter_zero_advantages = true\nbeta = 1\n")
     assert read_file(path) == {"run.token_stats": False, "algo.filter_zero_advantages": True, "algo.beta": 1}
     for line, message in (("steps = true", "steps takes a whole number"), ("run.token_stats = 1", "true or false")):
         path.write_text(line + "\n")

@@ -14,21 +14,21 @@ def test_a_problem_is_a_function_of_its_index():
 
 
 def test_every_prefix_is_balanced_over_families_and_levels():
-    first = problems("selection", 2 * len(CELLS))
+    first = problems("validation", 2 * len(CELLS))
     assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
 
 
 def test_no_problem_is_repeated_or_in_two_splits():
-    calculations: dict[str, list[tuple]] = {"train": [], "selection": [], "heldout": []}
+    calculations: dict[str, list[tuple]] = {"train": [], "validation": [], "heldout": []}
     for split, entries in calculations.items():
         for problem in problems(split):
             family, level, index = problem.id.split("/")[-1].split("-")
             problem_draft = draft(family, int(level), split, int(index))
             entries.append((family, problem_draft.steps, problem_draft.numbers, problem_draft.target))
-    for split in ("selection", "heldout"):
+    for split in ("validation", "heldout"):
         assert len(set(calculations[split])) == len(calculations[split])
-    assert not set(calculations["train"]) & {*calculations["selection"], *calculations["heldout"]}
-    assert not set(calculations["selection"]) & set(calculations["heldout"])
+    assert not set(calculations["train"]) & {*calculations["validation"], *calculations["heldout"]}
+    assert not set(calculations["validation"]) & set(calculations["heldout"])
     assert len({problem.question for problem in problems("train")}) == len(problems("train"))
 
 
@@ -49,5 +49,5 @@ def test_a_held_out_problem_needs_a_calculation_that_no_other_split_may_use():
 
 
 def test_an_unknown_split_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'test'.*corpus, train, selection, heldout"):
+    with pytest.raises(ValueError, match=r"'test'.*corpus, train, validation, heldout"):
         problems("test")
