@@ -114,7 +114,7 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
 
 
 def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
-    """The metrics (reasoner.runs.metrics.METRICS) that follow from the rows; `correct` is a share of the rollouts with
+    """The metrics (reasoner.runs.metric_names) that follow from the rows; `correct` is a share of the rollouts with
     a verdict.
     """
     rows = [row for group in groups for row in group]

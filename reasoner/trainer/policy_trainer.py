@@ -145,7 +145,7 @@ class PolicyTrainer:
         """All optimiser steps on the batch; what happened, averaged over the tokens that were computed. Where none was,
         for want of anything that moves, there is no entropy, KL or gap to tell.
 
-        The names are explained in reasoner.runs.metrics.METRICS. A `tally` can keep the figures of every token.
+        The names are explained in reasoner.runs.metric_names.METRICS. A `tally` can keep the figures of every token.
         `tokens_before` is the number of tokens that the run sampled before this batch: with a budget of tokens the
         learning rate follows it.
         """

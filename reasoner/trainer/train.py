@@ -30,7 +30,7 @@ from reasoner.rollouts.generate import generate_groups, penalise_truncated, samp
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, repetition
-from reasoner.runs.metrics import MetricsLogger
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.runs.run_dir import read_settings
 from reasoner.trainer import checkpoint, records
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
@@ -265,7 +265,7 @@ def due(step: int, every: int) -> bool:
 
 
 def summarise(groups: Sequence[RolloutGroup]) -> dict[str, float]:
-    """What the step's completions are like (names: reasoner.runs.metrics.METRICS)."""
+    """What the step's completions are like (names: reasoner.runs.metric_names)."""
     scores = [score for group in groups for score in group.scores]
     completions = [completion for group in groups for completion in group.completions]
     reflection = rates(group.prompt.prefill + c.text for group in groups for c in group.completions)

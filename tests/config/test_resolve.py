@@ -191,7 +191,7 @@ def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):
         path.write_text(line + "\n")
         with pytest.raises(ValueError, match=message):
             read_file(path)
-    with pytest.raises(ValueError, match=r"--run\.token_figures takes true or false, not 'yes'"):
+    with pytest.raises(ValueError, match=r"--run\.token_stats takes true or false, not 'yes'"):
         parse(settings()["run.token_stats"], "yes")
 
 

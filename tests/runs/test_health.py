@@ -24,15 +24,16 @@ from reasoner.runs.health import (
     CHECKS,
     Alarm,
     active_alarms,
-    alarms,
+    all_alarms,
     forget,
+    new_alarms,
     read_alarms,
     record,
     repeats,
     repetition,
 )
-from reasoner.runs.metrics import METRICS
-from reasoner.trainer.parity import probe
+from reasoner.runs.metric_names import METRICS
+from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.train import summarise
 from reasoner.types import Prompt, RolloutGroup, SamplingParams
@@ -88,7 +89,7 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         groups = [RolloutGroup(p, own, tuple(map(judge, own))) for p, own in zip(PROMPTS, completions, strict=True)]
         learned = learner.update(learner.credit(learner.annotate(collate(groups))))
         engine.update_weights(learner.policy_state(), version=step + 1)
-        gap = probe(engine, policy, PROMPTS, sampling)
+        gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
         history.append({"step": step, **summarise(groups), **learned, "parity/logprob_diff_max": gap})
     return history
 
@@ -224,7 +225,7 @@ def test_an_active_alarm_has_its_step_and_the_first_step_of_its_window():
     (alarm,) = active_alarms(history)
     assert (alarm.name, alarm.step, alarm.since, alarm.value, alarm.limit) == ("cut off", 6, 4, 1.0, 0.3)
     assert alarms_of(history) == [("cut off", 2)]  # two of three steps are enough of an average
-    assert active_alarms(history[:1]) == active_alarms([]) == alarms([]) == []
+    assert active_alarms(history[:1]) == active_alarms([]) == new_alarms([]) == []
 
 
 def test_alarm_text_has_name_step_condition_meaning_and_help():
