@@ -255,8 +255,8 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
     """The line that says which preset was chosen, why, and what to change."""
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
-        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of "
-        f"at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions "
+        f"of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
         f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
     )
 
@@ -284,8 +284,8 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(
-            f"{what} cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, verify.* "
-            "and engine.* can"
+            f"{what} cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, "
+            "verify.* and engine.* can"
         )
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir

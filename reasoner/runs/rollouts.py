@@ -1,6 +1,6 @@
 """The run folder: settings, versions, and one parquet shard of rollouts per step.
 
-runs/NAME/config.json             the folder's format, the settings with their origin, fingerprints of model and problems
+runs/NAME/config.json             the folder's format, settings with their origin, fingerprints of model and problems
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
 runs/NAME/times.jsonl             one line per step of what was measured by a clock

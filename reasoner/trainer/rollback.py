@@ -10,8 +10,8 @@ from pathlib import Path
 
 from reasoner.models.loading import load_policy
 from reasoner.runs.health import Alarm
-from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.types import Engine
 

@@ -30,10 +30,10 @@ from reasoner.rollouts.generate import generate_groups, penalise_truncated, samp
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, repetition
-from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.runs.run_dir import read_settings
 from reasoner.trainer import checkpoint, records
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight

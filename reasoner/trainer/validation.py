@@ -15,8 +15,8 @@ from reasoner.evals.result import EvalResult, Ks, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.progress import Progress
 from reasoner.runs import rollouts as store
-from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.types import Engine, Prompt, SamplingParams
 from verifiers import VerifierPool

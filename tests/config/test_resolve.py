@@ -9,8 +9,8 @@ from reasoner.config.presets import PRESETS, preset_for
 from reasoner.config.resolve import _CHOICES, allowed, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
-from reasoner.rl.algorithms import PART_CHOICES as PARTS
 from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.rl.algorithms import PART_CHOICES as PARTS
 
 ROOT = Path(__file__).parents[2]
 
