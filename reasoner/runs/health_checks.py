@@ -102,7 +102,7 @@ def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, L
 
 
 def _unless_behind(find: Callable[[Lines, Lines], Violation]) -> Callable[[Lines, Lines], Violation]:
-    """The check, passed while the sampler's weights are older on purpose (the setting `max_off_policy_steps`): they then differ."""
+    """The check, passed where the sampler has older weights on purpose (max_off_policy_steps): they then differ."""
     return lambda recent, before: (
         None if any(line.get("rollouts/policy_age") for line in recent) else find(recent, before)
     )
