@@ -96,13 +96,13 @@ def read_config(path: Path) -> dict[str, Any]:
 def migrate_settings(stored: Mapping[str, Any], where: object) -> dict[str, Any]:
     """The content of config.json in format 2. `where` names the file in messages.
 
-    ValueError where the format is newer than this version of reasoner.
+    ValueError where the format is newer than FORMAT.
     """
     version = stored.get("format", 1)
     if not 1 <= version <= FORMAT:
+        advice = "; use the newer version that wrote it" if version > FORMAT else ""
         raise ValueError(
-            f"{where} has format {shown(version)}; this version of reasoner reads formats 1 to {FORMAT}: a newer "
-            "version wrote it, and reads it"
+            f"{where} has format {shown(version)}; this version of reasoner reads formats 1 to {FORMAT}{advice}"
         )
     if version == FORMAT:
         return dict(stored)
