@@ -31,6 +31,12 @@ def test_every_renamed_setting_is_refused_with_a_setting_of_today(old, new):
     assert new in settings()
 
 
+def test_command_without_the_setting_does_not_name_it(capsys):
+    with pytest.raises(SystemExit):
+        main(["eval", "--model", "base", "--tokens", "4"])
+    assert capsys.readouterr().err.startswith("reasoner: error: unknown argument '--tokens'")
+
+
 def test_unknown_flag_gets_the_nearest_known_one(capsys):
     with pytest.raises(SystemExit):
         main(["train", "--algo.groop_size", "4"])

@@ -6,6 +6,7 @@ import pytest
 
 from data.arithmetic import split_of_step
 from data.generated import CELLS, draft, problems
+from data.registry import fingerprint
 
 
 def test_a_problem_is_a_function_of_its_index():
@@ -16,6 +17,12 @@ def test_a_problem_is_a_function_of_its_index():
 def test_every_prefix_is_balanced_over_families_and_levels():
     first = problems("validation", 2 * len(CELLS))
     assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
+
+
+def test_validation_problems_kept_their_ids_and_questions_when_the_split_was_renamed():
+    first = problems("validation", 30)
+    assert first[0].id == "generated/selection/sums-1-0" and first[0].split == "validation"
+    assert fingerprint(first) == "588639d25aaeebfd585fca8f32b79179df4eec1c4504eddfd54fcfa27a2a677b"  # of a run before
 
 
 def test_no_problem_is_repeated_or_in_two_splits():
