@@ -15,6 +15,7 @@ coverage: setup
 	$(PYTHON) -m pytest -q --cov=verifiers tests/verifiers
 docs: setup
 	$(PYTHON) -m reasoner.config.resolve > docs/config.md
+	$(PYTHON) -m reasoner.runs.metric_names > docs/METRICS.md
 setup:
 	@scripts/setup.sh
 clean:

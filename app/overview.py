@@ -12,7 +12,7 @@ from app.library import Library, is_live
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
 from reasoner.runs.health import active_alarms
-from reasoner.runs.metrics import METRICS
+from reasoner.runs.metric_names import METRICS, TIMES
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
@@ -81,7 +81,7 @@ def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
     return {
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
-        "meanings": METRICS,
+        "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
         "metrics": _thinned([line for line in metrics if line["step"] >= since]),
         "looks": [_look(look) for look in looks if look["step"] >= since],
         "steps": _thinned(steps),

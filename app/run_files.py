@@ -22,6 +22,7 @@ from reasoner.runs.json_files import (
     read_object,
     shown,
 )
+from reasoner.runs.migrate import migrate_metrics
 
 _SETTINGS = {
     "steps": COUNT,
@@ -78,7 +79,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
         for name, value in line.items():
             if not is_number(value):
                 raise ValueError(f"{path}, line {number} is damaged: {name} is {shown(value)}; it must be a number")
-    return lines
+    return [migrate_metrics(line) for line in lines]
 
 
 def read_looks(folder: Path) -> list[dict[str, Any]]:

@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from reasoner.runs.metrics import TIMES, read_metrics
+from reasoner.runs.metric_names import TIMES
+from reasoner.runs.metrics import read_metrics
 
 HERE = Path(__file__).parents[1]
 LOOK = "validation/pass@1"

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Literal
 
 Operator = Literal["+", "-", "*", "/"]
-Split = Literal["corpus", "train", "selection", "heldout"]
+Split = Literal["corpus", "train", "validation", "heldout"]
 
 # From the least to the most restricted, with the upper end of each split's range of the hash (per cent).
-SPLITS: dict[Split, int] = {"corpus": 70, "train": 85, "selection": 90, "heldout": 100}
+SPLITS: dict[Split, int] = {"corpus": 70, "train": 85, "validation": 90, "heldout": 100}
 _RANK = {split: rank for rank, split in enumerate(SPLITS)}
 
 

@@ -16,6 +16,9 @@ from data.problem import Problem
 CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
 PROBLEMS_PER_CELL = 200
 EASY_TO_TRAIN_ON = 100  # per family at level 1 in the train split: these are soon solved, in groups of zero variance
+# Ids and seeds hold this word for the split: it was the split's name when the problems were first used, and they must
+# not change with the name.
+_WORD_OF: dict[str, str] = {split: split for split in SPLITS} | {"validation": "selection"}
 _PATIENCE = 400  # consecutive indices without a new question, after which a cell counts as exhausted
 
 
@@ -39,7 +42,7 @@ def problems(split: str, limit: int | None = None) -> list[Problem]:
 
 def draft(family: str, level: int, split: Split, index: int) -> Draft:
     """The draft of problem number `index` of a family, level and split."""
-    rng = Random(f"{family}/{level}/{split}/{index}")
+    rng = Random(f"{family}/{level}/{_WORD_OF[split]}/{index}")
     while (candidate := draw(family, level, rng)).split != split:
         pass
     return candidate
@@ -59,7 +62,7 @@ def _distinct(family: str, level: int, split: Split) -> Iterator[Problem]:
         seen.add(key)
         last_new = index
         yield Problem(
-            id=f"generated/{split}/{family}-{level}-{index}",
+            id=f"generated/{_WORD_OF[split]}/{family}-{level}-{index}",
             question=candidate.question,
             answer=candidate.answer,
             source="generated",

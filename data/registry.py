@@ -2,7 +2,7 @@
 
 The specs that `load` accepts (the split in brackets is the default):
 
-    generated[:train]   generated:selection   generated:heldout      made here, no download
+    generated[:train]   generated:validation  generated:heldout      made here, no download
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
     reasoning-gym:TASK                                               made by reasoning-gym, an extra
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
@@ -37,6 +37,7 @@ class Source:
     load: Loader
     about: str
     package: str = ""  # import name of the package that it needs
+    former_names: Mapping[str, str] = field(default_factory=dict)  # of splits: the former name and today's
 
 
 def _generated(split: str, limit: int | None) -> list[Problem]:
@@ -46,7 +47,12 @@ def _generated(split: str, limit: int | None) -> list[Problem]:
 
 
 SOURCES: dict[str, Source] = {
-    "generated": Source(("train", "selection", "heldout"), _generated, "made here: five families, three levels"),
+    "generated": Source(
+        ("train", "validation", "heldout"),
+        _generated,
+        "made here: five families, three levels",
+        former_names={"selection": "validation"},
+    ),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
     "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"),
 }
@@ -95,7 +101,10 @@ def _source(spec: str) -> tuple[Source, str]:
     source = SOURCES[name]
     split = split or source.splits[0]
     if split not in source.splits:
-        raise ValueError(f"{name!r} has no split {split!r}; it has {', '.join(source.splits)}")
+        known = f"it has {', '.join(source.splits)}"
+        if split in source.former_names:
+            known = f"it is now {name}:{source.former_names[split]}"
+        raise ValueError(f"{name!r} has no split {split!r}; {known}")
     return source, split
 
 

@@ -120,7 +120,7 @@ with shown_progress() as progress:
 _TRAINING = """
 import sys, time
 from pathlib import Path
-from reasoner.runs.metrics import MetricsLogger
+from reasoner.trainer.metrics_logger import MetricsLogger
 with MetricsLogger(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)

@@ -17,32 +17,27 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from reasoner.evals.estimators import estimate
+from reasoner.runs.metric_names import METRICS, Metric
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.rollouts import readable, shard_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# By title: the curves of a panel, each a label and a metric (of metrics.METRICS, or one that `detailed` adds).
-PANELS: dict[str, dict[str, str]] = {
-    "correct answers (share)": {
-        "the step's problems, temperature 1": "correct",
-        "validation problems, temperature 1": "validation/pass@1",
-        "validation problems, greedy": "validation/greedy",
-        "validation problems, majority vote": "validation/cons@k",
-    },
-    "response length (tokens)": {
-        "all": "completions/mean_length",
-        "correct responses": "tokens/right",
-        "wrong responses": "tokens/wrong",
-    },
-    "self-checks (share)": {
-        "responses that check their working": "reflection/self_check_rate",
-        "wrong claims caught": "reflection/errors_caught",
-    },
-    "format and zero variance (share)": {"well-formed": "well_formed", "zero-variance groups": "frac_reward_zero_std"},
-    "KL to the reference (nats per token)": {"estimate": "kl"},
-    "entropy (nats per token)": {"policy": "entropy"},
+# Metrics that `detailed` adds.
+_ADDED = (
+    Metric("tokens/right", "mean tokens of correct completions", "tokens", "of correct ones"),
+    Metric("tokens/wrong", "mean tokens of wrong completions", "tokens", "of wrong ones"),
+)
+_METRICS = METRICS | {row.name: row for row in _ADDED}
+# By title: the metrics of a panel, all of one unit.
+PANELS: dict[str, tuple[str, ...]] = {
+    "correct answers": ("correct", "validation/pass@1", "validation/greedy", "validation/cons@k"),
+    "response length": ("completions/mean_length", "tokens/right", "tokens/wrong"),
+    "reflection": ("reflection/self_check_rate", "reflection/errors_caught"),
+    "format and zero variance": ("well_formed", "frac_reward_zero_std"),
+    "KL to the reference": ("kl",),
+    "entropy": ("entropy",),
 }
 
 
@@ -57,12 +52,13 @@ def draw(run_dir: Path, out: Path) -> Path:
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
-    for axis, (title, curves) in zip(axes.flat, PANELS.items(), strict=True):
-        for label, name in curves.items():
-            _curve(axis, label, name, [line for line in lines if name in line])
-        axis.set_title(title, loc="left", fontsize=10)
+    for axis, (title, names) in zip(axes.flat, PANELS.items(), strict=True):
+        unit = _METRICS[names[0]].unit
+        for name in names:
+            _curve(axis, _METRICS[name].label, name, [line for line in lines if name in line])
+        axis.set_title(f"{title} ({unit})", loc="left", fontsize=10)
         axis.set_xlabel("steps done", fontsize=9)
-        axis.set_ylim(bottom=0, top=1.02 if "share" in title else None)
+        axis.set_ylim(bottom=0, top=1.02 if unit == "share" else None)
         axis.grid(alpha=0.25)
         axis.legend(fontsize=8, frameon=False)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
+from reasoner.runs.migrate import SETTINGS, renamed_setting
+
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
 
@@ -24,6 +26,9 @@ class Parser(argparse.ArgumentParser):
                 option for parser in _parsers(self) for action in parser._actions for option in action.option_strings
             }
             message = f"unknown argument {flag!r}{_nearest(flag, known - {flag})}"
+            old = flag.removeprefix("--")
+            if f"--{SETTINGS.get(old)}" in known:
+                message = renamed_setting(old)
         self.exit(2, f"reasoner: error: {message}\n")
 
     def _check_value(self, action: argparse.Action, value: str) -> None:

@@ -255,17 +255,18 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
     """The line that says which preset was chosen, why, and what to change."""
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
-        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of "
-        f"at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
-        f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions "
+        f"of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it "
+        f"with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
     )
 
 
+_LENGTH = ("steps", "max_train_tokens")
 _MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    """The stored settings of the run, with what the command line changes: only steps, tokens and _MAY_CHANGE may."""
+    """The stored settings of the run, with what the command line changes: _LENGTH and _MAY_CHANGE."""
     run_dir = find_run(args.resume, Path("runs"))
     try:
         before = read_settings(run_dir)
@@ -279,11 +280,12 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
         )
     check_types(stored, run_dir / "config.json")
     values = _command_line(args)
-    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(_MAY_CHANGE)]
+    fixed = [key for key in values if key not in _LENGTH and not key.startswith(_MAY_CHANGE)]
     if fixed or args.config or args.preset:
         what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
         raise ValueError(
-            f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can"
+            f"{what} cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, "
+            "verify.* and engine.* can"
         )
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir

@@ -15,6 +15,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from reasoner.config.presets import PRESET_DESCRIPTIONS, PRESETS
 from reasoner.config.schema import Config
+from reasoner.runs.migrate import renamed_setting
 from verifiers.rewards import check_weights
 
 
@@ -98,7 +99,9 @@ _NAMES = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 
 def unknown_setting_error(key: str) -> ValueError:
-    """The error for an unknown key, with the most similar known one."""
+    """The error for an unknown key, with its new name if it was renamed, or the most similar known one."""
+    if message := renamed_setting(key):
+        return ValueError(message)
     close = get_close_matches(key, settings(), 1, cutoff=0.5)
     return ValueError(f"unknown setting {key!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
 
@@ -177,15 +180,18 @@ def to_dict(config: Config) -> dict[str, object]:
 DTYPES = ("float32", "bfloat16")
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "max_train_tokens": 0, "threads": 0, "max_off_policy_steps": 0, "run.save_interval": 1, "run.keep_last": 1, "run.parity_interval": 0,
-    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2, "algo.beta": 0,
-    "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0, "algo.penalty_target": 0, "algo.stop_kl": 0,
-    "algo.kl_target": 0, "algo.ref_sync_steps": 0, "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0,
-    "critic.gamma": 0, "critic.lam": 0, "critic.vf_coef": 0,
+    "steps": 1, "max_train_tokens": 0, "threads": 0, "max_off_policy_steps": 0, "run.save_interval": 1,
+    "run.keep_last": 1, "run.parity_interval": 0,
+    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2,
+    "algo.beta": 0, "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0,
+    "algo.penalty_target": 0, "algo.stop_kl": 0, "algo.kl_target": 0, "algo.ref_sync_steps": 0,
+    "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0, "critic.gamma": 0, "critic.lam": 0,
+    "critic.vf_coef": 0,
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
-    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0, "validation.problems": 1,
+    "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0,
+    "validation.problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {
@@ -202,7 +208,6 @@ _CHOICES = {
     "engine.dtype": DTYPES,
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance_sampling": ("none", "token", "sequence"),
-    "algo.kl": (None, "k1", "k2", "k3", "k3_reverse"),
     "run.on_alarm": ("warn", "stop", "rollback"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }

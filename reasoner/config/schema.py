@@ -109,7 +109,8 @@ class AlgoConfig:
     loss_aggregation: str | None = None
     # Leave zero-variance groups (all rewards equal) out of the batch.
     filter_zero_advantages: bool | None = None
-    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs algo.filter_zero_advantages.
+    # Replace zero-variance groups by sampling other problems (DAPO's dynamic sampling). Needs
+    # algo.filter_zero_advantages.
     dynamic_sampling: bool | None = None
     # With algo.dynamic_sampling: most rounds of sampling replacements in a step.
     dynamic_sampling_max_rounds: int = 3
@@ -171,8 +172,8 @@ class CriticConfig:
     epochs: int = 1
     # Value clipping: a value that has moved by more than this in one step gets no further gradient. 0: no clipping.
     clip: float = 0.0
-    # Steps at the start in which only the critic learns and the policy stays as it is. With algo.critic_backbone shared only the
-    # value head learns.
+    # Steps at the start in which only the critic learns and the policy stays as it is. With algo.critic_backbone
+    # shared only the value head learns.
     warmup_steps: int = 0
 
 
@@ -183,7 +184,7 @@ class OptimConfig:
     # Steps of linear learning-rate warm-up.
     warmup_steps: int = 5
     # Fraction of the run, at its end, over which the learning rate decays linearly towards 0: of `steps`, and of
-    # `tokens` where that is set. 0: no decay.
+    # `max_train_tokens` where that is set. 0: no decay.
     decay_share: float = 0.0
     # AdamW's beta1, the decay of the gradient's moving average.
     beta1: float = 0.9
@@ -226,7 +227,7 @@ class VerifyConfig:
 class ValidationConfig:
     # Validation problems, by which the best checkpoint is chosen: a name from `reasoner data list`, or a local file.
     # They are not the held-out problems, whose results are reported.
-    data: str = "generated:selection"
+    data: str = "generated:validation"
     # Steps between validations. 0: no validation.
     interval: int = 10
     # Number of validation problems, taken from the start of the set.
@@ -257,8 +258,8 @@ class Config:
     # Seed of the run. It decides which problems each step gets, and every sample.
     seed: int = 0
     # 0 trains on-policy. 1 samples the next step's completions while this step trains, with the weights from before its
-    # update; needs algo.importance_sampling. Not across a step that saves a checkpoint; when a signal stops the run, completions
-    # of the next step are discarded.
+    # update; needs algo.importance_sampling. Not across a step that saves a checkpoint; when a signal stops the run,
+    # completions of the next step are discarded.
     max_off_policy_steps: int = 0
     # Control experiment: replace the reward by one that cannot teach mathematics: random-reward | format-only |
     # wrong-gold. Empty: the normal reward.

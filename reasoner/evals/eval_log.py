@@ -44,6 +44,7 @@ from reasoner.runs.json_files import (
     read_lines,
     read_object,
 )
+from reasoner.runs.migrate import EVAL_COLUMNS
 from reasoner.runs.rollouts import write_json
 from reasoner.types import EvalSample
 
@@ -63,7 +64,7 @@ FLAT = pa.schema(
         ("layer", pa.string()),
         ("right", pa.bool_()),
         ("right_lenient", pa.bool_()),
-        ("in_form", pa.bool_()),
+        ("well_formed", pa.bool_()),
         ("class", pa.int32()),  # of the vote: 0 is the correct one; null abstains, or there was no vote
         ("finish", pa.string()),
         ("tokens", pa.int32()),
@@ -135,7 +136,7 @@ def read_samples(folder: Path, spec: str) -> list[dict[str, Any]]:
     return lines
 
 
-_NULLABLE = ("seed", "answer", "layer", "right_lenient", "in_form", "class", "finish", "tokens")
+_NULLABLE = ("seed", "answer", "layer", "right_lenient", "well_formed", "class", "finish", "tokens")
 
 
 def read_flat(folder: Path) -> list[dict[str, Any]]:
@@ -145,6 +146,7 @@ def read_flat(folder: Path) -> list[dict[str, Any]]:
         raise ValueError(f"{folder} has no {path.name}")
     try:
         table = pq.read_table(path)
+        table = table.rename_columns([EVAL_COLUMNS.get(name, name) for name in table.column_names])
         if missing := [name for name in FLAT.names if name not in table.column_names]:
             raise ValueError(f"it has no column {missing[0]!r}")
         table = table.select(FLAT.names).cast(FLAT)
@@ -285,7 +287,7 @@ def _flat(sets: Sets) -> Iterator[dict[str, Any]]:
                         "layer": score.layer,
                         "right": score.correct,
                         "right_lenient": score.lenient,
-                        "in_form": score.well_formed,
+                        "well_formed": score.well_formed,
                         "class": classes[sample],
                         "finish": response.finish,
                         "tokens": response.tokens,

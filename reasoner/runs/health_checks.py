@@ -102,7 +102,7 @@ def _gap(name: str, *, of: str, least: float, most: float) -> Callable[[Lines, L
 
 
 def _unless_behind(find: Callable[[Lines, Lines], Violation]) -> Callable[[Lines, Lines], Violation]:
-    """The check, passed while the sampler's weights are older on purpose (the setting `ahead`): they then differ."""
+    """The check, passed where the sampler has older weights on purpose (max_off_policy_steps): they then differ."""
     return lambda recent, before: (
         None if any(line.get("rollouts/policy_age") for line in recent) else find(recent, before)
     )
@@ -174,7 +174,8 @@ CHECKS = (
         "sampler mismatch",
         "log p of engine and trainer differ by 0.05 on average, or by 0.001 and ten times the first step's",
         "The engine does not sample from the policy that learns: other weights, another temperature or precision.",
-        "The same dtype on both sides, --sampling.top_p 1, --algo.importance_sampling token; another --engine.name to compare.",
+        "The same dtype on both sides, --sampling.top_p 1, --algo.importance_sampling token; another --engine.name to "
+        "compare.",
         1,
         _unless_behind(_gap("sampling/logprob_diff_mean", of="sampling/logprob_diff_mean", least=1e-3, most=0.05)),
     ),

@@ -33,7 +33,8 @@ from reasoner.runs.import_rows import (
     records_of,
     row_of,
 )
-from reasoner.runs.json_files import json_line
+from reasoner.runs.json_files import json_line, write_json
+from reasoner.runs.migrate import FORMAT
 from verifiers import Verdict
 
 Steps = Iterator[tuple[int, list[Row]]]
@@ -60,8 +61,8 @@ def import_run(system: str, source: Path, run_dir: Path) -> int:
         if not num_rollouts:
             raise ValueError(f"{source} has no rollouts that {system} dumped")
         config = {"model": "?", "imported": system, "source": readable(source.resolve().name)}
-        store.write_json(partial / "config.json", {"config": config, "origin": {}})
-        store.write_json(partial / "versions.json", {"imported_from": system})
+        write_json(partial / "config.json", {"format": FORMAT, "config": config, "origin": {}})
+        write_json(partial / "versions.json", {"imported_from": system})
         partial.replace(run_dir)
     return num_rollouts
 
@@ -113,7 +114,7 @@ def _groups(step: int, rows: Sequence[Row], right: float | None) -> list[list[Ro
 
 
 def _metrics(step: int, groups: Sequence[Sequence[Row]]) -> dict[str, float]:
-    """The metrics (reasoner.runs.metrics.METRICS) that follow from the rows; `correct` is a share of the rollouts with
+    """The metrics (reasoner.runs.metric_names) that follow from the rows; `correct` is a share of the rollouts with
     a verdict.
     """
     rows = [row for group in groups for row in group]

@@ -27,8 +27,13 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file atomically by this text in UTF-8."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file atomically by these bytes."""
     with atomic_path(path) as partial:
-        partial.write_text(text, "utf-8")
+        partial.write_bytes(content)
 
 
 def sync(path: Path) -> None:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+from reasoner.runs.io import write_text
+
 _LARGEST = 1e300  # numbers above it overflow in float arithmetic, here and in JavaScript
 _SHOWN = 40  # characters of a wrong value in a message
 
@@ -198,6 +200,11 @@ def _read_bytes(path: Path) -> bytes:
 def json_line(value: Mapping[str, object], *, ensure_ascii: bool = True, allow_nan: bool = False) -> str:
     """An object as one line of a JSON lines file, with its newline. ValueError for NaN and infinity unless allowed."""
     return json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=allow_nan) + "\n"
+
+
+def write_json(path: Path, value: object) -> None:
+    """Replace a file atomically by this value as indented JSON."""
+    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def append_line(path: Path, value: Mapping[str, object]) -> None:

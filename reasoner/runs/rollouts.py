@@ -1,6 +1,6 @@
 """The run folder: settings, versions, and one parquet shard of rollouts per step.
 
-runs/NAME/config.json             the settings, the origin of each value, fingerprints of model and problems
+runs/NAME/config.json             the folder's format, settings with their origin, fingerprints of model and problems
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
 runs/NAME/times.jsonl             one line per step of what was measured by a clock
@@ -18,7 +18,6 @@ same bytes in them as an uninterrupted one.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import platform
 import subprocess
@@ -33,7 +32,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reasoner.runs.io import atomic_path, write_text
+from reasoner.runs.io import atomic_path
+from reasoner.runs.json_files import write_json as write_json
+from reasoner.runs.migrate import FORMAT
 from reasoner.runs.run_dir import check_free
 from reasoner.types import RolloutGroup
 
@@ -105,7 +106,7 @@ def open_run(
     if not resuming:
         check_free(run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
-    about = {"config": settings, "origin": dict(origin), "fingerprints": dict(fingerprints or {})}
+    about = {"format": FORMAT, "config": settings, "origin": dict(origin), "fingerprints": dict(fingerprints or {})}
     write_json(run_dir / "config.json", about)
     write_json(run_dir / "versions.json", versions())
     (run_dir / "rollouts").mkdir(exist_ok=True)
@@ -157,11 +158,6 @@ def _processor() -> str:
         (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
     )
     return f"{name}, {os.cpu_count()} cores"
-
-
-def write_json(path: Path, value: object) -> None:
-    """Replace a file atomically by this value as indented JSON."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
 
 
 def shard_path(run_dir: Path, step: int) -> Path:

@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from reasoner.runs.json_files import OBJECT, is_file, read_object
+from reasoner.runs.json_files import is_file
+from reasoner.runs.migrate import migrate_settings, read_config
 
 
 def find_run(name: str, runs: Path) -> Path:
@@ -19,7 +20,18 @@ def find_run(name: str, runs: Path) -> Path:
         hint = f"; {recovery_hint(unfinished)}" if unfinished is not None else ""
         raise ValueError(f"no run {name!r}: neither {name} nor {runs / name} has a config.json{hint}")
     check_inside(run_dir)
+    check_format(run_dir)
     return run_dir
+
+
+def check_format(run_dir: Path) -> None:
+    """Raise ValueError for a run folder of a newer format. A damaged config.json is left to those who read it."""
+    path = run_dir / "config.json"
+    try:
+        stored = read_config(path)
+    except ValueError:
+        return
+    migrate_settings(stored, path)
 
 
 def check_inside(folder: Path, kind: str = "run") -> None:
@@ -39,14 +51,15 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """Read config.json of a run: `config`, and `origin` and `fingerprints` where the file has them.
+    """Read config.json of a run: `format`, `config`, and `origin` and `fingerprints` where the file has them.
 
-    A setting may be infinite or NaN. ValueError that names the file when it is missing or damaged.
+    Names of format 1 are those of format 2. A setting may be infinite or NaN. ValueError that names the file when it is
+    missing, damaged or of a newer format.
     """
     path = run_dir / "config.json"
     if not is_file(path):
         raise ValueError(f"{run_dir} has no config.json")
-    return read_object(path, {"config": OBJECT}, {"origin": OBJECT, "fingerprints": OBJECT}, allow_nan=True)
+    return migrate_settings(read_config(path), path)
 
 
 def recovery_hint(run_dir: Path) -> str:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from reasoner.models.loading import load_policy
 from reasoner.runs.health import Alarm
-from reasoner.runs.metrics import MetricsLogger
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 
 MAX_ROLLBACKS = 3  # in a run

@@ -14,8 +14,8 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import Alarm, new_alarms
-from reasoner.runs.metrics import MetricsLogger
 from reasoner.trainer import checkpoint
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.parity import parity_check
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollback import respond_to_alarms

@@ -24,11 +24,11 @@ from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import MetricsLogger
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
 from reasoner.trainer import checkpoint, records
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts

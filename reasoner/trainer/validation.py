@@ -14,7 +14,7 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, table, wr
 from reasoner.evals.result import EvalResult, Ks, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
-from reasoner.runs.metrics import MetricsLogger
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import Prompt
 

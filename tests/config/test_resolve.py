@@ -70,7 +70,7 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"optim.decay_share": 1.5}, "optim.decay_share is 1.5; it must be at most 1"),
         ({"optim.decay_share": -0.1}, "optim.decay_share is -0.1; it must be at least 0"),
         ({"sampling.temperature": 0.0}, "sampling.temperature is 0"),
-        ({"algo.kl": "k4"}, "algo.kl is 'k4'.*k1, k2, k3"),
+        ({"algo.trunk": "own"}, "unknown setting 'algo.trunk'; it is now 'algo.critic_backbone'"),
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
         (
@@ -96,6 +96,7 @@ def test_a_file_of_settings(tmp_path):
     [
         ("steps = ", "is not TOML"),
         ("step = 4", "unknown setting 'step'; did you mean 'steps'"),
+        ("[algo]\ngroup = 4", "unknown setting 'algo.group'; it is now 'algo.group_size'"),
         ("steps = 'four'", "steps takes a whole number, not 'four'"),
         ("steps = true", "steps takes a whole number, not True"),
     ],

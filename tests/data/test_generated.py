@@ -6,6 +6,7 @@ import pytest
 
 from data.arithmetic import split_of_step
 from data.generated import CELLS, draft, problems
+from data.registry import fingerprint
 
 
 def test_a_problem_is_a_function_of_its_index():
@@ -14,21 +15,27 @@ def test_a_problem_is_a_function_of_its_index():
 
 
 def test_every_prefix_is_balanced_over_families_and_levels():
-    first = problems("selection", 2 * len(CELLS))
+    first = problems("validation", 2 * len(CELLS))
     assert [(p.subject, p.level) for p in first] == [*CELLS, *CELLS]
 
 
+def test_validation_problems_kept_their_ids_and_questions_when_the_split_was_renamed():
+    first = problems("validation", 30)
+    assert first[0].id == "generated/selection/sums-1-0" and first[0].split == "validation"
+    assert fingerprint(first) == "588639d25aaeebfd585fca8f32b79179df4eec1c4504eddfd54fcfa27a2a677b"  # of a run before
+
+
 def test_no_problem_is_repeated_or_in_two_splits():
-    calculations: dict[str, list[tuple]] = {"train": [], "selection": [], "heldout": []}
+    calculations: dict[str, list[tuple]] = {"train": [], "validation": [], "heldout": []}
     for split, entries in calculations.items():
         for problem in problems(split):
             family, level, index = problem.id.split("/")[-1].split("-")
             problem_draft = draft(family, int(level), split, int(index))
             entries.append((family, problem_draft.steps, problem_draft.numbers, problem_draft.target))
-    for split in ("selection", "heldout"):
+    for split in ("validation", "heldout"):
         assert len(set(calculations[split])) == len(calculations[split])
-    assert not set(calculations["train"]) & {*calculations["selection"], *calculations["heldout"]}
-    assert not set(calculations["selection"]) & set(calculations["heldout"])
+    assert not set(calculations["train"]) & {*calculations["validation"], *calculations["heldout"]}
+    assert not set(calculations["validation"]) & set(calculations["heldout"])
     assert len({problem.question for problem in problems("train")}) == len(problems("train"))
 
 
@@ -49,5 +56,5 @@ def test_a_held_out_problem_needs_a_calculation_that_no_other_split_may_use():
 
 
 def test_an_unknown_split_is_refused_by_name():
-    with pytest.raises(ValueError, match=r"'test'.*corpus, train, selection, heldout"):
+    with pytest.raises(ValueError, match=r"'test'.*corpus, train, validation, heldout"):
         problems("test")

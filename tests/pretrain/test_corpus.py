@@ -38,7 +38,7 @@ def test_no_document_states_a_calculation_of_another_split_in_any_form(documents
 
 
 def test_no_held_out_question_stands_in_the_corpus(documents):
-    questions = {p.question for split in ("heldout", "selection", "train") for p in problems(split)}
+    questions = {p.question for split in ("heldout", "validation", "train") for p in problems(split)}
     whole = "\n".join(documents)
     assert not [q for q in questions if q in whole]
 

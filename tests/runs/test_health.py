@@ -32,7 +32,7 @@ from reasoner.runs.health import (
     repeats,
     repetition,
 )
-from reasoner.runs.metrics import METRICS
+from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.parity import max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.step_metrics import rollout_metrics

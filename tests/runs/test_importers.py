@@ -12,7 +12,8 @@ import pytest
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import READERS, import_run
 from reasoner.runs.index import Filter, RolloutIndex
-from reasoner.runs.metrics import METRICS, read_metrics
+from reasoner.runs.metric_names import METRICS
+from reasoner.runs.metrics import read_metrics
 from verifiers import Verdict
 
 WELL_FORMED = "<think>2 + 2 is 4</think> <answer>4</answer>"
@@ -414,7 +415,7 @@ def test_import_records_its_origin_in_config_and_versions(tmp_path, imported):
     lines(tmp_path / "dump" / "0.jsonl", [verl_line("q", "4", 1.0, 0)])
     run = imported("verl")
     stored = json.loads((run / "config.json").read_text())
-    assert stored == {"config": {"model": "?", "imported": "verl", "source": "dump"}, "origin": {}}
+    assert stored == {"format": 2, "config": {"model": "?", "imported": "verl", "source": "dump"}, "origin": {}}
     assert json.loads((run / "versions.json").read_text()) == {"imported_from": "verl"}
     assert read_metrics(run)[0].keys() <= METRICS.keys()
     assert sorted(path.name for path in run.iterdir()) == ["config.json", "metrics.jsonl", "rollouts", "versions.json"]

@@ -1,64 +1,8 @@
-"""metrics.jsonl and evals.jsonl: complete, finite, and cut back when a run is resumed."""
-
-import json
-from io import StringIO
+"""Reading metrics.jsonl and times.jsonl, whole and damaged."""
 
 import pytest
-from rich.console import Console
 
-from reasoner.console import clock, escape_controls, sparkline, speed
-from reasoner.runs.metrics import METRICS, TIMES, MetricsLogger, read_evals, read_metrics
-
-LINE = {
-    "reward/mean": 0.5, "correct": 0.4, "well_formed": 0.9, "completions/mean_length": 30.0, "reflection/self_check_rate": 0.1,
-    "kl": 0.01,
-}  # fmt: skip
-TIMED = {"tokens_per_second": 900.0, "time/step": 2.0}
-
-
-def written(folder, steps, start=0):
-    with MetricsLogger(folder, steps=9, start=start) as logger:
-        for step in steps:
-            logger.write({"step": step, **LINE}, TIMED)
-            logger.evaluated(step + 1, sampled={"x": step}, greedy={})
-
-
-def test_journal_writes_a_line_per_step_and_plain_console_lines(tmp_path, capsys):
-    written(tmp_path, [0, 1])
-    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1]
-    assert read_evals(tmp_path)[1] == {"step": 2, "sampled": {"x": 1}, "greedy": {}}
-    shown = capsys.readouterr().err.splitlines()
-    assert len(shown) == 2 and "\x1b" not in shown[1]
-    assert shown[1].startswith("step 1 (2/9 done)  reward 0.500  correct 40.0%")
-
-
-def test_a_resumed_run_drops_the_lines_of_repeated_steps(tmp_path):
-    written(tmp_path, [0, 1, 2])
-    written(tmp_path, [2], start=2)
-    assert [line["step"] for line in read_metrics(tmp_path)] == [0, 1, 2]
-    assert [line["step"] for line in read_evals(tmp_path)] == [1, 2, 3]
-
-
-def test_a_non_finite_value_is_left_out_of_the_file(tmp_path):
-    with MetricsLogger(tmp_path, steps=1, start=0) as logger:
-        logger.write({"step": 0, **LINE, "grad_norm": float("nan"), "loss": float("inf")}, TIMED)
-    (line,) = read_metrics(tmp_path)
-    assert line.pop("time/run") >= 0 and line == {"step": 0, **LINE, **TIMED}
-
-
-def test_write_refuses_an_unknown_metric(tmp_path):
-    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
-        logger.write({"step": 0, **LINE, "made_up": 1.0}, TIMED)
-    with MetricsLogger(tmp_path, steps=1, start=0) as logger, pytest.raises(AssertionError, match="made_up"):
-        logger.write({"step": 0, **LINE}, {"made_up": 1.0})
-    assert all(len(meaning) > 5 for meaning in (METRICS | TIMES).values())
-
-
-def test_times_are_not_in_the_metrics_file(tmp_path):
-    written(tmp_path, [0, 1])
-    assert not METRICS.keys() & TIMES.keys()
-    assert not any(name in (tmp_path / "metrics.jsonl").read_text() for name in TIMES)
-    assert [line["time/step"] for line in read_metrics(tmp_path)] == [2.0, 2.0]
+from reasoner.runs.metrics import metrics_prefix, read_metrics
 
 
 def test_a_torn_last_line_is_left_out_and_other_damage_refused(tmp_path):
@@ -71,39 +15,9 @@ def test_a_torn_last_line_is_left_out_and_other_damage_refused(tmp_path):
     assert read_metrics(tmp_path / "nowhere") == []
 
 
-def test_control_characters_of_a_completion_are_not_printed():
-    assert escape_controls("a\x1b[2Jb\r\x07\nc\u202ed") == "a\\x1b[2Jb\\r\\x07\nc\\u202ed"
-
-
-def test_speed_of_a_slow_model_is_not_zero(tmp_path, capsys):
-    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
-        logger.write({"step": 0, **LINE}, TIMED | {"tokens_per_second": 0.4})
-    assert "24.0 tok/min" in capsys.readouterr().err
-    assert [speed(value) for value in (1234.5, 10, 9.96, 1.0, 0.31)] == [
-        "1,234 tok/s", "10 tok/s", "10.0 tok/s", "1.0 tok/s", "18.6 tok/min",
-    ]  # fmt: skip
-
-
-def test_panel_shows_progress_within_a_step(tmp_path):
-    """On a terminal as wide as one: the very bytes that it would get."""
-    with MetricsLogger(tmp_path, steps=9, start=0) as logger:
-        logger.progress.begin("step 1/9")
-        logger.progress.count("learnt", 24, 256)
-        before = panel_text(logger)
-        logger.write({"step": 0, **LINE}, TIMED, example="so \x1b[2J")
-        logger.progress.begin("step 2/9")
-        after = panel_text(logger)
-    assert before.strip() == "step 1/9: learnt 24/256"
-    assert "900 tok/s" in after and "1/9" in after and "learnt" not in after
-
-
-def panel_text(logger):
-    console = Console(width=140, record=True, file=StringIO())
-    console.print(logger._shown())
-    return console.export_text()
-
-
-def test_clock_and_sparkline_formats():
-    assert clock(90.7) == "1:30"
-    assert sparkline([0.0, 0.5, 1.0]) == "▁▅█"
-    assert json.dumps(LINE)
+def test_prefix_ends_before_the_first_step_that_is_missing_or_damaged(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 0}\n{"step": 1}\n{"step": 3}\n')
+    assert [line["step"] for _, line in metrics_prefix(tmp_path)] == [0, 1]
+    path.write_text('{"step": 0}\n{"st\n{"step": 1}\n')
+    assert metrics_prefix(tmp_path) == [('{"step": 0}', {"step": 0})]

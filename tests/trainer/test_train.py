@@ -15,7 +15,8 @@ import torch
 from reasoner.analysis.run_report import write_report
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
-from reasoner.runs.metrics import METRICS, TIMES, read_evals, read_metrics
+from reasoner.runs.metric_names import METRICS, TIMES
+from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 
 SMALL = {

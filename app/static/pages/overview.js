@@ -2,9 +2,6 @@
 import { chart, smoothed } from "../chart.js";
 import { ask, card, duration, el, empty, link, number, percent, put, select } from "../core.js";
 
-const SMALL = { entropy: "entropy, nats per token", kl: "KL to the reference, nats per token", grad_norm: "gradient norm", frac_reward_zero_std: "zero-variance groups", "completions/clipped_ratio": "cut off at the limit", "sampling/logprob_diff_mean": "engine against learner, mean |log p|", tokens_per_second: "tokens a second", lr: "learning rate" };
-const SHARES = new Set(["frac_reward_zero_std", "completions/clipped_ratio"]);
-
 export async function open(root, page) {
   const run = page.params.run;
   let found = await ask("overview", { run });
@@ -57,10 +54,10 @@ export async function open(root, page) {
       if (charts.has(title)) charts.get(title).update({ lines: options.lines, log, xname: axis });
       else { charts.set(title, chart({ title, onpick: pick, xname: axis, log, ...options })); figures.append(charts.get(title)); }
     }
-    for (const [key, title] of Object.entries(SMALL)) {
+    for (const { name: key, label: title, unit } of found.metric_names.filter((row) => row.places.includes("health"))) {
       const data = { lines: [line(title, key)], log, xname: axis };
       if (charts.has(key)) charts.get(key).update(data);
-      else { charts.set(key, chart({ title, height: 110, onpick: pick, isShare: SHARES.has(key), ...data })); health.append(charts.get(key)); }
+      else { charts.set(key, chart({ title, height: 110, onpick: pick, isShare: unit === "share", unit: unit === "share" ? "" : unit, ...data })); health.append(charts.get(key)); }
     }
     const growing = ["live", "starting"].includes(found.row.status);  // elsewhere an empty chart will stay empty
     for (const drawn of charts.values()) drawn.hidden = !growing && !drawn.querySelector(".key");

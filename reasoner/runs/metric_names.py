@@ -1,0 +1,202 @@
+"""The metrics of a step: one row each with its meaning, unit, label and the places that show it (docs/METRICS.md).
+
+METRICS are the values of metrics.jsonl, TIMES those of times.jsonl. Console, plots and dashboard take labels and units
+from here. To add a metric, add a row and write the value in reasoner.trainer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+# console: the line, or panel, after each step; plots: the picture of `reasoner report`; overview: the curves of a run
+# on the dashboard; health: the small charts below them; compare: the curves of several runs on the dashboard.
+Place = Literal["console", "plots", "overview", "health", "compare"]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of METRICS or TIMES."""
+
+    name: str
+    meaning: str
+    unit: str = ""  # "share" is a number from 0 to 1, shown in per cent; empty for a number without a unit
+    label: str = ""  # short name for columns, legends and titles; metrics that no place shows have none
+    places: tuple[Place, ...] = ()
+
+
+def _by_name(*rows: Metric) -> dict[str, Metric]:
+    return {row.name: row for row in rows}
+
+
+METRICS = _by_name(
+    Metric("step", "number of the step; the first is 0"),
+    Metric("num_tokens", "tokens sampled so far, this step's included", "tokens"),
+    Metric("reward/mean", "mean reward of the step's completions", "", "reward", ("console", "overview")),
+    Metric(
+        "correct",
+        "share of completions with the right answer in the strict form",
+        "share",
+        "correct",
+        ("console", "plots", "overview", "compare"),
+    ),
+    Metric(
+        "well_formed",
+        "share of completions in the strict <think>/<answer> form",
+        "share",
+        "well-formed",
+        ("console", "plots", "overview"),
+    ),
+    Metric(
+        "completions/mean_length",
+        "mean tokens of a completion, the end token included",
+        "tokens",
+        "tokens",
+        ("console", "plots", "overview", "compare"),
+    ),
+    Metric(
+        "completions/clipped_ratio",
+        "share of completions cut off at sampling.max_tokens",
+        "share",
+        "cut off at the limit",
+        ("health",),
+    ),
+    Metric(
+        "reflection/self_check_rate",
+        "share of completions that check their own working (rule: verifiers.reflection)",
+        "share",
+        "self-check",
+        ("console", "plots", "overview", "compare"),
+    ),
+    Metric(
+        "reflection/errors_caught",
+        "of the wrong claims in completions that check themselves, the share detected and corrected",
+        "share",
+        "wrong claims caught",
+        ("plots", "overview"),
+    ),
+    Metric(
+        "frac_reward_zero_std",
+        "share of groups whose rewards are all equal",
+        "share",
+        "zero-variance groups",
+        ("plots", "health"),
+    ),
+    Metric("grading/failed", "share of completions whose grading timed out, crashed or was refused", "share"),
+    Metric("loss", "the loss; on-policy its value says little, its gradient everything"),
+    Metric(
+        "kl",
+        "mean estimate of KL(policy || reference) per token",
+        "nats per token",
+        "KL",
+        ("console", "plots", "health", "compare"),
+    ),
+    Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("plots", "health")),
+    Metric("clip_ratio", "share of tokens whose gradient was clipped away (0 with one update a step)", "share"),
+    Metric("grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("health",)),
+    Metric("lr", "learning rate", "", "learning rate", ("health",)),
+    Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),
+    Metric(
+        "sampling/logprob_diff_mean",
+        "mean |log-probability of engine - of learner| over the tokens",
+        "nats",
+        "engine against learner, mean |log p|",
+        ("health",),
+    ),
+    Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of learner| over the tokens", "nats"),
+    Metric(
+        "sampling/importance_mean",
+        "mean weight of the correction for the sampler (1 where algo.importance_sampling is none)",
+    ),
+    Metric("sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max", "share"),
+    Metric(
+        "rollouts/policy_age",
+        "updates that the sampler's weights were behind the learner's, with max_off_policy_steps 1",
+        "updates",
+    ),
+    Metric("beta", "coefficient of the KL penalty towards the reference, where it is adapted"),
+    Metric("policy_kl", "KL(old || new) of the step's update, where a trust region measures it", "nats per token"),
+    Metric("penalty", "coefficient of KL(old || new), where it is adapted"),
+    Metric(
+        "trust_region/step_fraction",
+        "share of its full length that a constrained step took; 0 = none was accepted",
+        "share",
+    ),
+    Metric("critic/loss", "the critic's loss"),
+    Metric(
+        "critic/explained_variance", "share of the returns' variance that the critic's values explain; may be negative"
+    ),
+    Metric(
+        "dynamic_sampling/replaced", "prompts sampled to replace zero-variance groups (dynamic sampling)", "prompts"
+    ),
+    Metric(
+        "validation/pass@1",
+        "pass@1 on the validation problems after the steps so far",
+        "share",
+        "validation pass@1",
+        ("console", "plots"),
+    ),
+    Metric(
+        "validation/cons@k",
+        "cons@k on the validation problems, k being validation.samples",
+        "share",
+        "validation cons@k",
+        ("console", "plots"),
+    ),
+    Metric(
+        "validation/greedy",
+        "correct greedy answers on the validation problems",
+        "share",
+        "validation greedy",
+        ("console", "plots"),
+    ),
+    Metric("validation/well_formed", "completions in the strict form on the validation problems", "share"),
+    Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
+    Metric("rollbacks", "times that the run was rolled back before this step"),
+    Metric("parity/logprob_diff_max", "largest |log-probability of engine - of learner| of the parity probe", "nats"),
+)
+TIMES = _by_name(
+    Metric(
+        "tokens_per_second",
+        "sampled tokens per second of the whole step",
+        "tokens per second",
+        "speed",
+        ("console", "health"),
+    ),
+    Metric("time/generate", "time spent sampling and grading", "seconds"),
+    Metric("time/grade_max", "longest time that a completion was graded for", "seconds"),
+    Metric("time/train", "time spent on log-probabilities and the update", "seconds"),
+    Metric("time/weight_sync", "time spent handing the weights to the engine", "seconds"),
+    Metric("time/step", "time of the whole step", "seconds"),
+    Metric("time/record", "time spent on validation, the files and the checkpoint before this step", "seconds"),
+    Metric("time/run", "time of the run so far, without this step's record; pauses do not count", "seconds"),
+)
+
+
+def shown_at(place: Place) -> list[Metric]:
+    """The metrics and times that a place shows, in the order of the tables."""
+    return [row for row in (METRICS | TIMES).values() if place in row.places]
+
+
+def markdown() -> str:
+    """The text of docs/METRICS.md."""
+    lines = [
+        "# Metrics",
+        "",
+        "Generated by `python -m reasoner.runs.metric_names > docs/METRICS.md`. In the folder of a run, a line of",
+        "`metrics.jsonl` holds the metrics of one step, and a line of `times.jsonl` what a clock measured. A line has",
+        "those that the run computes: `kl` needs `algo.beta` above 0, for example. Trackers get the same names.",
+        "",
+        "Shown: `console` is the line after each step, `plots` the picture of `reasoner report`; `overview`, `health`",
+        "and `compare` are curves of the dashboard.",
+    ]
+    for title, table in {"metrics.jsonl": METRICS, "times.jsonl": TIMES}.items():
+        lines += ["", f"## {title}", "", "| metric | unit | meaning | shown |", "|---|---|---|---|"]
+        for row in table.values():
+            meaning = row.meaning.replace("|", "\\|").replace("<", "&lt;")
+            lines.append(f"| `{row.name}` | {row.unit} | {meaning} | {', '.join(row.places)} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(markdown(), end="")

@@ -1,0 +1,180 @@
+"""Formats of the run folder: names that changed from format 1 to format 2, and the conversion of a folder.
+
+config.json holds the format; a folder without it is of format 1. Readers of a run folder apply these tables to what
+they read, so a folder of format 1 needs no conversion until its run is resumed. No name of format 1 is one of format 2.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reasoner.runs.io import write_bytes
+from reasoner.runs.json_files import COUNT, OBJECT, parse, read_object, shown, write_json
+
+FORMAT = 2  # of the run folders that this version writes
+
+SETTINGS = {
+    "ahead": "max_off_policy_steps",
+    "algo.drops_flat": "algo.filter_zero_advantages",
+    "algo.entropy": "algo.entropy_coef",
+    "algo.group": "algo.group_size",
+    "algo.importance": "algo.importance_sampling",
+    "algo.importance_cap": "algo.importance_clip_max",
+    "algo.mask_truncated": "algo.mask_truncated_completions",
+    "algo.missing_end": "algo.missing_eos_penalty",
+    "algo.refills": "algo.dynamic_sampling",
+    "algo.refills_most": "algo.dynamic_sampling_max_rounds",
+    "algo.refresh_reference": "algo.ref_sync_steps",
+    "algo.trunk": "algo.critic_backbone",
+    "algo.weights": "algo.loss_aggregation",
+    "critic.coefficient": "critic.vf_coef",
+    "eval.every": "validation.interval",
+    "eval.selection": "validation.data",
+    "eval.selection_problems": "validation.problems",
+    "eval.selection_samples": "validation.samples",
+    "run.keep": "run.keep_last",
+    "run.probe_every": "run.parity_interval",
+    "run.save_every": "run.save_interval",
+    "run.token_figures": "run.token_stats",
+    "tokens": "max_train_tokens",
+}
+_PROBLEMS = {"generated:selection": "generated:validation"}
+# Values, by the setting of format 2.
+VALUES: dict[str, Mapping[str, str]] = {
+    "algo.critic_backbone": {"own": "separate"},
+    **dict.fromkeys(("data.train", "validation.data", "eval.heldout"), _PROBLEMS),
+}
+# Metrics and times of a step, and the score in checkpoints/best/best.json.
+METRICS = {
+    "attempt": "rollbacks",
+    "caught": "reflection/errors_caught",
+    "critic/explained": "critic/explained_variance",
+    "eval/selection/cons@k": "validation/cons@k",
+    "eval/selection/format": "validation/well_formed",
+    "eval/selection/greedy": "validation/greedy",
+    "eval/selection/pass@1": "validation/pass@1",
+    "format": "well_formed",
+    "probe/logprob_gap_max": "parity/logprob_diff_max",
+    "refilled": "dynamic_sampling/replaced",
+    "sampler/behind": "rollouts/policy_age",
+    "sampler/importance_capped": "sampling/importance_clipped",
+    "sampler/importance_mean": "sampling/importance_mean",
+    "sampler/logprob_gap_max": "sampling/logprob_diff_max",
+    "sampler/logprob_gap_mean": "sampling/logprob_diff_mean",
+    "self_check": "reflection/self_check_rate",
+    "time/learn": "time/train",
+    "time/sample": "time/generate",
+    "time/sync": "time/weight_sync",
+    "trust/share": "trust_region/step_fraction",
+}
+# Columns of samples.parquet in the folder of an evaluation.
+EVAL_COLUMNS = {"in_form": "well_formed"}
+
+Line = dict[str, Any]  # an object of a JSON lines file
+
+
+def renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The values in their order, by new names where `names` has one."""
+    return {names.get(name, name): value for name, value in values.items()}
+
+
+def renamed_setting(key: str) -> str:
+    """The sentence that refuses a setting of format 1 and names the new one; empty for any other key."""
+    return f"unknown setting {key!r}; it is now {SETTINGS[key]!r}" if key in SETTINGS else ""
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a config.json as it is, in any format. {} when there is no file, ValueError when it is damaged."""
+    may = {"format": COUNT, "origin": OBJECT, "fingerprints": OBJECT}
+    return read_object(path, {"config": OBJECT}, may, allow_nan=True)
+
+
+def migrate_settings(stored: Mapping[str, Any], where: object) -> dict[str, Any]:
+    """The content of config.json in format 2. `where` names the file in messages.
+
+    ValueError where the format is newer than FORMAT.
+    """
+    version = stored.get("format", 1)
+    if not 1 <= version <= FORMAT:
+        advice = "; use the newer version that wrote it" if version > FORMAT else ""
+        raise ValueError(
+            f"{where} has format {shown(version)}; this version of reasoner reads formats 1 to {FORMAT}{advice}"
+        )
+    if version == FORMAT:
+        return dict(stored)
+    by_setting = ("config", "origin", "fingerprints")
+    parts = {name: renamed(part, SETTINGS) if name in by_setting else part for name, part in stored.items()}
+    config = {key: _migrate_value(key, value) for key, value in parts["config"].items()}
+    return {"format": FORMAT, **parts, "config": config}
+
+
+def _migrate_value(key: str, value: object) -> object:
+    return VALUES.get(key, {}).get(value, value) if isinstance(value, str) else value
+
+
+def migrate_metrics(line: Line) -> Line:
+    """A line of metrics.jsonl or times.jsonl, or the content of best.json, in format 2."""
+    return line if METRICS.keys().isdisjoint(line) else renamed(line, METRICS)
+
+
+def migrate_alarm(line: Line) -> Line:
+    """A line of alarms.jsonl in format 2: its advice names settings as flags."""
+    if "help" not in line:
+        return line
+    return line | {"help": re.sub(r"--([a-z_]+(?:\.[a-z_]+)?)", _renamed_flag, str(line["help"]))}
+
+
+def _renamed_flag(flag: re.Match[str]) -> str:
+    return f"--{SETTINGS.get(flag[1], flag[1])}"
+
+
+# ------------------------------------------------------------------------------------------------ conversion
+
+
+_FILES: dict[str, Callable[[Line], Line]] = {
+    "metrics.jsonl": migrate_metrics,
+    "times.jsonl": migrate_metrics,
+    "alarms.jsonl": migrate_alarm,
+    "checkpoints/best/best.json": migrate_metrics,
+}
+
+
+def convert(run_dir: Path, log: Callable[[str], None]) -> None:
+    """Rewrite the files of a run folder of format 1 in format 2. Call it with the run's lock held.
+
+    Each file is replaced as a whole and config.json last, so a conversion that was killed is completed by the next one,
+    and readers see the same values at any time. Lines that are damaged or torn stay as they are.
+    """
+    path = run_dir / "config.json"
+    stored = read_config(path)
+    if stored.get("format") == FORMAT:
+        return
+    about = migrate_settings(stored, path)
+    for folder in (run_dir, *sorted((run_dir / "rolled-back").glob("*"))):
+        for name, migrate in _FILES.items():
+            _convert_file(folder / name, migrate)
+    write_json(path, about)
+    log(f"{run_dir} was written by an earlier version; its files now have format {FORMAT}")
+
+
+def _convert_file(path: Path, migrate: Callable[[Line], Line]) -> None:
+    """Rewrite the lines of a file that `migrate` changes; the others keep their bytes."""
+    if not path.is_file():
+        return
+    before = path.read_bytes()
+    after = b"\n".join(_convert_line(line, migrate) for line in before.split(b"\n"))
+    if after != before:
+        write_bytes(path, after)
+
+
+def _convert_line(line: bytes, migrate: Callable[[Line], Line]) -> bytes:
+    try:
+        value = parse(line, "line", allow_nan=True)
+    except ValueError:
+        return line
+    changed = migrate(value) if isinstance(value, dict) else value
+    return line if changed == value else json.dumps(changed).encode()

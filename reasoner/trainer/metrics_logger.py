@@ -1,0 +1,175 @@
+"""The log of a run while it trains: metrics.jsonl, times.jsonl, evals.jsonl, alarms.jsonl and the console."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from reasoner.console import clock, escape_controls, sparkline, speed
+from reasoner.progress import Progress, live
+from reasoner.runs.alarms import Alarm, forget, record
+from reasoner.runs.json_files import append_line
+from reasoner.runs.metric_names import METRICS, TIMES, shown_at
+from reasoner.runs.metrics import read_metrics, truncate_logs
+
+_SPEED = TIMES["tokens_per_second"]
+_VALIDATION = [row for row in shown_at("console") if row.name.startswith("validation/")]
+_COLUMNS = [row for row in shown_at("console") if row not in _VALIDATION]
+# How the console shows a value, by its unit.
+_FORMATS: dict[str, Callable[[float], str]] = {
+    "": "{:.3f}".format,
+    "share": "{:.1%}".format,
+    "tokens": "{:.0f}".format,
+    "nats per token": "{:.4f}".format,
+    "tokens per second": speed,
+}
+
+
+class MetricsLogger:
+    """Log of a run: appends one line per step to the files, and shows progress on standard error.
+
+    On a terminal the progress is a live panel, otherwise one plain line per step.
+    """
+
+    def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
+        self.run_dir = run_dir
+        self.steps = steps
+        self.start = start
+        self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
+        self._before = max((line.get("time/run", 0.0) for line in self.history), default=0.0)
+        self.console = Console(stderr=True)
+        self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
+        self._example = ""
+        self.live = live(self.console, self._shown) if self.console.is_terminal else None
+        self.began = time.monotonic()
+
+    def __enter__(self) -> MetricsLogger:
+        if self.live is not None:
+            self.live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.live is not None:
+            self.live.stop()
+
+    def rewind(self, start: int) -> None:
+        """Cut the log back to the first `start` steps."""
+        self._rewind(start, last_validation=start)
+
+    def _rewind(self, start: int, *, last_validation: int) -> None:
+        truncate_logs(self.run_dir, start, last_validation=last_validation)
+        forget(self.run_dir, start)
+        self.history = read_metrics(self.run_dir)
+        assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
+
+    def alarm(self, alarms: Sequence[Alarm]) -> None:
+        """Record new alarms and print them."""
+        record(self.run_dir, alarms)
+        for alarm in alarms:
+            self.log(alarm.text)
+
+    def log(self, line: str) -> None:
+        """Print one plain line beside the progress."""
+        if self.live is not None:
+            self.live.console.print(line, highlight=False, markup=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+            self.progress.line_printed()
+
+    def log_validation(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
+        """Record a validation after `step` steps."""
+        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
+
+    def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
+        """Record a step. `example` is a completion to show on a terminal. Names must be those of METRICS and TIMES.
+
+        A value that is not finite is left out of the file, because JSON has no word for it.
+        """
+        assert metrics.keys() <= METRICS.keys(), f"metrics that METRICS lacks: {metrics.keys() - METRICS.keys()}"
+        assert times.keys() <= TIMES.keys(), f"times that TIMES lacks: {times.keys() - TIMES.keys()}"
+        timed = {"step": metrics["step"], **times, "time/run": 60 * self.minutes()}
+        self._append("times", timed)
+        self._append("metrics", {name: value for name, value in metrics.items() if math.isfinite(value)})
+        self.history.append({**metrics, **timed})
+        if self.live is not None:
+            self._example = example
+            self.live.refresh()
+        else:
+            self.log(self._line())
+
+    def _append(self, name: str, line: Mapping[str, object]) -> None:
+        append_line(self.run_dir / f"{name}.jsonl", line)
+
+    @property
+    def steps_done(self) -> int:
+        return int(self.history[-1]["step"]) + 1 if self.history else 0
+
+    def num_tokens(self) -> float:
+        """Number of tokens sampled by the steps so far."""
+        return self.history[-1].get("num_tokens", 0.0) if self.history else 0.0
+
+    def minutes(self) -> float:
+        """Minutes of the run so far: steps, validations and checkpoints."""
+        return (self._before + time.monotonic() - self.began) / 60
+
+    def _seconds_left(self) -> float:
+        done = self.history[-1]["step"] + 1 - self.start
+        return float((time.monotonic() - self.began) / done * (self.steps - self.start - done))
+
+    def _cells(self) -> dict[str, str]:
+        """The newest step by column: step, done, the metrics that the console shows, time left."""
+        newest = self.history[-1]
+        return {
+            "step": f"{newest['step']:.0f}",
+            "done": f"{self.steps_done}/{self.steps}",
+            **{row.label: _FORMATS[row.unit](newest.get(row.name, 0.0)) for row in _COLUMNS},
+            "left": clock(self._seconds_left()),
+        }
+
+    def _line(self) -> str:
+        cells, newest = self._cells(), self.history[-1]
+        step, done, speed, left = (cells.pop(name) for name in ("step", "done", _SPEED.label, "left"))
+        metrics = "  ".join(f"{label} {text}" for label, text in cells.items())
+        line = f"step {step} ({done} done)  {metrics}  {speed}  {left} left"
+        if any(row.name in newest for row in _VALIDATION):
+            scores = (f"{row.label} {_FORMATS[row.unit](newest[row.name])}" for row in _VALIDATION)
+            line += f"  | {self.steps_done} steps done: {', '.join(scores)}"
+        return line
+
+    def _shown(self) -> Group:
+        """The panel of the steps so far, and the progress within the current one."""
+        within = Text(self.progress.text(), "dim", overflow="ellipsis", no_wrap=True)
+        return Group(*(self._panel() if self.history else ()), within)
+
+    def _panel(self) -> list[RenderableType]:
+        table = Table(box=None, padding=(0, 1), show_header=True, header_style="bold")
+        cells = self._cells()
+        for name in cells:
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_row(*cells.values())
+        curve, score = METRICS["correct"], METRICS["validation/pass@1"]
+        validations = [line for line in self.history if score.name in line]
+        scores = "  ".join(f"{line['step'] + 1:.0f}: {line[score.name]:.1%}" for line in validations[-6:])
+        return [
+            ProgressBar(total=self.steps, completed=self.steps_done, width=60),
+            table,
+            Text(f"{curve.label}  {sparkline([line[curve.name] for line in self.history])}"),
+            Text(f"{score.label} by steps done  {scores}" if scores else ""),
+            Text(
+                f"a completion: {' '.join(escape_controls(self._example).split())}",
+                "dim",
+                overflow="ellipsis",
+                no_wrap=True,
+            ),
+        ]

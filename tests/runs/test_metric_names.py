@@ -1,0 +1,43 @@
+"""The table of metrics: every place that shows a metric can label it, and docs/METRICS.md is generated from it."""
+
+from pathlib import Path
+
+import pytest
+
+from reasoner.analysis.plots import PANELS
+from reasoner.runs.metric_names import METRICS, TIMES, markdown, shown_at
+
+ROOT = Path(__file__).parents[2]
+ROWS = METRICS | TIMES
+
+
+def test_table_of_metrics_in_the_docs_is_up_to_date():
+    assert (ROOT / "docs" / "METRICS.md").read_text() == markdown(), "make docs"
+
+
+def test_metrics_and_times_have_different_names():
+    assert not METRICS.keys() & TIMES.keys() and all(row.name == name for name, row in ROWS.items())
+
+
+@pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
+def test_every_metric_has_a_meaning_and_every_shown_one_a_label(row):
+    assert len(row.meaning) > 5
+    assert bool(row.label) == bool(row.places)
+
+
+@pytest.mark.parametrize("place", ["console", "plots", "overview", "health", "compare"])
+def test_labels_of_a_place_are_distinct(place):
+    labels = [row.label for row in shown_at(place)]
+    assert labels and len(set(labels)) == len(labels)
+
+
+def test_plots_show_the_metrics_that_the_table_says_in_panels_of_one_unit():
+    names = {name for panel in PANELS.values() for name in panel if name in ROWS}
+    assert names == {row.name for row in shown_at("plots")}
+    assert all(len({ROWS[name].unit for name in panel if name in ROWS}) == 1 for panel in PANELS.values())
+
+
+@pytest.mark.parametrize(("place", "page"), [("overview", "overview.js"), ("compare", "compare.js")])
+def test_pages_of_the_dashboard_draw_the_metrics_that_the_table_says(place, page):
+    source = (ROOT / "app" / "static" / "pages" / page).read_text()
+    assert [row.name for row in shown_at(place) if f'"{row.name}"' not in source] == []

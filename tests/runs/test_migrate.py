@@ -1,0 +1,233 @@
+"""Run folders of format 1: every reader sees the names of today, and resuming converts the files."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from app import run_files
+from app.library import Library
+from app.overview import overview, runs
+from reasoner.analysis.plots import detailed
+from reasoner.config.resolve import check_types, settings, to_dict
+from reasoner.config.schema import Config
+from reasoner.evals import eval_log
+from reasoner.runs import metric_names
+from reasoner.runs.health import all_alarms, read_alarms
+from reasoner.runs.metrics import metrics_prefix, read_metrics
+from reasoner.runs.migrate import EVAL_COLUMNS, FORMAT, METRICS, SETTINGS, VALUES, convert, migrate_settings
+from reasoner.runs.rollouts import open_run
+from reasoner.runs.run_dir import find_run, read_settings
+from reasoner.trainer.records import resume_point
+
+ROOT = Path(__file__).parents[2]
+STEPS = 4
+FORMER = {new: old for old, new in (SETTINGS | METRICS).items()}
+FORMER_VALUES = {key: {new: old for old, new in values.items()} for key, values in VALUES.items()}
+CONFIG = to_dict(Config()) | {"steps": STEPS, "run.save_interval": 2, "algo.critic_backbone": "separate"}
+
+
+def line(step):
+    """All metrics of a step in format 2; the value of each is different."""
+    return {name: number + step / 8 for number, name in enumerate(metric_names.METRICS)} | {"step": step}
+
+
+def times(step):
+    return {name: number + step / 8 for number, name in enumerate(metric_names.TIMES, 100)} | {"step": step}
+
+
+def former(values):
+    return {FORMER.get(name, name): value for name, value in values.items()}
+
+
+def former_config(values):
+    return former({key: FORMER_VALUES.get(key, {}).get(value, value) for key, value in values.items()})
+
+
+def write(path, *values):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run folder as format 1 had it: the names of today through the tables, backwards."""
+    folder = tmp_path / "runs" / "a"
+    alarms = [
+        {"name": alarm.name, "step": alarm.step, "since": alarm.since, "value": 1.0, "limit": 0.5, "when": "w",
+         "meaning": "m", "help": "A higher --algo.entropy 0.001, a larger --algo.group, --algo.name dapo."}
+        for alarm in all_alarms([line(step) for step in range(STEPS)])
+    ]  # fmt: skip
+    assert alarms
+    about = {
+        "config": former_config(CONFIG),
+        "origin": former(dict.fromkeys(CONFIG, "default") | {"validation.data": "command line"}),
+        "fingerprints": former({"model": "01", "validation.data": "02"}),
+    }
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(about))
+    write(folder / "versions.json", {"python": "3.11"})
+    for name, values in {"metrics": line, "times": times}.items():
+        lines = [former(values(step)) for step in range(STEPS)]
+        write(folder / f"{name}.jsonl", *lines)
+        write(folder / "rolled-back" / "1" / f"{name}.jsonl", *lines)
+    write(folder / "alarms.jsonl", *alarms)
+    write(folder / "evals.jsonl", {"step": 2, "sampled": {"metrics": {}, "problems": 3}, "greedy": {"metrics": {}}})
+    write(folder / "checkpoints" / "best" / "best.json", {"steps_done": 2, "eval/selection/pass@1": 0.5})
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 4, "self_check"')  # torn: the run was killed while it wrote
+    return folder
+
+
+def test_tables_lead_from_names_that_are_gone_to_names_of_today():
+    names = metric_names.METRICS | metric_names.TIMES
+    assert set(SETTINGS.values()) <= settings().keys() and not SETTINGS.keys() & settings().keys()
+    assert set(METRICS.values()) <= names.keys() and not METRICS.keys() & names.keys()
+    assert set(EVAL_COLUMNS.values()) <= set(eval_log.FLAT.names) and not EVAL_COLUMNS.keys() & set(eval_log.FLAT.names)
+    for table in (SETTINGS, METRICS, EVAL_COLUMNS):
+        assert len(set(table.values())) == len(table)
+
+
+def seen(folder):
+    """What every reader makes of the folder."""
+    library = Library(folder.parent, folder.parents[1] / "evals")
+    page = overview(library, folder.name)
+    library.close()
+    return {
+        "settings": read_settings(folder),
+        "dashboard settings": run_files.read_settings(folder),
+        "metrics": read_metrics(folder),
+        "dashboard metrics": run_files.read_metrics(folder),
+        "rolled back": read_metrics(folder / "rolled-back" / "1"),
+        "resume": [values for _, values in metrics_prefix(folder)],
+        "alarms": [alarm.help for alarm in read_alarms(folder)],
+        "overview": {key: page[key] for key in ("settings", "metrics", "alarms")},
+        "list": [row["fault"] for row in runs(library)["runs"]],
+    }
+
+
+def test_every_reader_sees_the_names_of_format_2(run):
+    (run / "evals.jsonl").unlink()  # its numbers are the business of other tests
+    values = seen(run)
+    both = [line(step) | times(step) for step in range(STEPS)]
+    assert (
+        values["metrics"]
+        == values["dashboard metrics"]
+        == values["rolled back"]
+        == values["overview"]["metrics"]
+        == both
+    )
+    assert values["resume"] == [line(step) for step in range(STEPS)]
+    assert values["settings"] == values["dashboard settings"] == values["overview"]["settings"]
+    assert values["settings"] == {
+        "format": FORMAT,
+        "config": CONFIG,
+        "origin": dict.fromkeys(CONFIG, "default") | {"validation.data": "command line"},
+        "fingerprints": {"model": "01", "validation.data": "02"},
+    }
+    check_types(values["settings"]["config"], run)
+    advice = "A higher --algo.entropy_coef 0.001, a larger --algo.group_size, --algo.name dapo."
+    assert set(values["alarms"]) == {advice} and values["list"] == [None]
+    assert [point["validation/pass@1"] for point in detailed(run)] == [
+        line(step)["validation/pass@1"] for step in range(STEPS)
+    ]
+
+
+def test_conversion_writes_format_2_and_a_second_one_changes_nothing(run):
+    logged = []
+    convert(run, logged.append)
+    assert len(logged) == 1 and "format 2" in logged[0]
+    assert json.loads((run / "config.json").read_text())["config"] == CONFIG
+    whole, torn = (run / "metrics.jsonl").read_text().rsplit("\n", 1)
+    assert [json.loads(text) for text in whole.splitlines()] == [line(step) for step in range(STEPS)]
+    assert torn == '{"step": 4, "self_check"'  # damaged lines are left to the repair of the records
+    assert json.loads((run / "checkpoints" / "best" / "best.json").read_text())["validation/pass@1"] == 0.5
+    assert not list(run.rglob("*.partial"))
+    after = contents(run)
+    convert(run, logged.append)
+    assert contents(run) == after and len(logged) == 1
+
+
+def contents(folder):
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl")]
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reasoner.runs.migrate import convert
+replace, left = Path.replace, int(sys.argv[2])
+def until_killed(self, target):
+    global left
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left -= 1
+    return replace(self, target)
+Path.replace = until_killed
+convert(Path(sys.argv[1]), print)
+"""
+
+
+def test_a_conversion_killed_at_any_file_can_be_read_and_is_completed(run, tmp_path):
+    (run / "evals.jsonl").unlink()
+    converted = shutil.copytree(run, tmp_path / "converted" / "a")
+    convert(converted, print)
+    before, after = seen(run), contents(converted)
+    assert seen(converted) == before
+    for written in range(len(after)):
+        copy = shutil.copytree(run, tmp_path / f"killed-{written}" / "a")
+        command = [sys.executable, "-c", _KILLED, str(copy), str(written)]
+        status = subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+        if status == 0:  # it had no more files to write
+            break
+        assert status == -signal.SIGKILL
+        assert "format" not in json.loads((copy / "config.json").read_text())  # which is written last
+        assert seen(copy) == before
+        convert(copy, print)
+        assert contents(copy) == after and not list(copy.rglob("*.partial"))
+    assert written == 7  # metrics, times and alarms, the two of the rollback, best.json, config.json
+
+
+@pytest.mark.parametrize("version", [0, FORMAT + 1])
+def test_another_format_is_refused_with_the_reason(run, version):
+    path = run / "config.json"
+    path.write_text(json.dumps({"format": version} | json.loads(path.read_text())))
+    message = rf"config\.json has format {version}; this version of reasoner reads formats 1 to 2"
+    for read in (read_settings, run_files.read_settings, lambda run: find_run("a", run.parent)):
+        with pytest.raises(ValueError, match=message):
+            read(run)
+    library = Library(run.parent, run.parent)
+    assert message.replace("\\", "") in runs(library)["runs"][0]["fault"]
+    with pytest.raises(ValueError, match=message):
+        convert(run, print)
+
+
+def test_resuming_converts_the_folder(run):
+    with pytest.raises(ValueError, match="4 steps are recorded, a checkpoint was written every 2, and there is none"):
+        resume_point(run, print)
+    assert json.loads((run / "config.json").read_text())["format"] == FORMAT
+
+
+def test_a_new_run_has_format_2_and_keeps_its_names(tmp_path):
+    open_run(tmp_path / "a", CONFIG, {}, resuming=False)
+    stored = json.loads((tmp_path / "a" / "config.json").read_text())
+    assert stored["format"] == FORMAT == 2 and migrate_settings(stored, "a") == stored
+    assert read_settings(tmp_path / "a") == stored
+
+
+def test_responses_of_an_evaluation_of_format_1_are_read(tmp_path):
+    row = {"set": "s", "way": "sampled", "problem_id": "p", "sample": 0, "text": "t", "gold": "4"}
+    row |= {"verdict": "correct", "right": True, "well_formed": True}
+    table = eval_log.pa.Table.from_pylist([row], eval_log.FLAT)
+    former_names = {new: old for old, new in EVAL_COLUMNS.items()}
+    columns = [former_names.get(name, name) for name in table.column_names]
+    assert "in_form" in columns
+    pq.write_table(table.rename_columns(columns), tmp_path / "samples.parquet")
+    (read,) = eval_log.read_flat(tmp_path)
+    assert read["well_formed"] is True and "in_form" not in read
