@@ -29,7 +29,7 @@ LIGHT = (
     "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
     "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
-    "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 
