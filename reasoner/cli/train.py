@@ -21,7 +21,7 @@ from reasoner.config.resolve import (
 )
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.trainer import launch
+from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, has_gpu, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -109,9 +109,9 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     model, preset = early_values["--model"] or "base", early_values["--preset"]
     if preset not in PRESETS:
         try:
-            preset, why = launch.fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
+            preset, why = fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
         except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
-            preset, why = preset_for(model, None, has_gpu=launch.has_gpu())
+            preset, why = preset_for(model, None, has_gpu=has_gpu())
     else:
         why = "it is named by --preset"
     values = preset_values(preset, early_values["--algo.name"])
@@ -208,11 +208,11 @@ def _command_line(args: argparse.Namespace) -> dict[str, object]:
 def new_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
     files = [(str(path), read_file(path)) for path in args.config]
-    return launch.new_run(_command_line(args), origin="command line", preset=args.preset, files=files)
+    return resolve_new_run(_command_line(args), origin="command line", preset=args.preset, files=files)
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The stored settings of the run of --resume, with what the command line changes, and its folder."""
     if args.config or args.preset:
-        raise ValueError(f"--config and --preset {launch.CANNOT_CHANGE}")
-    return launch.resumed_run(args.resume, _command_line(args), origin="command line", runs=Path("runs"))
+        raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
+    return resolve_resumed_run(args.resume, _command_line(args), origin="command line", runs=Path("runs"))

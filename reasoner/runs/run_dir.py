@@ -39,14 +39,16 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """Read config.json of a run: `config`, and `origin` and `fingerprints` where the file has them.
+    """Read config.json of a run: `config`, and `origin`, `fingerprints` and `reward_functions` where the file has them.
 
     A setting may be infinite or NaN. ValueError that names the file when it is missing or damaged.
     """
     path = run_dir / "config.json"
     if not is_file(path):
         raise ValueError(f"{run_dir} has no config.json")
-    return read_object(path, {"config": OBJECT}, {"origin": OBJECT, "fingerprints": OBJECT}, allow_nan=True)
+    return read_object(
+        path, {"config": OBJECT}, {"origin": OBJECT, "fingerprints": OBJECT, "reward_functions": OBJECT}, allow_nan=True
+    )
 
 
 def recovery_hint(run_dir: Path) -> str:
@@ -62,7 +64,14 @@ def recovery_hint(run_dir: Path) -> str:
     )
 
 
-_BEFORE_STEPS = ("lock", "config.json", "versions.json", "tokenizer.json")  # files written before the first step
+PROBLEM_FILES = ("problems.jsonl", "validation_problems.jsonl")  # problems that a run got from Python
+_BEFORE_STEPS = (  # files written before the first step
+    "lock",
+    "config.json",
+    "versions.json",
+    "tokenizer.json",
+    *PROBLEM_FILES,
+)
 
 
 def is_unused(run_dir: Path) -> bool:

@@ -23,7 +23,7 @@ Values = Mapping[str, object]  # settings by dotted key
 MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
 
 
-def new_run(
+def resolve_new_run(
     values: Values, *, origin: str, preset: str | None = None, files: Sequence[tuple[str, Values]] = ()
 ) -> tuple[Resolved, Path]:
     """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
@@ -52,7 +52,7 @@ def new_run(
     return resolved, run_dir
 
 
-def resumed_run(
+def resolve_resumed_run(
     name: str, values: Values, *, origin: str, runs: Path, reward_functions: Values | None = None
 ) -> tuple[Resolved, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
@@ -122,8 +122,9 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
         f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} "
-        f"completions of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with "
-        f"--preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
+        f"completions of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; "
+        f"change it with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: "
+        f"--dry-run lists them all"
     )
 
 

@@ -28,6 +28,7 @@ from reasoner.rollouts.control_rewards import ControlContext, apply_control, shu
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import new_alarms, repetition
 from reasoner.runs.metrics import MetricsLogger
@@ -53,7 +54,13 @@ _ROLLED_BACK = 1_000_033  # added to the seed for each rollback: other samples t
 _REFILLS = 1_000_003  # added to the seed: which questions replace those without a signal is drawn by itself
 
 
-def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
+def train(
+    resolved: Resolved,
+    run_dir: Path,
+    *,
+    resuming: bool = False,
+    reward_functions: Sequence[RewardFunction] = (),
+) -> None:
     """Run or go on with the run in the folder: rollouts, metrics and checkpoints into it, progress to standard error,
     and the table before against after to standard output. A run that goes on ends with the very bytes of one that was
     never interrupted.
@@ -97,7 +104,14 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
     with store.lock_run_dir(run_dir):
         if resuming:
             records.repair(run_dir, start, log)
-        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
+        store.open_run(
+            run_dir,
+            to_dict(cfg),
+            resolved.origin,
+            resuming=resuming,
+            fingerprints=fingerprints,
+            reward_functions={function.name: function.weight for function in reward_functions},
+        )
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         if resolved.note:
             log(resolved.note)
@@ -121,6 +135,7 @@ def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
                     engine, pool, some, sampling, cfg.reward, run_seed=seed, step=step, progress=progress
                 )
                 drawn = penalise_truncated(drawn, cfg.algo.missing_eos_penalty)
+                drawn = apply_reward_functions(drawn, reward_functions)
                 return apply_control(drawn, cfg.control, ControlContext(pool, wrong, seed, step))
 
             def draw(step: int) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
