@@ -79,7 +79,7 @@ def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
 
     ValueError for a column whose value JSON cannot hold, and where the file exists with other problems.
     """
-    text = "".join(_line(problem) + "\n" for problem in problems)
+    text = jsonl_of(problems)
     if path.is_file():
         if path.read_text(encoding="utf-8") != text:
             raise ValueError(f"{path} holds other problems; choose another name, or delete it")
@@ -88,6 +88,11 @@ def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
     partial = path.with_name(f"{path.name}.partial")
     partial.write_text(text, encoding="utf-8")
     partial.replace(path)
+
+
+def jsonl_of(problems: Iterable[Problem]) -> str:
+    """The problems as the text of a .jsonl file. ValueError for a column whose value JSON cannot hold."""
+    return "".join(_line(problem) + "\n" for problem in problems)
 
 
 def _line(problem: Problem) -> str:
