@@ -87,13 +87,13 @@ def _check_reward_functions(run_dir: Path, stored: Values, given: Values) -> Non
     """ValueError where a run was started with other Python reward functions, or other weights of them."""
     if stored == given:
         return
-    now = f"not with {_listed(given)}" if given else "which the command line does not have"
-    if stored:
-        raise ValueError(
-            f"{run_dir} was started from Python with reward_functions {_listed(stored)}, {now}; resume it from Python: "
-            f"reasoner.train(name={run_dir.name!r}, reward_functions=[{', '.join(stored)}], resume=True)"
-        )
-    raise ValueError(f"{run_dir} was started without reward_functions, {now}")
+    now = f"now they are {_listed(given)}" if given else "and now there are none"
+    if not stored:
+        raise ValueError(f"{run_dir} was started without reward_functions; {now}")
+    raise ValueError(
+        f"{run_dir} was started from Python with reward_functions {_listed(stored)}, {now}; resume it from Python: "
+        f"reasoner.train(name={run_dir.name!r}, reward_functions=[{', '.join(stored)}], resume=True)"
+    )
 
 
 def _listed(weights: Values) -> str:
