@@ -123,6 +123,8 @@ def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
         train(**again, reward_functions=[brevity])
     with pytest.raises(ValueError, match="data differs from the problems"):
         train(data=ROWS[1:], **again, reward_functions=FUNCTIONS)
+    with pytest.raises(ValueError, match="preset is 'cpu'; it cannot change"):
+        train(preset="cpu", **again, reward_functions=FUNCTIONS)
     with pytest.raises(ValueError, match=r"algo\.name cannot change"):
         train(algo="rloo", **again, reward_functions=FUNCTIONS)
     assert len(run.metrics) == 2
@@ -142,7 +144,7 @@ def test_interrupted_run_is_resumed_by_the_same_call(folder, run):
         train(**call, settings=settings)
     opened = Run(folder / "runs" / "b")
     assert Path(opened.model).name == "step-000001" and opened.best_model == opened.model
-    resumed = train(**call, settings=settings, resume=True)
+    resumed = train(**call, preset="base", settings=settings, resume=True)
     assert calls == [8, 8, 8] and [line["step"] for line in resumed.metrics] == [0, 1]
 
 

@@ -208,10 +208,11 @@ def _resume(
     """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
     if name is None:
         raise ValueError("resume is True and name is None; name is needed: that of the run to resume")
-    if preset is not None:
-        raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
     run_dir = find_run(name, runs)
-    stored = read_settings(run_dir)["config"]
+    before = read_settings(run_dir)
+    stored, origins = before["config"], before.get("origin", {}).values()
+    if preset is not None and f"preset {preset}" not in origins:
+        raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
     for key, problems in rows.items():
         file = run_dir / _FILES[key]
         if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
