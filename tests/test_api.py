@@ -146,6 +146,9 @@ def test_interrupted_run_is_resumed_by_the_same_call(folder, run):
     assert Path(opened.model).name == "step-000001" and opened.best_model == opened.model
     resumed = train(**call, preset="base", settings=settings, resume=True)
     assert calls == [8, 8, 8] and [line["step"] for line in resumed.metrics] == [0, 1]
+    straight = train(**call | {"name": "straight"}, settings=settings)
+    metrics = [one.folder / "metrics.jsonl" for one in (resumed, straight)]
+    assert metrics[0].read_bytes() == metrics[1].read_bytes()
 
 
 def test_faulty_reward_function_ends_the_run_with_its_name(folder):
@@ -232,6 +235,25 @@ def test_arguments_that_cannot_be_used_are_named_and_leave_nothing(tmp_path, arg
         train(**{"data": ROWS, "runs": tmp_path, "name": None} | arguments)
     assert message in str(caught.value)
     assert list(tmp_path.rglob("*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "nowhere"}, "no model 'nowhere'"),
+        ({"data": []}, "data is empty"),
+        ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
+        ({"data": ["generated", "gsm9k"]}, "unknown problems 'gsm9k'"),
+        ({"pass_at": [4], "num_samples": 2}, "the largest K asked for needs 4 samples"),
+        ({"temperature": 0.0}, "it must be above 0"),
+        ({"engine": "tensorrt"}, "tensorrt"),
+        ({"prompt": "nothing"}, "nothing"),
+    ],
+)
+def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, message):
+    with pytest.raises(ValueError) as caught:
+        evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "evals"} | arguments)
+    assert message in str(caught.value)
 
 
 def test_problem_file_of_someone_else_is_not_overwritten(tmp_path):

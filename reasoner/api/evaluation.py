@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,7 +103,7 @@ class EvalResults:
 
 def evaluate(
     model: str = "base",
-    data: Data | Sequence[str] = "generated",
+    data: Data | Sequence[str | Path] = "generated",
     *,
     pass_at: Sequence[int] = (1,),
     pass_hat: Sequence[int] = (),
@@ -188,13 +188,13 @@ def evaluate(
     return EvalResults(result.folder, result.sets, result.text)
 
 
-def _specs(data: Data | Sequence[str], out: Path) -> list[str]:
+def _specs(data: Data | Sequence[str | Path], out: Path) -> list[str]:
     """The problem sets by name or file. Problems in memory are written to a file that is named by their hash."""
     if isinstance(data, str | Path):
         return [str(data)]
-    rows: list[Any] = list(data)
-    if rows and all(isinstance(row, str) for row in rows):
-        return rows
+    rows: Any = list(data) if isinstance(data, Iterable) else data
+    if rows and isinstance(rows, list) and all(isinstance(row, str | Path) for row in rows):
+        return [str(row) for row in rows]
     problems = problems_in_memory(rows, source="problems")
     digest = hashlib.sha256(jsonl_of(problems).encode()).hexdigest()[:8]
     file = out / "data" / f"problems-{digest}.jsonl"
