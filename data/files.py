@@ -1,14 +1,14 @@
-"""Problems from a local .jsonl or .parquet file."""
+"""Problems from a local .jsonl or .parquet file, and problems written as .jsonl."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from data.problem import Problem
-from data.rows import Columns, problems
+from data.rows import USUAL_COLUMNS, Columns, problems
 
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 
@@ -72,3 +72,36 @@ def _parquet(path: Path) -> Iterator[Row]:
 
 
 READERS: dict[str, Callable[[Path], Iterator[Row]]] = {".jsonl": _jsonl, ".parquet": _parquet}
+
+
+def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
+    """Write problems as a .jsonl file that `load_file` reads, whole or not at all.
+
+    ValueError for a column whose value JSON cannot hold, and where the file exists with other problems.
+    """
+    text = jsonl_of(problems)
+    if path.is_file():
+        if path.read_text(encoding="utf-8") != text:
+            raise ValueError(f"{path} holds other problems; choose another name, or delete it")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def jsonl_of(problems: Iterable[Problem]) -> str:
+    """The problems as the text of a .jsonl file. ValueError for a column whose value JSON cannot hold."""
+    return "".join(_line(problem) + "\n" for problem in problems)
+
+
+def _line(problem: Problem) -> str:
+    """The problem as a JSON object; fields without a value are left out."""
+    fields = {name: getattr(problem, name) for name in USUAL_COLUMNS}
+    row = {**problem.columns, **{name: value for name, value in fields.items() if value is not None}}
+    for name, value in row.items():
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"problem {problem.id!r}: column {name!r} cannot be written as JSON ({error})") from None
+    return json.dumps(row)

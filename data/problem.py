@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,8 +13,10 @@ class Problem:
     id: str  # stable across runs: "<source>/<split>/<n>"
     question: str
     answer: str  # the gold answer, trimmed; it grades as correct against itself
-    source: str
-    split: str
+    source: str = ""
+    split: str = ""
     level: int | None = None
     subject: str | None = None  # family of a generated problem, or subject in a benchmark
     verifier: str = "maths"
+    # all columns of its row that are not fields of a problem, for reward functions
+    columns: Mapping[str, object] = field(default_factory=dict, compare=False, repr=False)

@@ -56,6 +56,7 @@ def _problem(
         level=_level(values["level"]),
         subject=str(values["subject"]) if values["subject"] else None,
         verifier=str(values["verifier"] or "maths"),
+        columns={name: value for name, value in row.items() if name not in USUAL_COLUMNS},
     )
 
 

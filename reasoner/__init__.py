@@ -1,8 +1,23 @@
-"""reasoner: reinforcement learning with verifiable rewards for mathematical reasoning."""
+"""reasoner: reinforcement learning with verifiable rewards for mathematical reasoning.
+
+    from reasoner import Problem, evaluate, grade, train
+
+docs/PYTHON_API.md describes these functions. They are imported when they are first used: `import reasoner` is quick.
+"""
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from data import Problem
+    from reasoner.api.evaluation import EvalResults, evaluate
+    from reasoner.api.training import Run, train
+    from verifiers import grade, score_response
+
+__all__ = ["EvalResults", "Problem", "Run", "evaluate", "grade", "score_response", "train"]
 
 __version__ = "0.1.0"
 
@@ -37,3 +52,26 @@ if _message := _foreign_package():
     if sys.argv[:1] == ["-m"] or Path(sys.argv[0] if sys.argv else "").name == "reasoner":
         raise SystemExit(_message)
     raise ImportError(_message)
+
+
+_MODULES = {  # of the names that are imported when they are first used
+    "EvalResults": "reasoner.api.evaluation",
+    "Problem": "data",
+    "Run": "reasoner.api.training",
+    "evaluate": "reasoner.api.evaluation",
+    "grade": "verifiers",
+    "score_response": "verifiers",
+    "train": "reasoner.api.training",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of the Python API at its first use."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'reasoner' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(_MODULES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_json
@@ -15,19 +14,14 @@ from reasoner.config.resolve import (
     Resolved,
     Setting,
     allowed,
-    check_types,
     parse,
     read_file,
-    resolve,
     settings,
     to_dict,
 )
-from reasoner.config.schema import Config
 from reasoner.doctor.budget import plan
-from reasoner.models.resolve import resolve_model
-from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
+from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, has_gpu, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -115,9 +109,9 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     model, preset = early_values["--model"] or "base", early_values["--preset"]
     if preset not in PRESETS:
         try:
-            preset, why = _fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
+            preset, why = fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
         except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
-            preset, why = preset_for(model, None, has_gpu=_has_gpu())
+            preset, why = preset_for(model, None, has_gpu=has_gpu())
     else:
         why = "it is named by --preset"
     values = preset_values(preset, early_values["--algo.name"])
@@ -213,84 +207,12 @@ def _command_line(args: argparse.Namespace) -> dict[str, object]:
 
 def new_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
-    values = _command_line(args)
     files = [(str(path), read_file(path)) for path in args.config]
-    sources = [*(content for _, content in files), values]
-    model = str(_last(sources, "model", "base"))
-    preset, why = args.preset, ""
-    if preset is None:
-        preset, why = _fitting_preset(model, Path(str(_last(sources, "run.dir", "runs"))))
-    algorithm = _last(sources, "algo.name", None)
-    defaults = preset_values(preset, None if algorithm is None else str(algorithm))
-    resolved = resolve([(f"preset {preset}", defaults), *files, ("command line", values)])
-    cfg = resolved.config
-    if not args.preset and model != "base":
-        resolved = replace(resolved, note=_preset_note(preset, why, cfg))
-    if "/" in cfg.run.name or cfg.run.name.startswith("."):
-        raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
-    default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
-    run_dir = Path(cfg.run.dir) / (cfg.run.name or default_name)
-    check_free(run_dir)
-    return resolved, run_dir
-
-
-def _last(sources: Sequence[Mapping[str, object]], key: str, default: object) -> object:
-    """The value of a setting in the last source that has it."""
-    return next((source[key] for source in reversed(sources) if key in source), default)
-
-
-def _fitting_preset(model: str, runs: Path) -> tuple[str, str]:
-    """(preset, reason) for a model on this machine; `runs` is the folder where a run of that name may be."""
-    return preset_for(model, _num_parameters(model, runs), has_gpu=_has_gpu())
-
-
-def _num_parameters(model: str, runs: Path) -> int | None:
-    """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
-    if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
-        return None
-    return num_parameters(resolve_model(model, runs=runs))
-
-
-def _preset_note(preset: str, why: str, cfg: Config) -> str:
-    """The line that says which preset was chosen, why, and what to change."""
-    table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
-    return (
-        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions "
-        f"of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it "
-        f"with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
-    )
-
-
-_LENGTH = ("steps", "max_train_tokens")
-_MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
+    return resolve_new_run(_command_line(args), origin="command line", preset=args.preset, files=files)
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
-    """The stored settings of the run, with what the command line changes: _LENGTH and _MAY_CHANGE."""
-    run_dir = find_run(args.resume, Path("runs"))
-    try:
-        before = read_settings(run_dir)
-    except ValueError as error:
-        raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
-    stored = before["config"]
-    unknown = stored.keys() - settings().keys()
-    if unknown:
-        raise ValueError(
-            f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
-        )
-    check_types(stored, run_dir / "config.json")
-    values = _command_line(args)
-    fixed = [key for key in values if key not in _LENGTH and not key.startswith(_MAY_CHANGE)]
-    if fixed or args.config or args.preset:
-        what = ", ".join(f"--{key}" for key in fixed) or "--config and --preset"
-        raise ValueError(
-            f"{what} cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, "
-            "verify.* and engine.* can"
-        )
-    resolved = resolve([("the run", stored), ("command line", values)])
-    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
-
-
-def _has_gpu() -> bool:
-    """Whether there is a CUDA device, without importing torch."""
-    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()
+    """The stored settings of the run of --resume, with what the command line changes, and its folder."""
+    if args.config or args.preset:
+        raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
+    return resolve_resumed_run(args.resume, _command_line(args), origin="command line", runs=Path("runs"))

@@ -89,7 +89,7 @@ def renamed_setting(key: str) -> str:
 
 def read_config(path: Path) -> dict[str, Any]:
     """Read a config.json as it is, in any format. {} when there is no file, ValueError when it is damaged."""
-    may = {"format": COUNT, "origin": OBJECT, "fingerprints": OBJECT}
+    may = {"format": COUNT, "origin": OBJECT, "fingerprints": OBJECT, "reward_functions": OBJECT}
     return read_object(path, {"config": OBJECT}, may, allow_nan=True)
 
 

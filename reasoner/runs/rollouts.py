@@ -1,6 +1,7 @@
 """The run folder: settings, versions, and one parquet shard of rollouts per step.
 
 runs/NAME/config.json             the folder's format, settings with their origin, fingerprints of model and problems
+runs/NAME/problems.jsonl          the training problems of a run that got them from Python (reasoner.train)
 runs/NAME/versions.json           packages, Python, processor, commit
 runs/NAME/metrics.jsonl           one line per step (reasoner.runs.metrics)
 runs/NAME/times.jsonl             one line per step of what was measured by a clock
@@ -97,8 +98,11 @@ def open_run(
     *,
     resuming: bool,
     fingerprints: Mapping[str, str] | None = None,
+    reward_functions: Mapping[str, float] | None = None,
 ) -> None:
     """Create the run folder with settings, fingerprints (trainer.fingerprints) and versions.
+
+    `reward_functions` are the weights of a run's Python reward functions by name; without any the file has no such key.
 
     The settings are written first, so a folder with any other record has them. ValueError when the folder of a new run
     is in use.
@@ -106,8 +110,11 @@ def open_run(
     if not resuming:
         check_free(run_dir)
     run_dir.mkdir(parents=True, exist_ok=True)
-    about = {"format": FORMAT, "config": settings, "origin": dict(origin), "fingerprints": dict(fingerprints or {})}
-    write_json(run_dir / "config.json", about)
+    content: dict[str, object] = {"format": FORMAT, "config": settings, "origin": dict(origin)}
+    content["fingerprints"] = dict(fingerprints or {})
+    if reward_functions:
+        content["reward_functions"] = dict(reward_functions)
+    write_json(run_dir / "config.json", content)
     write_json(run_dir / "versions.json", versions())
     (run_dir / "rollouts").mkdir(exist_ok=True)
 

@@ -51,7 +51,7 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """Read config.json of a run: `format`, `config`, and `origin` and `fingerprints` where the file has them.
+    """Read config.json of a run: `format`, `config`, and `origin`, `fingerprints` and `reward_functions` if it has them.
 
     Names of format 1 are those of format 2. A setting may be infinite or NaN. ValueError that names the file when it is
     missing, damaged or of a newer format.
@@ -75,7 +75,14 @@ def recovery_hint(run_dir: Path) -> str:
     )
 
 
-_BEFORE_STEPS = ("lock", "config.json", "versions.json", "tokenizer.json")  # files written before the first step
+PROBLEM_FILES = ("problems.jsonl", "validation_problems.jsonl")  # problems that a run got from Python
+_BEFORE_STEPS = (  # files written before the first step
+    "lock",
+    "config.json",
+    "versions.json",
+    "tokenizer.json",
+    *PROBLEM_FILES,
+)
 
 
 def is_unused(run_dir: Path) -> bool:

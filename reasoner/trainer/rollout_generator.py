@@ -14,6 +14,7 @@ from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
 from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.seeds import attempt_seed, replacement_seed
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
@@ -57,6 +58,7 @@ class RolloutGenerator:
         cfg: Config,
         *,
         dynamic_sampling: bool = False,
+        reward_functions: Sequence[RewardFunction] = (),
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -68,6 +70,7 @@ class RolloutGenerator:
         self.cfg = cfg
         self.progress = progress or Progress()
         self.attempt = 0  # number of rollbacks of the run
+        self._reward_functions = reward_functions
         self._prefetcher = prefetcher
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
         self._dynamic_sampling = dynamic_sampling
@@ -105,6 +108,7 @@ class RolloutGenerator:
             self.engine, self.pool, prompts, sampling, cfg.reward, run_seed=seed, step=step, progress=self.progress
         )
         groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
+        groups = apply_reward_functions(groups, self._reward_functions)
         return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
 
     @contextmanager

@@ -23,6 +23,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
@@ -81,6 +82,7 @@ def open_generator(
     trainer: PolicyTrainer,
     *,
     model_folder: Path,
+    reward_functions: Sequence[RewardFunction] = (),
     progress: Progress | None = None,
 ) -> Iterator[RolloutGenerator]:
     """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens."""
@@ -97,6 +99,7 @@ def open_generator(
             sampling,
             cfg,
             dynamic_sampling=algorithm.dynamic_sampling,
+            reward_functions=reward_functions,
             prefetcher=prefetcher,
             progress=progress,
         )
@@ -106,7 +109,13 @@ def open_generator(
 
 
 @contextmanager
-def open_training_run(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> Iterator[TrainingRun]:
+def open_training_run(
+    resolved: Resolved,
+    run_dir: Path,
+    *,
+    resuming: bool = False,
+    reward_functions: Sequence[RewardFunction] = (),
+) -> Iterator[TrainingRun]:
     """Build a run from its settings, or from its newest checkpoint, and lock its folder.
 
     ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
@@ -140,7 +149,14 @@ def open_training_run(resolved: Resolved, run_dir: Path, *, resuming: bool = Fal
         stack.enter_context(store.lock_run_dir(run_dir))
         if resuming:
             records.repair(run_dir, start, log)
-        store.open_run(run_dir, to_dict(cfg), resolved.origin, resuming=resuming, fingerprints=fingerprints)
+        store.open_run(
+            run_dir,
+            to_dict(cfg),
+            resolved.origin,
+            resuming=resuming,
+            fingerprints=fingerprints,
+            reward_functions={function.name: function.weight for function in reward_functions},
+        )
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         if resolved.note:
             log(resolved.note)
@@ -153,6 +169,7 @@ def open_training_run(resolved: Resolved, run_dir: Path, *, resuming: bool = Fal
                 sampling_params(cfg, template),
                 trainer,
                 model_folder=resume_from or base,
+                reward_functions=reward_functions,
             )
         )
         logger = stack.enter_context(MetricsLogger(run_dir, steps=cfg.steps, start=start))

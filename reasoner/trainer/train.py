@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from reasoner.config.resolve import Resolved
 from reasoner.evals.before_after import next_commands
+from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import open_training_run
 from reasoner.trainer.step_metrics import StepTimer
 
 
-def train(resolved: Resolved, run_dir: Path, *, resuming: bool = False) -> None:
+def train(
+    resolved: Resolved,
+    run_dir: Path,
+    *,
+    resuming: bool = False,
+    reward_functions: Sequence[RewardFunction] = (),
+) -> None:
     """Run training, or resume it, in `run_dir`: rollouts, metrics and checkpoints go there, progress to standard error,
     the table of held-out results before and after to standard output. A resumed run ends with the same bytes as one
     that was never interrupted.
 
+    `reward_functions` add to the graded reward of each completion.
+
     ValueError, before anything is written, for settings that cannot be run; Stopped after SIGINT or SIGTERM.
     """
-    with open_training_run(resolved, run_dir, resuming=resuming) as run:
+    with open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions) as run:
         training_loop(run)
     print(next_commands(run_dir))
 

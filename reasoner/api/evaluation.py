@@ -1,0 +1,202 @@
+"""`reasoner.evaluate`: evaluate a model from Python, with confidence intervals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from data.files import jsonl_of, write_jsonl
+from reasoner.api.problems import Data, problems_in_memory
+from reasoner.evals.estimators import Estimate
+from reasoner.evals.result import EvalResult, Ks
+from reasoner.evals.run import EvalRequest
+from reasoner.evals.run import evaluate as run_evaluation
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, slots=True)
+class EvalResults:
+    """The results of an evaluation, by problem set and by way of sampling ("sampled" or "greedy").
+
+    `str(results)` is the table that `reasoner eval` prints.
+    """
+
+    folder: Path  # the eval log, as `reasoner compare` and the dashboard read it
+    sets: Mapping[str, Mapping[str, EvalResult]] = field(repr=False)
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def metric(self, name: str = "pass@1", *, data: str | None = None, greedy: bool = False) -> Estimate:
+        """A metric with its 95 % confidence interval: `value`, `low`, `high`.
+
+        `data` is the problem set, by default the only one. ValueError for a metric or a set that was not evaluated.
+        """
+        result = self._result(data, greedy=greedy)
+        if name not in result.metrics:
+            raise ValueError(f"no metric {name!r} was evaluated; there are {', '.join(result.metrics)}")
+        return result.metrics[name]
+
+    def responses(self, *, data: str | None = None, greedy: bool = False) -> list[dict[str, Any]]:
+        """The graded responses, one row each: id, question, gold answer, response, verdict and more."""
+        return [
+            {
+                "id": sample.problem.id,
+                "question": sample.problem.question,
+                "answer": sample.problem.answer,
+                "prompt": sample.prompt,
+                "response": response.text,
+                "tokens": response.tokens,
+                "finish": response.finish,
+                "extracted": score.extracted,
+                "verdict": str(score.verdict),
+                "correct": score.correct,
+                "well_formed": score.well_formed,
+            }
+            for sample in self._result(data, greedy=greedy).answered
+            for response, score in zip(sample.responses, sample.scores, strict=True)
+        ]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The metrics as a pandas DataFrame: one row per problem set, way of sampling and metric."""
+        import pandas
+
+        return pandas.DataFrame(
+            [
+                {
+                    "data": data,
+                    "sampling": way,
+                    "metric": name,
+                    "value": estimate.value,
+                    "low": estimate.low,
+                    "high": estimate.high,
+                    "problems": result.problems,
+                    "samples": result.samples,
+                }
+                for data, ways in self.sets.items()
+                for way, result in ways.items()
+                for name, estimate in result.metrics.items()
+            ]
+        )
+
+    def _result(self, data: str | None, *, greedy: bool) -> EvalResult:
+        """The result on a problem set, by default the only one."""
+        if data is None and len(self.sets) == 1:
+            (data,) = self.sets
+        if data is None or data not in self.sets:
+            raise ValueError(f"data is {data!r}; evaluated were {', '.join(map(repr, self.sets))}")
+        ways = self.sets[data]
+        if greedy or len(ways) > 1:
+            way = "greedy" if greedy else "sampled"
+        else:
+            (way,) = ways
+        if way not in ways:
+            raise ValueError(f"greedy is {greedy}; evaluated was only {', '.join(ways)}")
+        return ways[way]
+
+
+def evaluate(
+    model: str = "base",
+    data: Data | Sequence[str | Path] = "generated",
+    *,
+    pass_at: Sequence[int] = (1,),
+    pass_hat: Sequence[int] = (),
+    cons_at: Sequence[int] = (),
+    greedy: bool = False,
+    num_samples: int | None = None,
+    limit: int | None = None,
+    step: str | int | None = None,
+    prompt: str | None = None,
+    temperature: float | None = None,
+    top_p: float | None = None,
+    max_tokens: int | None = None,
+    stop: Sequence[str] = (),
+    extract: str | None = None,
+    engine: str = "auto",
+    dtype: str | None = None,
+    seed: int = 0,
+    name: str | None = None,
+    runs: str | Path = "runs",
+    out: str | Path = "evals",
+) -> EvalResults:
+    """Evaluate a model on problem sets, as `reasoner eval` does: sample, grade, and estimate with 95 % intervals.
+
+    Args:
+        model: "base" (the embedded model), a run, a checkpoint such as `run.model`, a model folder, or a hub name.
+        data: A name of `reasoner data list` (default split: test), a .jsonl or .parquet file, a list of such, or
+            problems in memory as `train` takes them.
+        pass_at: The K of pass@K: the probability that at least one of K samples is correct. pass@1 is always computed.
+        pass_hat: The K of pass^K: the probability that all of K samples are correct.
+        cons_at: The K of cons@K: the accuracy of the majority vote of K samples.
+        greedy: Evaluate greedy decoding too; alone where `pass_at`, `pass_hat` and `cons_at` are empty.
+        num_samples: Samples of each problem. Default: the largest K.
+        limit: Evaluate the first problems of each set; 0: all. Default: 150 of a generated set, all of any other.
+        step: With a run as `model`: its checkpoint after this number of steps, or "best". Default: the last one.
+        prompt: Prompt template: r1-zero, qwen-math, boxed, chat, none, or a file. Default: as trained, else r1-zero.
+        temperature: Sampling temperature, above 0. Default: as trained; base 1; any other model 0.6.
+        top_p: Nucleus sampling, above 0 to 1. Default: as trained; base 1; any other model 0.95.
+        max_tokens: Most tokens of a response. Default: as trained; any other model 32,768.
+        stop: Texts that end a response. Default: those of the prompt template.
+        extract: How the answer is extracted: strict, boxed, gsm8k, last-number, lenient. Default: the template's.
+        engine: vllm, transformers, or auto (vllm where it imports).
+        dtype: float32 or bfloat16. Default: bfloat16 on a GPU where `max_tokens` is above 1,024, else float32.
+        seed: Seed of the samples.
+        name: Name of the evaluation. Default: the model's, and a hash of the arguments.
+        runs: Folder of the runs, where `model` is looked up.
+        out: Folder of the evaluations. Sampled responses are stored there and not sampled again.
+
+    Returns:
+        The results. The same folder is written as by `reasoner eval`, so `reasoner compare` and the dashboard read it.
+
+    Raises:
+        ValueError: An argument cannot be used; the message names the value and those that can.
+
+    Example:
+        >>> results = evaluate("base", "generated", pass_at=[1], cons_at=[16])
+        >>> results.metric("cons@16").value
+        >>> results.to_pandas()
+    """
+    result = run_evaluation(
+        EvalRequest(
+            ks=Ks(tuple(pass_at), tuple(pass_hat), tuple(cons_at)),
+            greedy=greedy,
+            num_samples=num_samples,
+            model=model,
+            step=None if step is None else str(step),
+            data=_specs(data, Path(out)),
+            problems=limit,
+            temperature=temperature,
+            top_p=top_p,
+            max_tokens=max_tokens,
+            prompt=prompt,
+            stop=tuple(stop),
+            engine=engine,
+            dtype=dtype,
+            seed=seed,
+            extract=extract,
+            runs=Path(runs),
+            out=Path(out),
+            name=name,
+        )
+    )
+    return EvalResults(result.folder, result.sets, result.text)
+
+
+def _specs(data: Data | Sequence[str | Path], out: Path) -> list[str]:
+    """The problem sets by name or file. Problems in memory are written to a file that is named by their hash."""
+    if isinstance(data, str | Path):
+        return [str(data)]
+    rows: Any = list(data) if isinstance(data, Iterable) else data
+    if rows and isinstance(rows, list) and all(isinstance(row, str | Path) for row in rows):
+        return [str(row) for row in rows]
+    problems = problems_in_memory(rows, source="problems")
+    digest = hashlib.sha256(jsonl_of(problems).encode()).hexdigest()[:8]
+    file = out / "data" / f"problems-{digest}.jsonl"
+    write_jsonl(file, problems)
+    return [str(file)]

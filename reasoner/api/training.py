@@ -1,0 +1,276 @@
+"""`reasoner.train`: train a model from Python, with your own problems and reward functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from data import Problem, load
+from data.files import jsonl_of, write_jsonl
+from reasoner.api.problems import Data, is_spec, problems_in_memory
+from reasoner.config.resolve import Resolved, check_types
+from reasoner.rollouts.reward_functions import (
+    RewardCallable,
+    RewardFunction,
+    check_columns,
+    columns_of,
+    reward_functions_of,
+)
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import read_metrics
+from reasoner.runs.run_dir import PROBLEM_FILES, find_run, read_settings
+from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+
+if TYPE_CHECKING:
+    import pandas
+
+ORIGIN = "reasoner.train"  # origin of the settings in config.json
+_FILES = dict(zip(("data.train", "validation.data"), PROBLEM_FILES, strict=True))
+_ARGUMENTS = {"data.train": "data", "validation.data": "validation_data"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run in its folder, finished or not. `Run(Path("runs/first"))` opens an earlier one.
+
+    Everything is read from the folder when it is asked for, so the values of a run in progress are those of now.
+    """
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """The name of the run."""
+        return self.folder.name
+
+    @property
+    def model(self) -> str:
+        """The newest checkpoint, as a model that `evaluate` and `train` accept. ValueError where there is none yet."""
+        checkpoints = sorted((self.folder / "checkpoints").glob("step-??????"))
+        if not checkpoints:
+            raise ValueError(f"run {self.folder} has no checkpoint yet")
+        return str(checkpoints[-1])
+
+    @property
+    def best_model(self) -> str:
+        """The checkpoint with the highest pass@1 on the validation problems; `model` for a run without validation."""
+        best = self.folder / "checkpoints" / "best"
+        return str(best) if best.is_dir() else self.model
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Every setting of the run by dotted key (docs/config.md)."""
+        settings: dict[str, Any] = read_settings(self.folder)["config"]
+        return settings
+
+    @property
+    def metrics(self) -> list[dict[str, float]]:
+        """The metrics of each step, in order: `reasoner.runs.metrics.METRICS` has their meanings."""
+        return read_metrics(self.folder)
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """The figures on the held-out problems, "before" and "after" training; None where the run has none (yet)."""
+        path = self.folder / "report.json"
+        return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+    def rollouts(self, step: int) -> list[dict[str, Any]]:
+        """The completions of a step (the first is 0): question, completion, verdict, reward, advantage and more.
+
+        `rewards` has the parts of the reward by name, without their weights. ValueError for a step without rollouts.
+        """
+        return [row | {"rewards": dict(row["rewards"] or [])} for row in store.read(self.folder, step)]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The metrics as a pandas DataFrame with one row per step."""
+        import pandas
+
+        return pandas.DataFrame(self.metrics)
+
+
+def train(
+    model: str = "base",
+    data: Data | None = None,
+    *,
+    reward_functions: Sequence[RewardCallable | tuple[RewardCallable, float]] = (),
+    algo: str | None = None,
+    steps: int | None = None,
+    seed: int | None = None,
+    preset: str | None = None,
+    name: str | None = None,
+    runs: str | Path = "runs",
+    resume: bool = False,
+    validation_data: Data | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> Run:
+    """Train a model by reinforcement learning with verifiable rewards, as `reasoner train` does.
+
+    Args:
+        model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
+        data: The training problems: a name of `reasoner data list`, a .jsonl or .parquet file, or rows in memory, such
+            as a list of `Problem` or a `datasets.Dataset` with the columns question and answer. Rows are written to
+            problems.jsonl in the run folder. Default: that of the preset.
+        reward_functions: Functions, or (function, weight) pairs, whose values are added to the graded reward (settings
+            `reward.*`). A function is called with keyword arguments as TRL does it: `completions`, `prompts`,
+            `completion_ids`, and every column of the problems, each a list with one entry per completion. It returns a
+            list of as many numbers; None means that it does not apply to a completion.
+        algo: The algorithm: reinforce, rloo, reinforce_pp, ppo, trpo, grpo, grpo_process, dr_grpo, dapo, gspo, cispo.
+        steps: Number of training steps in all.
+        seed: Seed of the run.
+        preset: Defaults for a kind of model and machine: base, cpu, cpu-large, 0.5b, 1.5b. Default: the one that fits.
+        name: Name of the run folder. Default: MODEL-ALGORITHM-MMDD-HHMMSS.
+        runs: Folder that holds the run folders.
+        resume: Continue the run `name` from its last checkpoint. The same data and reward functions must be given;
+            of the settings, steps and those of a run's surroundings may change.
+        validation_data: Problems of the validation during training, in the forms of `data`.
+        settings: Any other settings by dotted key (docs/config.md), such as {"optim.lr": 1e-5}.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: An argument cannot be used; the message names the value and those that can.
+        RuntimeError: Training failed after it had started; `resume=True` continues it.
+        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+
+    Progress is printed on standard error, the table of held-out results on standard output. PyTorch is set to
+    deterministic algorithms, in this process and beyond the call.
+
+    Example:
+        >>> def brevity(completions, **columns):
+        ...     return [-len(completion) / 1000 for completion in completions]
+        >>> problems = [Problem("sum", "What is 12 + 30?", "42"), Problem("product", "What is 6 * 7?", "42")]
+        >>> run = train("base", problems, reward_functions=[brevity], algo="dr_grpo", steps=20)
+        >>> run.metrics[-1]["reward/mean"]
+    """
+    functions = reward_functions_of(reward_functions)
+    values = _values(settings or {}, model=None if model == "base" else model, algo=algo, steps=steps, seed=seed)
+    sources = {"data.train": data, "validation.data": validation_data}
+    values |= {key: str(source) for key, source in sources.items() if source is not None and is_spec(source)}
+    rows = {
+        key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=_ARGUMENTS[key])
+        for key, source in sources.items()
+        if source is not None and not is_spec(source)
+    }
+    if resume:
+        resolved, run_dir = _resume(name, Path(runs), values, rows, functions, preset)
+    else:
+        resolved, run_dir = _start(name, Path(runs), values, rows, preset)
+    if functions and resolved.config.control:
+        raise ValueError(
+            f"control is {resolved.config.control!r}: it replaces all rewards, so reward_functions have no effect"
+        )
+    _check_columns(functions, resolved, rows.get("data.train"))
+    _run(resolved, run_dir, rows, functions, resume=resume)
+    return Run(run_dir)
+
+
+def _values(settings: Mapping[str, object], **arguments: object) -> dict[str, object]:
+    """The settings of a call by dotted key. ValueError for one that is unknown, of a wrong type or given twice."""
+    check_types(settings, Path("settings"))
+    keys = {"algo": "algo.name"}
+    own = {keys.get(argument, argument): value for argument, value in arguments.items() if value is not None}
+    check_types(own, Path("train()"))
+    has_argument = {"run.name": "name", "run.dir": "runs", "model": "model"} | _ARGUMENTS
+    for key in settings:
+        if key in own or key in has_argument:
+            raise ValueError(
+                f"settings has {key!r}; give it as the argument {has_argument.get(key, key.split('.')[0])}"
+            )
+    return {**settings, **own}
+
+
+def _start(
+    name: str | None, runs: Path, values: dict[str, object], rows: Mapping[str, list[Problem]], preset: str | None
+) -> tuple[Resolved, Path]:
+    """The settings and the folder of a new run; problems in memory are named by the files that they will be in."""
+    values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
+    resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
+    if rows:
+        files = {key: str(run_dir / _FILES[key]) for key in rows}
+        named = {**values, **files, "run.name": run_dir.name}
+        resolved, run_dir = resolve_new_run(named, origin=ORIGIN, preset=preset)
+    return resolved, run_dir
+
+
+def _resume(
+    name: str | None,
+    runs: Path,
+    values: Mapping[str, object],
+    rows: Mapping[str, list[Problem]],
+    functions: Sequence[RewardFunction],
+    preset: str | None,
+) -> tuple[Resolved, Path]:
+    """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
+    if name is None:
+        raise ValueError("resume is True and name is None; name is needed: that of the run to resume")
+    run_dir = find_run(name, runs)
+    before = read_settings(run_dir)
+    stored, origins = before["config"], before.get("origin", {}).values()
+    if preset is not None and f"preset {preset}" not in origins:
+        raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
+    for key, problems in rows.items():
+        file = run_dir / _FILES[key]
+        if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
+            raise ValueError(f"{_ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
+    changes = {key: value for key, value in values.items() if key not in stored or stored[key] != value}
+    weights = {function.name: function.weight for function in functions}
+    return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
+
+
+def _check_columns(functions: Sequence[RewardFunction], resolved: Resolved, problems: list[Problem] | None) -> None:
+    """ValueError for a reward function with a parameter that no problem has. Problems are loaded only if it matters."""
+    known = columns_of(problems or [])
+    if problems is None and any(function.required - known.keys() for function in functions):
+        known = columns_of(load(resolved.config.data.train))
+    check_columns(functions, known)
+
+
+def _run(
+    resolved: Resolved,
+    run_dir: Path,
+    rows: Mapping[str, list[Problem]],
+    functions: Sequence[RewardFunction],
+    *,
+    resume: bool,
+) -> None:
+    """Write the problems into the run folder, check what can be checked without torch, and train."""
+    from reasoner.trainer.preflight import preflight
+
+    with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
+        if not resume:
+            for key, problems in rows.items():
+                write_jsonl(run_dir / _FILES[key], problems)
+        preflight(resolved.config, run_dir)
+        from reasoner.trainer import train as loop
+        from reasoner.trainer.shutdown import Stopped
+
+        hint = f"continue it with train(name={run_dir.name!r}, resume=True, ...)"
+        try:
+            loop.train(resolved, run_dir, resuming=resume, reward_functions=functions)
+        except Stopped as stopped:
+            raise KeyboardInterrupt(f"{stopped}; {hint}") from None
+        except (OSError, MemoryError, RuntimeError) as error:
+            if (run_dir / "config.json").is_file():
+                error.add_note(f"What was complete is kept; {hint}")
+            raise
+
+
+@contextmanager
+def _removed_on_failure(files: Sequence[Path], run_dir: Path) -> Iterator[None]:
+    """Remove the files again where the block fails before the run has its settings, so that its name stays free."""
+    existing = {path for path in (*files, run_dir) if path.exists()}
+    try:
+        yield
+    except BaseException:
+        if not (run_dir / "config.json").is_file():
+            for file in set(files) - existing:
+                file.unlink(missing_ok=True)
+            if run_dir not in existing:
+                with suppress(OSError):  # it holds something else
+                    run_dir.rmdir()
+        raise

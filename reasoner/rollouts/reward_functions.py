@@ -1,0 +1,165 @@
+"""Reward functions of a run that is started from Python: plain functions that add to the graded reward.
+
+A reward function has the signature that TRL's GRPOTrainer uses: it is called with keyword arguments, each a list with
+one entry per completion, and returns a list of as many numbers. None means that it does not apply to a completion.
+
+    def brevity(completions, **columns):
+        return [-len(completion) / 1000 for completion in completions]
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from numbers import Real
+from typing import Any
+
+from data import Problem
+from reasoner.types import RolloutGroup
+from verifiers.rewards import REWARDS
+
+RewardCallable = Callable[..., Sequence[float | None]]
+
+# Arguments besides the columns of the problems, and their entries. A column of the same name is not passed.
+ROLLOUT_COLUMNS = {
+    "prompts": "the prompt as the model reads it, without the part that begins the completion",
+    "completions": "the completion, with the part that the prompt template begins (such as <think>)",
+    "completion_ids": "its token ids",
+    "correct": "whether the grader judged the answer correct",
+    "well_formed": "whether the answer is in the required form",
+}
+PROBLEM_COLUMNS = ("id", "question", "answer", "source", "split", "level", "subject", "verifier")
+
+
+@dataclass(frozen=True, slots=True)
+class RewardFunction:
+    """A reward function with its name in the rollouts and its weight in the reward."""
+
+    name: str
+    function: RewardCallable
+    weight: float = 1.0
+
+    @property
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters of the function."""
+        return list(inspect.signature(self.function).parameters.values())
+
+    @property
+    def required(self) -> set[str]:
+        """The columns that the function needs: its parameters without a default."""
+        kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+        return {p.name for p in self.parameters if p.kind in kinds and p.default is inspect.Parameter.empty}
+
+    def values(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None]:
+        """Call the function with the columns that it takes. ValueError unless it returns `size` finite numbers."""
+        check_columns([self], columns)
+        takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self.parameters)
+        names = columns if takes_all else {p.name for p in self.parameters} & columns.keys()
+        try:
+            result = self.function(**{name: list(columns[name]) for name in names})
+        except Exception as error:
+            raise ValueError(f"reward function {self.name} failed: {type(error).__name__}: {error}") from error
+        if isinstance(result, str) or not isinstance(result, Iterable):
+            raise ValueError(f"reward function {self.name} returned {result!r:.80}; it must return a list of numbers")
+        values = list(result)
+        if len(values) != size:
+            raise ValueError(f"reward function {self.name} returned {len(values)} values for {size} completions")
+        return [self._number(value) for value in values]
+
+    def _number(self, value: object) -> float | None:
+        if value is not None and not (isinstance(value, Real) and isfinite(value)):
+            raise ValueError(f"reward function {self.name} returned {value!r:.80}; it must be a finite number or None")
+        return None if value is None else float(value)
+
+
+def reward_functions_of(entries: Sequence[RewardCallable | tuple[RewardCallable, float]]) -> list[RewardFunction]:
+    """Read functions and (function, weight) pairs. ValueError for an entry that cannot be used, and for equal names."""
+    functions: list[RewardFunction] = []
+    for entry in entries:
+        function, weight = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1.0)
+        if not callable(function) or inspect.iscoroutinefunction(function):
+            raise ValueError(
+                f"reward_functions has {entry!r:.80}; it takes functions (not async) and (function, weight) pairs"
+            )
+        name = getattr(function, "__name__", type(function).__name__)
+        if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight):
+            raise ValueError(f"the weight of reward function {name} is {weight!r}; it must be a finite number")
+        if name in (*REWARDS, *(one.name for one in functions)):
+            raise ValueError(f"reward function {name!r} has the name of another reward; rename it")
+        functions.append(RewardFunction(name, function, float(weight)))
+    return functions
+
+
+def check_columns(functions: Sequence[RewardFunction], available: Collection[str]) -> None:
+    """Raise ValueError for a function with a parameter that is not among the available columns and has no default."""
+    for function in functions:
+        if missing := sorted(function.required - set(available)):
+            raise ValueError(
+                f"reward function {function.name} needs {', '.join(missing)}; "
+                f"the columns are {', '.join(sorted(available))}"
+            )
+
+
+def columns_of(problems: Iterable[Problem]) -> dict[str, None]:
+    """The names of all columns that a run on these problems passes to reward functions."""
+    extra = dict.fromkeys(name for problem in problems for name in problem.columns)
+    return dict.fromkeys((*PROBLEM_COLUMNS, *extra, *ROLLOUT_COLUMNS))
+
+
+def apply_reward_functions(groups: Sequence[RolloutGroup], functions: Sequence[RewardFunction]) -> list[RolloutGroup]:
+    """Add the weighted value of each function to the rewards; score.parts records the values without their weights.
+
+    A function is called once with the completions of all groups. Where it returns None it adds nothing and records
+    nothing. ValueError that names the function for a wrong number of values and for a value that is no finite number.
+    """
+    if not functions or not groups:
+        return list(groups)
+    columns = _columns(groups)
+    size = len(columns["completions"])
+    parts: list[dict[str, float]] = [{} for _ in range(size)]
+    for function in functions:
+        for own, value in zip(parts, function.values(columns, size), strict=True):
+            own |= {} if value is None else {function.name: value}
+    weights = {function.name: function.weight for function in functions}
+    rest = iter(parts)
+    return [_with_parts(group, [next(rest) for _ in group.scores], weights) for group in groups]
+
+
+def _columns(groups: Sequence[RolloutGroup]) -> dict[str, list[Any]]:
+    """The arguments of a reward function: one entry per completion, in order."""
+    rows = [row for group in groups for row in zip(group.completions, group.scores, strict=True)]
+    prompts = [group.prompt for group in groups for _ in group.completions]
+    columns: dict[str, list[Any]] = {
+        name: [_cell(prompt.problem, name) for prompt in prompts]
+        for name in columns_of(group.prompt.problem for group in groups)
+    }
+    return columns | {
+        "prompts": [prompt.text.removesuffix(prompt.prefill) for prompt in prompts],
+        "completions": [
+            prompt.prefill + completion.text for prompt, (completion, _) in zip(prompts, rows, strict=True)
+        ],
+        "completion_ids": [list(completion.token_ids) for completion, _ in rows],
+        "correct": [score.correct for _, score in rows],
+        "well_formed": [score.well_formed for _, score in rows],
+    }
+
+
+def _cell(problem: Problem, name: str) -> Any:
+    """A problem's value in a column: of its data set where that has the column, else of the problem itself."""
+    return problem.columns[name] if name in problem.columns else getattr(problem, name, None)
+
+
+def _with_parts(
+    group: RolloutGroup, parts: Sequence[Mapping[str, float]], weights: Mapping[str, float]
+) -> RolloutGroup:
+    scores = tuple(
+        replace(
+            score,
+            parts={**score.parts, **own},
+            reward=score.reward + sum(weights[name] * value for name, value in own.items()),
+        )
+        for score, own in zip(group.scores, parts, strict=True)
+    )
+    return replace(group, scores=scores)

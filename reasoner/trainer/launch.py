@@ -1,0 +1,133 @@
+"""Resolve the settings and the folder of a run, new or resumed: shared by the command line and the Python API.
+
+Nothing here imports torch, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reasoner.config.presets import PRESETS, preset_for, preset_values
+from reasoner.config.resolve import Resolved, check_types, resolve, settings
+from reasoner.config.schema import Config
+from reasoner.models.resolve import resolve_model
+from reasoner.models.size import num_parameters
+from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
+
+Values = Mapping[str, object]  # settings by dotted key
+
+MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
+
+
+def resolve_new_run(
+    values: Values, *, origin: str, preset: str | None = None, files: Sequence[tuple[str, Values]] = ()
+) -> tuple[Resolved, Path]:
+    """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
+
+    `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
+    chosen. ValueError for a setting that cannot be used and for a folder in use.
+    """
+    sources = [*(content for _, content in files), values]
+    model = str(_last(sources, "model", "base"))
+    why, is_chosen = "", preset is None
+    if preset is None:
+        preset, why = fitting_preset(model, Path(str(_last(sources, "run.dir", "runs"))))
+    elif preset not in PRESETS:
+        raise ValueError(f"preset is {preset!r}; known are {', '.join(PRESETS)}")
+    algorithm = _last(sources, "algo.name", None)
+    defaults = preset_values(preset, None if algorithm is None else str(algorithm))
+    resolved = resolve([(f"preset {preset}", defaults), *files, (origin, values)])
+    cfg = resolved.config
+    if is_chosen and model != "base":
+        resolved = replace(resolved, note=_preset_note(preset, why, cfg))
+    if "/" in cfg.run.name or cfg.run.name.startswith("."):
+        raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
+    default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
+    run_dir = Path(cfg.run.dir) / (cfg.run.name or default_name)
+    check_free(run_dir)
+    return resolved, run_dir
+
+
+def resolve_resumed_run(
+    name: str, values: Values, *, origin: str, runs: Path, reward_functions: Values | None = None
+) -> tuple[Resolved, Path]:
+    """Resolve the stored settings of a run with the changes in `values`, and its folder.
+
+    Only steps, max_train_tokens and the sections of MAY_CHANGE may change. `reward_functions` are weights by name.
+    ValueError for another change, and where the run was started with other reward functions.
+    """
+    run_dir = find_run(name, runs)
+    try:
+        before = read_settings(run_dir)
+    except ValueError as error:
+        raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
+    stored = before["config"]
+    unknown = stored.keys() - settings().keys()
+    if unknown:
+        raise ValueError(
+            f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
+        )
+    check_types(stored, run_dir / "config.json")
+    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(MAY_CHANGE)]
+    if fixed:
+        raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
+    _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
+    resolved = resolve([("the run", stored), (origin, values)])
+    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
+
+
+CANNOT_CHANGE = "cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, verify.* and engine.* can"
+
+
+def _check_reward_functions(run_dir: Path, stored: Values, given: Values) -> None:
+    """ValueError where a run was started with other Python reward functions, or other weights of them."""
+    if stored == given:
+        return
+    now = f"now they are {_listed(given)}" if given else "and now there are none"
+    if not stored:
+        raise ValueError(f"{run_dir} was started without reward_functions; {now}")
+    raise ValueError(
+        f"{run_dir} was started from Python with reward_functions {_listed(stored)}, {now}; resume it from Python: "
+        f"reasoner.train(name={run_dir.name!r}, reward_functions=[{', '.join(stored)}], resume=True)"
+    )
+
+
+def _listed(weights: Values) -> str:
+    return ", ".join(f"{name} (weight {weight})" for name, weight in weights.items())
+
+
+def _last(sources: Sequence[Values], key: str, default: object) -> Any:
+    """The value of a setting in the last source that has it."""
+    return next((source[key] for source in reversed(sources) if key in source), default)
+
+
+def fitting_preset(model: str, runs: Path) -> tuple[str, str]:
+    """(preset, reason) for a model on this machine; `runs` is the folder where a run of that name may be."""
+    return preset_for(model, _num_parameters(model, runs), has_gpu=has_gpu())
+
+
+def _num_parameters(model: str, runs: Path) -> int | None:
+    """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
+    if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
+        return None
+    return num_parameters(resolve_model(model, runs=runs))
+
+
+def _preset_note(preset: str, why: str, cfg: Config) -> str:
+    """The line that says which preset was chosen, why, and what to change."""
+    table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
+    return (
+        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} "
+        f"completions of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; "
+        f"change it with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: "
+        f"--dry-run lists them all"
+    )
+
+
+def has_gpu() -> bool:
+    """Whether there is a CUDA device, without importing torch."""
+    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()

@@ -1,0 +1,174 @@
+"""Reward functions: the columns that they are called with, the rewards that they add, and what is refused."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from data import Problem
+from reasoner.rollouts.reward_functions import (
+    apply_reward_functions,
+    check_columns,
+    columns_of,
+    reward_functions_of,
+)
+from reasoner.types import Completion, Prompt, RolloutGroup
+from verifiers import Score, Verdict
+
+ODD = Problem("odd", "1+2?", "3", "sums", "train", columns={"hint": "odd", "source": "a book"})
+EVEN = Problem("even", "1+3?", "4", "sums", "train", level=2)
+
+
+def group(problem, *texts):
+    """A group whose first completion is correct, with a reward of 1.2."""
+    prompt = Prompt(problem, f"Q: {problem.question} <think>", "<think>", (1, 2))
+    completions = tuple(Completion(text, tuple(range(len(text))), (0.0,) * len(text), "stop", 0) for text in texts)
+    right = Score(1.2, {"correct": 1.0, "format": 1.0}, Verdict.CORRECT, well_formed=True)
+    wrong = Score(0.2, {"correct": 0.0, "format": 1.0}, Verdict.WRONG, well_formed=True)
+    return RolloutGroup(prompt, completions, (right, *(wrong for _ in texts[1:])))
+
+
+GROUPS = [group(ODD, "a", "bb"), group(EVEN, "ccc", "dddd")]
+
+
+def applied(*entries, groups=GROUPS):
+    return apply_reward_functions(groups, reward_functions_of(entries))
+
+
+def rewards(groups):
+    return [[score.reward for score in one.scores] for one in groups]
+
+
+def test_function_is_called_once_with_a_column_for_every_field_and_all_of_one_length():
+    calls = []
+
+    def record(**columns):
+        calls.append(columns)
+        return [0] * len(columns["completions"])
+
+    applied(record)
+    (columns,) = calls
+    assert columns == {
+        "prompts": ["Q: 1+2? ", "Q: 1+2? ", "Q: 1+3? ", "Q: 1+3? "],
+        "completions": ["<think>a", "<think>bb", "<think>ccc", "<think>dddd"],
+        "completion_ids": [[0], [0, 1], [0, 1, 2], [0, 1, 2, 3]],
+        "correct": [True, False, True, False],
+        "well_formed": [True] * 4,
+        "id": ["odd", "odd", "even", "even"],
+        "question": ["1+2?", "1+2?", "1+3?", "1+3?"],
+        "answer": ["3", "3", "4", "4"],
+        "source": ["a book", "a book", "sums", "sums"],
+        "split": ["train"] * 4,
+        "level": [None, None, 2, 2],
+        "subject": [None] * 4,
+        "verifier": ["maths"] * 4,
+        "hint": ["odd", "odd", None, None],
+    }
+
+
+def test_weighted_values_are_added_and_recorded_without_their_weights():
+    def size(completions, **columns):
+        return [len(completion) for completion in completions]
+
+    def gold(answer):
+        return map(int, answer)
+
+    result = applied((size, 0.5), gold)
+    assert rewards(result) == [[1.2 + 4 + 3, 0.2 + 4.5 + 3], [1.2 + 5 + 4, 0.2 + 5.5 + 4]]
+    assert result[1].scores[1].parts == {"correct": 0.0, "format": 1.0, "size": 11.0, "gold": 4.0}
+    assert [replace(one, scores=GROUPS[i].scores) for i, one in enumerate(result)] == GROUPS
+
+
+def test_none_adds_nothing_and_records_nothing():
+    def only_odd(completions, hint):
+        return [1.0 if value == "odd" else None for value in hint]
+
+    result = applied(only_odd)
+    assert rewards(result) == [[2.2, 1.2], [1.2, 0.2]]
+    assert [["only_odd" in score.parts for score in one.scores] for one in result] == [[True, True], [False, False]]
+
+
+def test_order_of_groups_does_not_change_their_rewards():
+    def size(completions):
+        return [len(completion) for completion in completions]
+
+    assert applied(size, groups=GROUPS[::-1]) == applied(size)[::-1]
+
+
+def test_without_functions_or_groups_nothing_changes():
+    assert applied() == GROUPS
+    assert applied(lambda completions: 1 / 0, groups=[]) == []
+
+
+@pytest.mark.parametrize("number", [1, 1.0, True, np.float32(1), np.int64(1), Fraction(1)])
+def test_values_may_be_any_real_number(number):
+    def constant(completions):
+        return [number] * len(completions)
+
+    assert rewards(applied(constant)) == [[2.2, 1.2], [2.2, 1.2]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1.0] * 3, "reward function broken returned 3 values for 4 completions"),
+        ([], "reward function broken returned 0 values for 4 completions"),
+        ([1.0, float("nan"), 1.0, 1.0], "reward function broken returned nan; it must be a finite number or None"),
+        ([1.0, 1.0, 1.0, float("-inf")], "reward function broken returned -inf; it must be a finite number or None"),
+        ([1.0, "0.5", 1.0, 1.0], "reward function broken returned '0.5'; it must be a finite number or None"),
+        ([1.0, 1j, 1.0, 1.0], "reward function broken returned 1j; it must be a finite number or None"),
+        ("1234", "reward function broken returned '1234'; it must return a list of numbers"),
+        (0.5, "reward function broken returned 0.5; it must return a list of numbers"),
+        (None, "reward function broken returned None; it must return a list of numbers"),
+    ],
+)
+def test_other_results_are_refused_with_the_name_of_the_function_and_the_value(values, message):
+    def broken(completions, **columns):
+        return values
+
+    with pytest.raises(ValueError) as caught:
+        applied(broken)
+    assert str(caught.value) == message
+
+
+def test_exception_of_a_function_is_named_and_kept():
+    def divides(completions):
+        return [1 / 0]
+
+    with pytest.raises(ValueError, match=r"reward function divides failed: ZeroDivisionError") as caught:
+        applied(divides)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_missing_column_is_named_with_those_that_exist():
+    def needs(completions, answers, *, bonus=1.0):
+        return completions
+
+    with pytest.raises(ValueError, match=r"reward function needs needs answers; the columns are answer, complet.*hint"):
+        check_columns(reward_functions_of([needs]), columns_of([ODD, EVEN]))
+
+
+def correct(completions):
+    return completions
+
+
+async def waits(completions):
+    return completions
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        (["brevity"], "reward_functions has 'brevity'; it takes functions"),
+        ([waits], "not async"),
+        ([(print, "1")], "the weight of reward function print is '1'; it must be a finite number"),
+        ([(print, float("inf"))], "the weight of reward function print is inf; it must be a finite number"),
+        ([print, (print, 2.0)], "reward function 'print' has the name of another reward; rename it"),
+        ([correct], "reward function 'correct' has the name of another reward; rename it"),
+    ],
+)
+def test_entries_that_cannot_be_used_are_refused(entries, message):
+    with pytest.raises(ValueError) as caught:
+        reward_functions_of(entries)
+    assert message in str(caught.value)

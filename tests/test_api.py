@@ -1,0 +1,304 @@
+"""The Python API, with real runs on the embedded base: `train`, `evaluate`, `grade`, and what they refuse."""
+
+import ast
+import inspect
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from datasets import Dataset
+
+import reasoner
+from reasoner import EvalResults, Problem, Run, evaluate, grade, score_response, train
+from reasoner.cli.main import main
+from reasoner.models.resolve import BASE
+
+ROOT = Path(__file__).parents[1]
+ROWS = [{"problem": f"What is {a} + {b}?", "answer": str(a + b), "hint": f"{a}"} for a in range(3, 7) for b in (2, 5)]
+PROBLEMS = [Problem(f"sum-{n}", f"What is {n} + 4?", str(n + 4), level=1) for n in range(4)]
+SMALL = {
+    "data.prompts_per_step": 2,
+    "algo.group_size": 4,
+    "sampling.max_tokens": 24,
+    "validation.interval": 2,
+    "validation.problems": 2,
+    "validation.samples": 2,
+    "eval.heldout_problems": 0,
+    "run.save_interval": 1,
+    "engine.name": "transformers",
+    "threads": 1,
+}
+needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def brevity(completions, **columns):
+    return [-len(completion) / 100 for completion in completions]
+
+
+def hinted(completions, hint):
+    """1 for a completion with the hint in it; does not apply to hints above 4."""
+    return [None if int(own) > 4 else float(own in text) for text, own in zip(completions, hint, strict=True)]
+
+
+FUNCTIONS = [(brevity, 0.5), hinted]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder for runs. What training changes in this process is undone at the end."""
+    threads = torch.get_num_threads()
+    yield tmp_path_factory.mktemp("api")
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    if not (BASE / "model.safetensors").is_file():
+        pytest.skip("the embedded base is not built")
+    return train(
+        "base",
+        Dataset.from_list(ROWS),
+        reward_functions=FUNCTIONS,
+        algo="dr_grpo",
+        steps=2,
+        seed=3,
+        name="a",
+        runs=folder / "runs",
+        validation_data=PROBLEMS,
+        settings=SMALL,
+    )
+
+
+def test_run_has_settings_metrics_and_models(run, folder):
+    assert run.name == "a" and run.folder == folder / "runs" / "a"
+    assert Path(run.model) == run.folder / "checkpoints" / "step-000002"
+    assert Path(run.best_model) == run.folder / "checkpoints" / "best"
+    assert [line["step"] for line in run.metrics] == [0, 1]
+    table = run.to_pandas()
+    assert list(table["reward/mean"]) == [line["reward/mean"] for line in run.metrics]
+    assert run.report is None
+    stored = json.loads((run.folder / "config.json").read_text())
+    assert run.settings == stored["config"]
+    expected = {"algo.name": "dr_grpo", "seed": 3, "optim.lr": 5e-4, "data.train": str(run.folder / "problems.jsonl")}
+    assert {key: run.settings[key] for key in expected} == expected
+    assert (stored["origin"]["seed"], stored["origin"]["optim.lr"]) == ("reasoner.train", "preset base")
+    assert stored["reward_functions"] == {"brevity": 0.5, "hinted": 1.0}
+
+
+def test_problems_in_memory_are_the_run_s_problems(run):
+    lines = [json.loads(line) for line in (run.folder / "problems.jsonl").read_text().splitlines()]
+    assert [(line["question"], line["answer"], line["hint"]) for line in lines] == [tuple(row.values()) for row in ROWS]
+    validation = [json.loads(line) for line in (run.folder / "validation_problems.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in validation] == [problem.id for problem in PROBLEMS]
+    assert {row["question"] for row in run.rollouts(0)} <= {row["problem"] for row in ROWS}
+
+
+def test_reward_functions_are_part_of_the_reward_of_every_rollout(run):
+    for step in (0, 1):
+        for row in run.rollouts(step):
+            parts = row["rewards"]
+            a = int(re.search(r"\d+", row["question"])[0])
+            assert ("hinted" in parts) == (a <= 4)
+            assert parts["brevity"] == pytest.approx(-len(row["completion"]) / 100)
+            total = parts["correct"] + 0.2 * parts["format"] + 0.5 * parts["brevity"] + parts.get("hinted", 0.0)
+            assert row["reward"] == pytest.approx(total, abs=1e-6)
+    rows = run.rollouts(1)
+    assert run.metrics[1]["reward/mean"] == pytest.approx(sum(row["reward"] for row in rows) / len(rows), abs=1e-6)
+
+
+def test_resume_needs_the_same_reward_functions_and_data(run, capsys):
+    assert main(["train", "--resume", str(run.folder), "--steps", "3"]) == 2
+    errors = capsys.readouterr().err
+    assert "reward_functions brevity (weight 0.5), hinted (weight 1.0), and now there are none" in errors
+    assert "reasoner.train(name='a', reward_functions=[brevity, hinted], resume=True)" in errors
+    again = {"name": "a", "runs": run.folder.parent, "resume": True, "steps": 3}
+    with pytest.raises(ValueError, match="now they are brevity"):
+        train(**again, reward_functions=[brevity])
+    with pytest.raises(ValueError, match="data differs from the problems"):
+        train(data=ROWS[1:], **again, reward_functions=FUNCTIONS)
+    with pytest.raises(ValueError, match="preset is 'cpu'; it cannot change"):
+        train(preset="cpu", **again, reward_functions=FUNCTIONS)
+    with pytest.raises(ValueError, match=r"algo\.name cannot change"):
+        train(algo="rloo", **again, reward_functions=FUNCTIONS)
+    assert len(run.metrics) == 2
+
+
+def test_interrupted_run_is_resumed_by_the_same_call(folder, run):
+    def interrupted(completions, **columns):
+        calls.append(len(completions))
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+        return [0.0] * len(completions)
+
+    calls: list[int] = []
+    call = {"data": ROWS, "reward_functions": [interrupted], "steps": 2, "name": "b", "runs": folder / "runs"}
+    settings = SMALL | {"validation.interval": 0, "run.save_interval": 20}
+    with pytest.raises(KeyboardInterrupt, match=r"stopped by SIGINT; continue it with train\(name='b', resume=True"):
+        train(**call, settings=settings)
+    opened = Run(folder / "runs" / "b")
+    assert Path(opened.model).name == "step-000001" and opened.best_model == opened.model
+    resumed = train(**call, preset="base", settings=settings, resume=True)
+    assert calls == [8, 8, 8] and [line["step"] for line in resumed.metrics] == [0, 1]
+    straight = train(**call | {"name": "straight"}, settings=settings)
+    metrics = [one.folder / "metrics.jsonl" for one in (resumed, straight)]
+    assert metrics[0].read_bytes() == metrics[1].read_bytes()
+
+
+def test_faulty_reward_function_ends_the_run_with_its_name(folder):
+    def too_few(completions, **columns):
+        return [1.0]
+
+    with pytest.raises((ValueError, RuntimeError), match="reward function too_few returned 1 values for 8 completions"):
+        train(data=ROWS, reward_functions=[too_few], steps=1, name="c", runs=folder / "runs", settings=SMALL)
+
+
+def test_evaluation_has_intervals_a_table_and_graded_responses(run, folder):
+    where = {"engine": "transformers", "runs": folder / "runs", "out": folder / "evals", "max_tokens": 24}
+    results = evaluate(run.model, PROBLEMS, pass_at=[1], cons_at=[2], greedy=True, name="mine", **where)
+    table = results.to_pandas()
+    assert list(zip(table["sampling"], table["metric"], table["problems"], table["samples"], strict=True)) == [
+        ("sampled", "pass@1", 4, 2),
+        ("sampled", "cons@2", 4, 2),
+        ("greedy", "pass@1", 4, 1),
+    ]
+    assert (table["low"] <= table["value"]).all() and (table["value"] <= table["high"]).all()
+    rows = results.responses()
+    assert [row["id"] for row in rows] == [problem.id for problem in PROBLEMS for _ in range(2)]
+    assert sum(row["correct"] for row in rows) / len(rows) == pytest.approx(results.metric("pass@1").value)
+    assert len(results.responses(greedy=True)) == 4
+    assert all(bool(grade(row["extracted"] or "", row["answer"])) == row["correct"] for row in rows)
+    assert results.folder == folder / "evals" / "mine" and (results.folder / "evaluation.json").is_file()
+    assert "pass@1" in str(results) and isinstance(results, EvalResults)
+    with pytest.raises(ValueError, match=r"no metric 'pass@8' was evaluated; there are pass@1, cons@2"):
+        results.metric("pass@8")
+    with pytest.raises(ValueError, match="data is 'gsm8k'; evaluated were"):
+        results.metric(data="gsm8k")
+
+
+@needs_base
+def test_evaluation_of_two_named_sets_at_greedy_decoding(folder):
+    file = folder / "two.jsonl"
+    file.write_text('{"question": "What is 1 + 1?", "answer": "2"}\n')
+    results = evaluate(
+        data=["generated", str(file)], pass_at=(), greedy=True, limit=2, max_tokens=8, engine="transformers",
+        runs=folder / "runs", out=folder / "evals",
+    )  # fmt: skip
+    assert list(results.sets) == ["generated:heldout", str(file)]
+    assert results.metric(data=str(file)).problems == 1 and len(results.responses(data="generated:heldout")) == 2
+    with pytest.raises(ValueError, match="data is None; evaluated were 'generated:heldout'"):
+        results.metric()
+
+
+def unknown_column(completions, answers):
+    return [0.0 for _ in completions]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"algo": "ppoo"}, "ppoo"),
+        ({"steps": 0}, "steps is 0; it must be at least 1"),
+        ({"steps": "3"}, "steps takes a whole number, not '3'"),
+        ({"preset": "huge"}, "preset is 'huge'; known are base, cpu, cpu-large"),
+        ({"name": "../x"}, "it must be a plain name"),
+        ({"model": "nowhere"}, "no model 'nowhere'"),
+        ({"settings": {"optim.learning_rate": 1}}, "unknown setting 'optim.learning_rate'"),
+        ({"settings": {"optim.lr": "fast"}}, "optim.lr takes a number, not 'fast'"),
+        ({"settings": {"seed": 1}, "seed": 2}, "settings has 'seed'; give it as the argument seed"),
+        ({"settings": {"data.train": "gsm8k"}}, "settings has 'data.train'; give it as the argument data"),
+        ({"settings": {"run.name": "x"}}, "settings has 'run.name'; give it as the argument name"),
+        ({"data": "gsm9k"}, "unknown problems 'gsm9k'"),
+        ({"data": []}, "data is empty"),
+        ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
+        ({"data": [{"question": "1+1?"}]}, "data, row 0: no column 'answer' or"),
+        ({"data": [ROWS[0], "1+1?"]}, "data, row 1 is '1+1?'; it must be a Problem or a mapping"),
+        ({"data": [PROBLEMS[0], PROBLEMS[0]]}, "data, row 1: id 'sum-0' was used before"),
+        ({"data": [ROWS[0] | {"picture": b"x"}]}, "column 'picture' cannot be written as JSON"),
+        ({"validation_data": []}, "validation_data is empty"),
+        ({"reward_functions": ["brevity"]}, "reward_functions has 'brevity'"),
+        ({"reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
+        ({"data": "generated", "reward_functions": [unknown_column]}, "reward function unknown_column needs answers"),
+        ({"reward_functions": [brevity], "settings": {"control": "format-only"}}, "control is 'format-only'"),
+        ({"resume": True}, "resume is True and name is None"),
+        ({"resume": True, "name": "nothing"}, "no run 'nothing'"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_named_and_leave_nothing(tmp_path, arguments, message):
+    with pytest.raises(ValueError) as caught:
+        train(**{"data": ROWS, "runs": tmp_path, "name": None} | arguments)
+    assert message in str(caught.value)
+    assert list(tmp_path.rglob("*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "nowhere"}, "no model 'nowhere'"),
+        ({"data": []}, "data is empty"),
+        ({"data": 3}, "data is 3; it must be a name, a file, or rows"),
+        ({"data": ["generated", "gsm9k"]}, "unknown problems 'gsm9k'"),
+        ({"pass_at": [4], "num_samples": 2}, "the largest K asked for needs 4 samples"),
+        ({"temperature": 0.0}, "it must be above 0"),
+        ({"engine": "tensorrt"}, "tensorrt"),
+        ({"prompt": "nothing"}, "nothing"),
+    ],
+)
+def test_arguments_that_cannot_be_evaluated_are_named(tmp_path, arguments, message):
+    with pytest.raises(ValueError) as caught:
+        evaluate(**{"data": PROBLEMS, "runs": tmp_path, "out": tmp_path / "evals"} | arguments)
+    assert message in str(caught.value)
+
+
+def test_problem_file_of_someone_else_is_not_overwritten(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "problems.jsonl").write_text("mine\n")
+    with pytest.raises(ValueError, match="holds other problems; choose another name, or delete it"):
+        train(data=ROWS, runs=tmp_path, name="a")
+    assert (tmp_path / "a" / "problems.jsonl").read_text() == "mine\n"
+
+
+def test_import_is_light_and_names_are_listed():
+    script = (
+        "import sys, reasoner\n"
+        "print(sorted({'torch', 'numpy', 'pyarrow', 'data', 'reasoner.api'} & set(sys.modules)))\n"
+        "print(set(reasoner.__all__) <= set(dir(reasoner)), reasoner.Problem('a', '1+1?', '2').source == '')\n"
+        "from reasoner import train, evaluate, grade; print('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert done.stdout == "[]\nTrue True\nFalse\n"
+    with pytest.raises(AttributeError, match="module 'reasoner' has no attribute 'trane'"):
+        reasoner.trane  # noqa: B018
+
+
+def test_grade_and_score_response_are_the_verifiers_own():
+    assert grade("0.5", "1/2") and not grade("0.6", "1/2")
+    assert score_response("<think> 1+1=2 </think> <answer> 2 </answer>", gold="2").correct
+
+
+@pytest.mark.parametrize("function", [train, evaluate])
+def test_docstring_documents_every_argument_and_no_other(function):
+    section = inspect.getdoc(function).split("Args:\n")[1].split("\n\nReturns:")[0]
+    assert re.findall(r"^    (\w+):", section, re.MULTILINE) == list(inspect.signature(function).parameters)
+
+
+def calls_in(document: str) -> list[ast.Call]:
+    """The calls of API functions in the Python blocks of a document."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text("utf-8"), re.DOTALL)
+    calls = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)]
+    return [call for call in calls if isinstance(call.func, ast.Name) and call.func.id in reasoner.__all__]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/PYTHON_API.md"])
+def test_calls_in_the_documents_fit_the_signatures(document):
+    calls = calls_in(document)
+    assert {"train", "evaluate", "grade"} <= {call.func.id for call in calls}
+    for call in calls:
+        keywords = {keyword.arg: None for keyword in call.keywords}
+        inspect.signature(getattr(reasoner, call.func.id)).bind(*call.args, **keywords)

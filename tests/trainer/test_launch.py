@@ -1,0 +1,72 @@
+"""The settings and the folder of a run, as the command line and the Python API resolve them."""
+
+import json
+
+import pytest
+
+from reasoner.config.resolve import to_dict
+from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+
+
+def stored_run(tmp_path, **more):
+    """The folder of a run with settings and no checkpoint."""
+    resolved, run_dir = resolve_new_run({"run.dir": str(tmp_path), "run.name": "a", "seed": 5}, origin="a test")
+    run_dir.mkdir()
+    about = {"config": to_dict(resolved.config), "origin": resolved.origin} | more
+    (run_dir / "config.json").write_text(json.dumps(about))
+    return run_dir
+
+
+def test_later_sources_win_and_each_value_has_its_origin(tmp_path):
+    values = {"seed": 2, "run.dir": str(tmp_path), "run.name": "mine"}
+    files = [("one.toml", {"seed": 1, "steps": 7}), ("two.toml", {"steps": 8})]
+    resolved, run_dir = resolve_new_run(values, origin="a test", files=files)
+    assert run_dir == tmp_path / "mine" and not run_dir.exists()
+    assert (resolved.config.seed, resolved.config.steps, resolved.config.optim.lr) == (2, 8, 5e-4)
+    origins = ("seed", "steps", "optim.lr", "verify.workers")
+    assert [resolved.origin[key] for key in origins] == ["a test", "two.toml", "preset base", "default"]
+    assert resolved.note == ""
+
+
+def test_default_name_tells_model_and_algorithm(tmp_path):
+    _, run_dir = resolve_new_run({"run.dir": str(tmp_path), "algo.name": "rloo"}, origin="a test")
+    assert run_dir.parent == tmp_path and run_dir.name.startswith("base-rloo-")
+
+
+def test_unknown_preset_and_folder_in_use_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="preset is 'large'; known are base, cpu, "):
+        resolve_new_run({}, origin="a test", preset="large")
+    stored_run(tmp_path)
+    with pytest.raises(ValueError, match="is in use"):
+        resolve_new_run({"run.dir": str(tmp_path), "run.name": "a"}, origin="a test")
+
+
+def test_resumed_run_has_its_stored_settings_and_the_allowed_changes(tmp_path):
+    run_dir = stored_run(tmp_path)
+    changes = {"steps": 99, "validation.samples": 3}
+    resolved, folder = resolve_resumed_run("a", changes, origin="another test", runs=tmp_path)
+    assert folder == run_dir
+    assert (resolved.config.seed, resolved.config.steps, resolved.config.validation.samples) == (5, 99, 3)
+    assert (resolved.origin["seed"], resolved.origin["steps"]) == ("a test", "another test")
+    with pytest.raises(ValueError, match=r"seed, optim\.lr cannot change when a run is resumed; steps, "):
+        resolve_resumed_run("a", {"seed": 1, "steps": 9, "optim.lr": 1.0}, origin="another test", runs=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("stored", "given", "message"),
+    [
+        (
+            {"f": 1.0},
+            {},
+            r"started from Python with reward_functions f \(weight 1.0\), and now there are none; resume it",
+        ),
+        ({"f": 1.0}, {"f": 2.0}, r"f \(weight 1.0\), now they are f \(weight 2.0\); resume it from Python: .*\[f\]"),
+        ({"f": 1.0}, {"g": 1.0}, r"now they are g \(weight 1.0\)"),
+        ({}, {"f": 1.0}, r"started without reward_functions; now they are f \(weight 1.0\)"),
+    ],
+)
+def test_resuming_with_other_reward_functions_is_refused(tmp_path, stored, given, message):
+    stored_run(tmp_path, **({"reward_functions": stored} if stored else {}))
+    with pytest.raises(ValueError, match=message):
+        resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=given)
+    assert resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=stored)[1] == tmp_path / "a"
