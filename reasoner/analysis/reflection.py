@@ -28,7 +28,7 @@ class Uplift:
     Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
     """
 
-    found: Difference | None  # None for fewer than two such groups
+    difference: Difference | None  # None for fewer than two such groups
     groups: int
 
 
@@ -37,21 +37,23 @@ def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = Non
 
     `progress` is called with (done, all) steps.
     """
-    fresh = [
+    new_steps = [
         row["step"]
         for row in index.rows(
             "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step"
         )
     ]
-    for done, step in enumerate(fresh, 1):
+    for done, step in enumerate(new_steps, 1):
         _study_step(index, step)
         if progress is not None:
-            progress(done, len(fresh))
-    return len(fresh)
+            progress(done, len(new_steps))
+    return len(new_steps)
 
 
 def _study_step(index: RolloutIndex, step: int) -> None:
-    rows = list(index.shard_rows(step, ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")))
+    """Detect the spans of a step's completions and store them, with the counts of its groups, in the index."""
+    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")
+    rows = list(index.shard_rows(step, columns))
     labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
     groups = []
     for grp, own in groupby(rows, key=lambda item: item[1]["group"]):

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder
+from reasoner.console import print_result
 from reasoner.evals import PROBLEMS
 from reasoner.runtime import gc_paused
 
@@ -88,19 +89,20 @@ def add_arguments(command: Parser) -> None:
     )
     add_evals_folder(command)
     command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
-    add_json(command, "the figures")
+    add_json(command, "the manifest and all metrics")
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Run the evaluation, print its table, and write the figures to --json."""
+    """Run the evaluation, print its table, and write the metrics to --json."""
     with gc_paused():
-        from reasoner.evals.result import Ks
-        from reasoner.evals.run import EvalRequest, evaluate
+        from reasoner.evals.request import EvalRequest
+        from reasoner.evals.result import MetricKs
+        from reasoner.evals.run import evaluate
         from reasoner.runs.rollouts import versions, write_json
 
     result = evaluate(
         EvalRequest(
-            ks=Ks(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
+            ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
             greedy=args.greedy,
             num_samples=args.n,
             model=args.model,
@@ -124,9 +126,9 @@ def run_eval(args: argparse.Namespace) -> None:
             name=args.name,
         )
     )
-    print(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}", flush=True)
+    print_result(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}")
     if args.json:
-        write_json(args.json, {"about": result.about, "versions": versions(), "results": result.figures()})
+        write_json(args.json, {"manifest": result.manifest, "versions": versions(), "results": result.to_dict()})
 
 
 def _split(text: str) -> list[str]:

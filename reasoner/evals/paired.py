@@ -65,7 +65,7 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     return Difference(mean, mean - half, mean + half, se, p, size, wins, size - wins - losses, losses)
 
 
-def shown_p(p: float) -> str:
+def format_p(p: float) -> str:
     """Format a p-value."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 

@@ -39,8 +39,8 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
     tokens = health["tokens"]
     return [
         _shown(name),
-        f"{evaluation.problems:,}",
-        str(evaluation.samples),
+        f"{evaluation.num_problems:,}",
+        str(evaluation.num_samples),
         *(_interval(values.get(metric)) for metric in metrics),
         f"{100 * evaluation.pass_at_1.se:.1f}",
         "-" if evaluation.se_run is None else f"{100 * evaluation.se_run:.1f}",
@@ -71,7 +71,7 @@ def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     rows = [[name, *(column.get(name, "-") for column in columns.values())] for name in names]
     heads = [
-        "greedy" if way == "greedy" else f"{evaluation.samples} samples" + _at(evaluation.temperature)
+        "greedy" if way == "greedy" else f"{evaluation.num_samples} samples" + _at(evaluation.temperature)
         for way, evaluation in ways.items()
     ]
     return "\n".join(aligned([[_shown(spec), *heads], *rows]))
@@ -81,12 +81,12 @@ def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
     reflection, health = evaluation.reflection, evaluation.health
     rows = {
         "well-formed": percent(evaluation.well_formed),
-        "correct given well-formed": percent(evaluation.right_given_well_formed),
+        "correct given well-formed": percent(evaluation.correct_given_well_formed),
         "correct, any form (lenient)": str(evaluation.lenient).strip(),
         "lost to the form alone": f"{100 * (evaluation.lenient.value - evaluation.pass_at_1.value):.1f} points",
         "several different answers": percent(health["several_answers"]),
         "grading failed": percent(health["grading_failed"]),
-        "tokens: right, wrong": f"{_count(health['tokens_right'])}, {_count(health['tokens_wrong'])}",
+        "tokens: correct, wrong": f"{_count(health['tokens_correct'])}, {_count(health['tokens_wrong'])}",
         "check their own working": percent(reflection.checks),
         "wrong claims caught": _caught(reflection.caught_share, reflection.wrong_claims),
     }

@@ -11,7 +11,7 @@ from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
-from reasoner.evals.result import EvalResult, Ks, evaluate
+from reasoner.evals.result import EvalResult, MetricKs, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.progress import Progress
 from reasoner.runs import rollouts as store
@@ -61,11 +61,11 @@ class Validator:
 
     def _look(self, steps_done: int) -> tuple[EvalResult, EvalResult]:
         num = self.cfg.validation.samples
-        ks = Ks(cons_at=(num,))
+        ks = MetricKs(cons_at=(num,))
         progress, title = self.logger.progress, f"validation problems after step {steps_done}"
         asked = (self.engine, self.pool, self.prompts, self.sampling, self.cfg, progress)
         sampled, greedy = _both_ways(*asked, title=title, num=num, stream="eval selection", ks=ks)
-        self.logger.evaluated(steps_done, sampled=sampled.figures(), greedy=greedy.figures())
+        self.logger.evaluated(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict())
         return sampled, greedy
 
 
@@ -104,7 +104,7 @@ def measure(
     """
     num = cfg.eval.samples
     print(f"held-out problems: {len(prompts)} x {num} samples, and greedy", file=sys.stderr, flush=True)
-    ks = Ks(pass_at=(1, num), cons_at=(num,))
+    ks = MetricKs(pass_at=(1, num), cons_at=(num,))
     asked = (engine, pool, prompts, sampling, cfg, progress)
     return HeldOutEvals(*_both_ways(*asked, title=f"held-out problems, {title}", num=num, stream="eval", ks=ks))
 
@@ -120,16 +120,16 @@ def _both_ways(
     title: str,
     num: int,
     stream: str,
-    ks: Ks,
+    ks: MetricKs,
 ) -> tuple[EvalResult, EvalResult]:
     sampled, greedy = replace(sampling, num_samples=num), replace(sampling, num_samples=1, temperature=0.0)
 
-    def found(way: SamplingParams, ks: Ks, name: str) -> EvalResult:
+    def found(way: SamplingParams, ks: MetricKs, name: str) -> EvalResult:
         progress.begin(f"{title}, {name}")
         names = {"label": stream, "stream": stream}
         return evaluate(lambda: engine, pool, prompts, way, seed=cfg.seed, **names, ks=ks, progress=progress)
 
-    return found(sampled, ks, "sampled"), found(greedy, Ks(), "greedy")
+    return found(sampled, ks, "sampled"), found(greedy, MetricKs(), "greedy")
 
 
 def report(
@@ -149,7 +149,7 @@ def report(
         before = measure(engine, pool, heldout, sampling, cfg, progress, "the model before training")
     text = f"{table(before, after)}\n\n{example_answers(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
-    figures = {"before": before.figures(), "after": after.figures()}
+    figures = {"before": before.to_dict(), "after": after.to_dict()}
     store.write_json(run_dir / "report.json", figures)
     for name, measured in (("before", before), ("after", after)):
         write_eval(run_dir / "heldout" / name, measured, cfg, engine.name)

@@ -320,8 +320,8 @@ def doctor(place, tmp_path, capsys):
     """Run the command, by default on the trained model: (exit status, mark and text by subject, JSON, stderr)."""
     settings = {
         "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
-        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3, "validation.interval": 0,
-        "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
+        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3,
+        "validation.interval": 0, "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
         "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
     threads = torch.get_num_threads()
