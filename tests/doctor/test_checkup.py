@@ -49,9 +49,7 @@ SUMS = [Problem(f"sums/{i}{j}", f"{i}+{j}?", str(2 + (i + j) % 3), "sums", "trai
 # ------------------------------------------------------------------------------------------ groups with a signal
 
 
-@pytest.mark.parametrize(
-    "rewards", [[0, 0, 0, 1, 1, 0.2], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5]]
-)
+@pytest.mark.parametrize("rewards", [[0, 0, 0, 1, 1, 0.2], [0, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5]])
 @pytest.mark.parametrize("group", [2, 3, 5, 6])
 def test_the_chance_of_a_mixed_group_is_the_share_of_all_subsets_that_are_mixed(rewards, group):
     subsets = list(combinations(rewards, group))
