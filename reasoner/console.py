@@ -35,8 +35,8 @@ def speed(tokens_per_second: float) -> str:
     return f"{tokens_per_second:.1f} tok/s" if tokens_per_second >= 1 else f"{60 * tokens_per_second:.1f} tok/min"
 
 
-def shortened(text: str, width: int) -> str:
-    """Return the text as one printable line of at most `width` characters."""
+def shorten(text: str, width: int) -> str:
+    """Shorten the text to one printable line of at most `width` characters."""
     line = escape_controls(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 

@@ -57,12 +57,12 @@ def _study_step(index: RolloutIndex, step: int) -> None:
     labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
     groups = []
     for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
-        numbered = list(own)
-        members = labelled([_member(row) for _, row in numbered])
+        group_rows = list(own)
+        members = labelled([_member(row) for _, row in group_rows])
         groups.append((step, grp, *_split(members)))
         others = [member.is_correct for member in members if not member.corrects]
         share = sum(others) / len(others) if others else 1.0
-        labelled_members += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
+        labelled_members += [(number, member, share) for (number, _), member in zip(group_rows, members, strict=True)]
     all_spans = [span for _, member, _ in labelled_members for span in member.spans]
     tokens = sum(row["tokens"] or len(row["completion"].split()) for _, row in rows)
     index.store(
@@ -114,9 +114,9 @@ def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
     for row in index.rows("SELECT * FROM reflection_steps ORDER BY step"):
         per = 1000 / max(1, row["tokens"])
         line = {"step": row["step"], "rollouts": row["rollouts"], "reflecting": row["reflecting"] / row["rollouts"]}
-        for name, known in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
+        for name, keys in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
             counts = json.loads(row[name])
-            line[name] = {key: counts.get(key, 0) * per for key in known}
+            line[name] = {key: counts.get(key, 0) * per for key in keys}
         lines.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
     return lines
 

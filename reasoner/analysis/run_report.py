@@ -48,8 +48,8 @@ def write_report(run_dir: Path) -> list[Path]:
 
 def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The report as sections of plain values. `picture`: the PNG file of the curves."""
-    stored = read_settings(run_dir)
-    summary: list[Block] = [Paragraph(_summary(stored["config"], len(read_metrics(run_dir))))]
+    settings_file = read_settings(run_dir)
+    summary: list[Block] = [Paragraph(_summary(settings_file["config"], len(read_metrics(run_dir))))]
     sections: list[Section] = [("The run", summary)]
     held_out = _held_out(run_dir)
     if held_out is None:
@@ -62,7 +62,7 @@ def contents(run_dir: Path, picture: Path) -> list[Section]:
     versions = [[name, str(version)] for name, version in read_object(run_dir / "versions.json").items()]
     return [
         *sections,
-        ("Settings that are not the defaults", [Table(_settings(stored))]),
+        ("Settings that are not the defaults", [Table(_settings(settings_file))]),
         ("Versions", [Table([["package", "version"], *versions])]),
     ]
 
@@ -115,14 +115,14 @@ def _differences(before: Lines, after: Lines) -> list[list[str]]:
 
 
 def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) -> list[str]:
-    gain = difference(after, before)
+    change = difference(after, before)
     return [
         name,
         _mean(before),
         _mean(after),
-        str(gain),
-        format_p(gain.p),
-        f"{gain.wins} / {gain.ties} / {gain.losses}",
+        str(change),
+        format_p(change.p),
+        f"{change.wins} / {change.ties} / {change.losses}",
     ]
 
 
@@ -220,9 +220,9 @@ def _traces(before: Lines, after: Lines) -> list[Block]:
         "correct before, wrong after": [(was, now) for was, now in pairs if now["greedy"] < was["greedy"]],
     }
     blocks: list[Block] = []
-    for kind, changed in kinds.items():
-        blocks.append(Paragraph(f"{kind}: {len(changed)} of {len(pairs)} problems"))
-        for was, now in _varied(changed)[:_TRACES]:
+    for kind, pairs_of_kind in kinds.items():
+        blocks.append(Paragraph(f"{kind}: {len(pairs_of_kind)} of {len(pairs)} problems"))
+        for was, now in _varied(pairs_of_kind)[:_TRACES]:
             doc = was["doc"]
             blocks.append(Quote(f"{doc['id']} (gold: {doc['answer']})", doc["question"]))
             blocks.append(Quote("before", _greedy(was)[:_MAX_CHARACTERS].strip()))
@@ -232,12 +232,12 @@ def _traces(before: Lines, after: Lines) -> list[Block]:
 
 def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Sort the pairs so that every subject comes once before any comes twice, most self-corrections first."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ranked = []
     for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).caught):
         subject = str(pair[0]["doc"].get("subject"))
-        ranked.append((seen[subject], pair))
-        seen[subject] += 1
+        ranked.append((counts[subject], pair))
+        counts[subject] += 1
     return [pair for _, pair in sorted(ranked, key=lambda item: item[0])]
 
 
@@ -245,9 +245,11 @@ def _greedy(line: Mapping[str, Any]) -> str:
     return str(line["resps"][0][0])
 
 
-def _settings(stored: Mapping[str, Any]) -> list[list[str]]:
-    origin = stored["origin"]
-    rows = [[key, str(value), origin[key]] for key, value in stored["config"].items() if origin[key] != "default"]
+def _settings(settings_file: Mapping[str, Any]) -> list[list[str]]:
+    origin = settings_file["origin"]
+    rows = [
+        [key, str(value), origin[key]] for key, value in settings_file["config"].items() if origin[key] != "default"
+    ]
     return [["setting", "value", "from"], *rows]
 
 

@@ -73,7 +73,7 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
 
     Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
-    from reasoner.console import log, print_result, shortened
+    from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
     items = _read_items(path, rule)
@@ -84,13 +84,13 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(items), _CHUNK):
             part = items[start : start + _CHUNK]
-            graded = pool.score(part)
-            for (_, problem), score in zip(part, graded, strict=True):
-                gold, answer = shortened(problem.answer, _WIDTH), shortened(score.extracted or "", _WIDTH)
+            part_scores = pool.score(part)
+            for (_, problem), score in zip(part, part_scores, strict=True):
+                gold, answer = shorten(problem.answer, _WIDTH), shorten(score.extracted or "", _WIDTH)
                 print_result(
                     f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}"
                 )
-            scores += graded
+            scores += part_scores
             if len(items) > _CHUNK:
                 log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")

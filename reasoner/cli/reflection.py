@@ -25,7 +25,7 @@ def add_arguments(command: Parser) -> None:
 def show_reflection(args: argparse.Namespace) -> None:
     """Print rates by step, outcomes, the difference in correctness, and the highest-ranked examples."""
     from reasoner.analysis import reflection
-    from reasoner.console import print_result, shortened
+    from reasoner.console import print_result, shorten
     from reasoner.progress import shown_progress
     from reasoner.runs.rollouts import write_json
     from verifiers.reflection.outcomes import OUTCOMES
@@ -50,7 +50,7 @@ def show_reflection(args: argparse.Namespace) -> None:
     for card, text in zip(cards, texts, strict=True):
         start = max(0, card["start"] - _EXCERPT)
         title = f"{card['name']}  {card['label']} ({card['kind']}, {card['outcome']})"
-        print_result(f"\n{title}\n  …{shortened(text[start:], 3 * _EXCERPT)}")
+        print_result(f"\n{title}\n  …{shorten(text[start:], 3 * _EXCERPT)}")
     if args.json is not None:
         difference = {"groups": uplift.groups, "difference": asdict(uplift.difference) if uplift.difference else None}
         totals = {name: dict(counter) for name, counter in counts.items()}
@@ -60,15 +60,15 @@ def show_reflection(args: argparse.Namespace) -> None:
 def _print_timeline(lines: list[dict[str, Any]]) -> None:
     """Print at most twelve of the steps, the first and the last among them."""
     from reasoner.console import print_result
-    from reasoner.evals.tables import aligned
+    from reasoner.evals.tables import align_rows
 
-    chosen = sorted({round(i * (len(lines) - 1) / 11) for i in range(12)})
+    indices = sorted({round(i * (len(lines) - 1) / 11) for i in range(12)})
     rows = [["step", "reflecting", "cues", "self-corrections", "aha"]]
-    for line in (lines[i] for i in chosen):
+    for line in (lines[i] for i in indices):
         labels = line["labels"]
         corrections = labels["self-correction"] + labels["aha"]
         cues = f"{sum(labels.values()):.2f}"
         rows.append(
             [str(line["step"]), f"{line['reflecting']:.1%}", cues, f"{corrections:.2f}", f"{labels['aha']:.2f}"]
         )
-    print_result("\n".join(aligned(rows)))
+    print_result("\n".join(align_rows(rows)))

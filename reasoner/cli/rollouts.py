@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
-from reasoner.console import escape_controls, log, print_result, shortened
+from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter, RolloutRow
@@ -61,7 +61,7 @@ def list_rollouts(args: argparse.Namespace) -> None:
     with open_index(args) as index:
         where = _filter(args)
         rollouts = index.page(where, limit=args.limit)
-        rows = [_row(one, shortened(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
+        rows = [_row(one, shorten(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
         _print_rows(rows)
         total = index.count(where)
         more = " (--limit N shows more)" if total > len(rollouts) else ""
@@ -78,7 +78,7 @@ def grep_rollouts(args: argparse.Namespace) -> None:
         texts = index.completions([one.id for one in rollouts])
         excerpts = (excerpt(text, hits(text, args.pattern), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
         _print_rows(
-            [_row(one, shortened("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
+            [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
         )
         print_result(f"{len(rollouts):,} of {index.count(where):,} rollouts")
     if not rollouts:
@@ -171,10 +171,10 @@ def _row(one: RolloutRow, text: str) -> list[str]:
 
 def _print_rows(rows: list[list[str]]) -> None:
     """Print the rows under a header, the last column (text) unaligned."""
-    from reasoner.evals.tables import aligned
+    from reasoner.evals.tables import align_rows
 
     if rows:
         header = ["rollout", "verdict", "reward", "advantage", "tokens", "problem"]
-        cells = aligned([header, *(row[:-1] for row in rows)])
+        cells = align_rows([header, *(row[:-1] for row in rows)])
         texts = ["completion", *(row[-1] for row in rows)]
         print_result("\n".join(f"{cell}  {text}" for cell, text in zip(cells, texts, strict=True)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -20,9 +18,10 @@ from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
+from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.memory import MemoryEstimate, disk_finding, memory_finding, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
@@ -45,7 +44,6 @@ from verifiers import VerifierPool
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
 _LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, else a fault
-_DISK_TEST_BYTES = 2**26  # written to measure the speed of the disk
 
 Measurements = dict[str, Any]  # by subject, for --json
 
@@ -202,7 +200,7 @@ def _cost_findings(
     cfg = run.cfg
     bytes_per_token = dry_run.rollout_bytes / max(1, dry_run.now.tokens)
     disk = partial(disk_finding, run.run_dir, trainer, cfg, bytes_per_token=bytes_per_token)
-    checkpoint_seconds = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
+    checkpoint_seconds = write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
 
     def predict(timing: StepTiming) -> TimeEstimate:
         return estimate_time(
@@ -248,14 +246,3 @@ def _update_finding(metrics: dict[str, float]) -> Finding:
         return Finding(Severity.WARNING, "update", "the first step changes nothing: its gradient is 0")
     text = f"the first step has a gradient of norm {norm:.2g} and an entropy of {metrics['entropy']:.2g} nats"
     return Finding(Severity.OK, "update", text)
-
-
-def _write_seconds(folder: Path, size: int) -> float:
-    """Seconds that the disk takes to write `size` bytes. OSError where the folder cannot be written."""
-    part = min(size, _DISK_TEST_BYTES)
-    start = time.monotonic()
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(os.urandom(2**16) * (part // 2**16 + 1))
-        file.flush()
-        os.fsync(file.fileno())
-    return (time.monotonic() - start) * size / part

@@ -171,17 +171,17 @@ def _sample_more(
     num = min(samples, affordable // len(coming))
     plan = [(coming[:num_sampled], num - runner.cfg.algo.group_size), (coming[num_sampled:], num)]
     parts = [(part, size) for prompts, size in plan if size > 0 for part in _parts(prompts, size)]
-    sampled: list[RolloutGroup] = []
+    all_groups: list[RolloutGroup] = []
     timings = []
     for part, size in parts:
         log(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
         runner.progress.begin("more samples")
         groups, timing = runner.rollout(part, size, _MORE_STEP)
-        sampled += groups
+        all_groups += groups
         timings.append(timing)
     if not timings:
         return [], now
-    return sampled, StepTiming(
+    return all_groups, StepTiming(
         sum(timing.completions for timing in timings),
         sum(timing.tokens for timing in timings),
         sum(timing.generate_seconds for timing in timings),
@@ -196,23 +196,23 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
 
 def _second_step(
     runner: StepRunner,
-    sampled: Sequence[tuple[int, RolloutGroup]],
+    groups_by_step: Sequence[tuple[int, RolloutGroup]],
     first: Sequence[RolloutGroup],
     now: StepTiming,
 ) -> tuple[list[RolloutGroup], StepTiming] | None:
     """Sample a step of correct responses once more, by their seeds: as many groups as the first step has, with that
-    step's scores, so that as many rows have an advantage. `sampled`: (step of the seeds, group). None where no response
-    is correct, or the correct ones are hardly longer than the average.
+    step's scores, so that as many rows have an advantage. `groups_by_step`: (step of the seeds, group). None where no
+    response is correct, or the correct ones are hardly longer than the average.
     """
     group = runner.cfg.algo.group_size
-    correct_seeds, lengths = _correct_completions(sampled, runner.cfg.seed)
-    prompt_of = {one.prompt.problem.id: one.prompt for _, one in sampled}
+    correct_seeds, lengths = _correct_completions(groups_by_step, runner.cfg.seed)
+    prompt_of = {one.prompt.problem.id: one.prompt for _, one in groups_by_step}
     if not lengths or sum(lengths) / len(lengths) < _LONGER * now.mean_length:
         return None
     log(f"sampling {now.completions} completions like the {len(lengths)} correct ones")
-    chosen = list(islice(cycle(correct_seeds), len(first)))
-    seeds = [list(islice(cycle(correct_seeds[name]), group)) for name in chosen]
-    prompts = [prompt_of[name] for name in chosen]
+    names = list(islice(cycle(correct_seeds), len(first)))
+    seeds = [list(islice(cycle(correct_seeds[name]), group)) for name in names]
+    prompts = [prompt_of[name] for name in names]
     start = time.monotonic()
     runner.progress.begin("second step")
     count = SampleCount(runner.progress, len(prompts) * group)
@@ -227,12 +227,12 @@ def _second_step(
 
 
 def _correct_completions(
-    sampled: Sequence[tuple[int, RolloutGroup]], run_seed: int
+    groups_by_step: Sequence[tuple[int, RolloutGroup]], run_seed: int
 ) -> tuple[dict[str, list[int]], list[int]]:
-    """(seeds of the correct completions by problem, their lengths in tokens). `sampled`: (step of the seeds, group)."""
+    """(seeds of the correct completions by problem, their lengths in tokens)."""
     seeds: dict[str, list[int]] = {}
     lengths = []
-    for step, group in sampled:
+    for step, group in groups_by_step:
         name = group.prompt.problem.id
         for j, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
             if score.correct:
@@ -245,8 +245,8 @@ def _merge_by_problem(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
     """Merge groups so that all completions of a problem are in one."""
     merged: dict[str, RolloutGroup] = {}
     for one in groups:
-        known = merged.get(one.prompt.problem.id)
-        if known is not None:
-            one = replace(known, completions=known.completions + one.completions, scores=known.scores + one.scores)
+        group = merged.get(one.prompt.problem.id)
+        if group is not None:
+            one = replace(group, completions=group.completions + one.completions, scores=group.scores + one.scores)
         merged[one.prompt.problem.id] = one
     return list(merged.values())

@@ -1,4 +1,4 @@
-"""Memory and disk that a run needs, part by part: by formula before anything large is loaded, and as measured.
+"""Memory that a run needs, part by part: by formula before anything large is loaded, and as measured.
 
 Letters of the formulas: H hidden size, Q width of all query heads, K keys and values of a token and layer, I
 intermediate size, V vocabulary, T most tokens of a completion.
@@ -7,7 +7,6 @@ intermediate size, V vocabulary, T most tokens of a completion.
 from __future__ import annotations
 
 import resource
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,8 +24,6 @@ from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MOST_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
-from reasoner.trainer.checkpoint import nearest, room_needed
-from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _MIB = 2**20
 _COPIES = 5  # copies of the logits at once: as computed, divided by the temperature, log-softmax, entropy, gradient
@@ -204,7 +201,7 @@ def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
     if peak <= free:
         return Finding(Severity.OK, "memory", text)
     fitting = _smallest(estimate, free)
-    settings = _changed(estimate.cfg, fitting.cfg)
+    settings = _setting_arguments(estimate.cfg, fitting.cfg)
     if fitting.peak() <= free:
         return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; lower {settings}", settings)
     remainder = (
@@ -242,7 +239,7 @@ def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
         yield replace(estimate, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
 
 
-def _changed(cfg: Config, lowered: Config) -> str:
+def _setting_arguments(cfg: Config, lowered: Config) -> str:
     """The settings that differ, as command-line arguments."""
     before, after = to_dict(cfg), to_dict(lowered)
     return " ".join(
@@ -260,8 +257,8 @@ def memory_of(device: torch.device) -> tuple[int | None, int]:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None, 0
-    known = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
-    return min(known["MemAvailable"], _container_limit()), known["MemTotal"]
+    meminfo = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
+    return min(meminfo["MemAvailable"], _container_limit()), meminfo["MemTotal"]
 
 
 def _container_limit() -> int:
@@ -269,9 +266,8 @@ def _container_limit() -> int:
     folder = Path("/sys/fs/cgroup")
     try:
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        used = int((folder / "memory.current").read_text()) - int(
-            stat["inactive_file"]
-        )  # cached files are evicted first
+        # Cached files are evicted first.
+        used = int((folder / "memory.current").read_text()) - int(stat["inactive_file"])
         return int((folder / "memory.max").read_text()) - used
     except (OSError, ValueError, KeyError):
         return sys.maxsize
@@ -283,26 +279,3 @@ def peak_memory(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def disk_finding(
-    run_dir: Path, trainer: PolicyTrainer, cfg: Config, *, tokens: float, bytes_per_token: float
-) -> tuple[Finding, dict[str, float]]:
-    """(the finding on disk space, its measurements in bytes). `tokens`: sampled by all steps of the run. The space for
-    checkpoints is computed as a run computes it when it starts.
-    """
-    free = shutil.disk_usage(nearest(run_dir)).free
-    rollouts = bytes_per_token * tokens
-    checkpoint, checkpoints = room_needed(trainer, keep=cfg.run.keep_last)
-    needed = checkpoints + rollouts
-    measurements = {"checkpoint": checkpoint, "rollouts": rollouts, "needed": needed, "free": free}
-    measurements["bytes_per_token"] = bytes_per_token
-    text = (
-        f"{needed / _MIB:,.0f} MiB in total: {rollouts / _MIB:,.1f} of rollouts ({bytes_per_token:.0f} bytes a token), "
-        f"{checkpoint / _MIB:,.0f} each checkpoint, {cfg.run.keep_last} kept; {free / _MIB:,.0f} free in "
-        f"{nearest(run_dir)}"
-    )
-    if needed <= free:
-        return Finding(Severity.OK, "disk", text), measurements
-    fewer = cfg.run.keep_last > 1 and needed - (cfg.run.keep_last - 1) * checkpoint <= free
-    return Finding(Severity.ERROR, "disk", text, "--run.keep_last 1" if fewer else ""), measurements

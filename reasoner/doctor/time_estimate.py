@@ -48,19 +48,15 @@ def estimate_time(
     which decides how much dynamic sampling adds.
     """
     run = run_budget(cfg)
-    dynamic_sampling = (
-        min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(informative_share, 1e-6))
-        if algorithm.dynamic_sampling
-        else 1
-    )
-    completion_seconds = dynamic_sampling * (timing.generate_seconds + timing.record_seconds) + timing.train_seconds
+    rounds = 1.0
+    if algorithm.dynamic_sampling:
+        rounds = min(1 + cfg.algo.dynamic_sampling_max_rounds, 1 / max(informative_share, 1e-6))
+    completion_seconds = rounds * (timing.generate_seconds + timing.record_seconds) + timing.train_seconds
     probe = dry_run.probe_seconds / cfg.run.parity_interval if cfg.run.parity_interval else 0
     step = completion_seconds * run.completions_per_step / timing.completions + dry_run.sync_seconds + probe
-    steps = (
-        min(run.steps, ceil(cfg.max_train_tokens / (timing.mean_length * run.completions_per_step)))
-        if cfg.max_train_tokens
-        else run.steps
-    )
+    steps = run.steps
+    if cfg.max_train_tokens:
+        steps = min(steps, ceil(cfg.max_train_tokens / (timing.mean_length * run.completions_per_step)))
     slower = timing.generate_seconds / dry_run.now.generate_seconds
     each = dry_run.bulk.generate_seconds / dry_run.bulk.completions
     return TimeEstimate(

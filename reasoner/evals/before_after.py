@@ -103,19 +103,19 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
     Answers with most self-corrections come first.
     """
     pairs = [
-        (was, now)
-        for was, now in zip(before.greedy.samples, after.greedy.samples, strict=True)
-        if not was.scores[0].correct and now.scores[0].correct
+        (old, new)
+        for old, new in zip(before.greedy.samples, after.greedy.samples, strict=True)
+        if not old.scores[0].correct and new.scores[0].correct
     ]
     pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).caught)
     by_family: dict[str, tuple[EvalSample, EvalSample]] = {}
-    for was, now in pairs:
-        by_family.setdefault(was.problem.subject or "", (was, now))
+    for old, new in pairs:
+        by_family.setdefault(old.problem.subject or "", (old, new))
     return "\n\n".join(
-        f"{escape_controls(was.problem.question)}   (gold: {escape_controls(was.problem.answer)})\n"
-        f"  before: {escape_controls(was.responses[0].text).strip()}\n"
-        f"  after:  {escape_controls(now.responses[0].text).strip()}"
-        for was, now in list(by_family.values())[:number]
+        f"{escape_controls(old.problem.question)}   (gold: {escape_controls(old.problem.answer)})\n"
+        f"  before: {escape_controls(old.responses[0].text).strip()}\n"
+        f"  after:  {escape_controls(new.responses[0].text).strip()}"
+        for old, new in list(by_family.values())[:number]
     )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from reasoner.console import escape_controls, print_result
 from reasoner.evals import eval_log
 from reasoner.evals.paired import Difference, difference, format_p, holm
-from reasoner.evals.tables import aligned
+from reasoner.evals.tables import align_rows
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import check_inside
 
-_SHOWN = 20  # flipped problems in the printout; all of them are in the JSON
-_QUESTION = 60  # characters of a question in the printout
+_MAX_FLIPS = 20  # flipped problems in the printout; all of them are in the JSON
+_QUESTION_WIDTH = 60  # characters of a question in the printout
 _WAYS = ("none", "greedy")  # filters of samples_SET.jsonl: sampled, greedy
 
 Samples = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
@@ -171,7 +171,7 @@ def report(comparisons: Sequence[MetricComparison]) -> str:
         ]
         for one in comparisons
     ]
-    lines = aligned([header, *rows])
+    lines = align_rows([header, *rows])
     for one in comparisons:
         if not one.difference.is_shown:
             lines.append(
@@ -196,20 +196,20 @@ def find_flips(spec: str, samples_a: Mapping[str, Samples], samples_b: Mapping[s
 
 
 def flip_list(flips: Sequence[Flip]) -> str:
-    """Format the flipped problems, those that A alone answers first; at most _SHOWN of them."""
+    """Format the flipped problems, those that A alone answers first; at most _MAX_FLIPS of them."""
     ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
     won = sum(flip.a > flip.b for flip in flips)
     head = f"flipped problems: {won} mostly correct in A alone, {len(flips) - won} in B alone"
-    shown = [*ordered[: _SHOWN // 2], *ordered[max(_SHOWN // 2, len(ordered) - _SHOWN // 2) :]]
-    if not shown:
+    listed = [*ordered[: _MAX_FLIPS // 2], *ordered[max(_MAX_FLIPS // 2, len(ordered) - _MAX_FLIPS // 2) :]]
+    if not listed:
         return head
-    cells = aligned(
-        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in shown)]
+    cells = align_rows(
+        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed)]
     )
-    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION] for flip in shown)]
+    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION_WIDTH] for flip in listed)]
     lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
-    left_out = [f"  ({len(flips) - len(shown)} more are in --json FILE)"] if len(flips) > len(shown) else []
-    return "\n".join([head, *lines, *left_out])
+    rest = [f"  ({len(flips) - len(listed)} more are in --json FILE)"] if len(flips) > len(listed) else []
+    return "\n".join([head, *lines, *rest])
 
 
 def samples_by_problem(folder: Path, spec: str) -> dict[str, Samples]:

@@ -61,8 +61,8 @@ def _draws_not_above(others: Sequence[int], num_abstained: int, votes: int, size
         extended = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
         for num_drawn, by_tied in enumerate(table):
             for tied, count in enumerate(by_tied):
-                for taken in range(min(members, votes, size - num_drawn) + 1):
-                    extended[num_drawn + taken][tied + (taken == votes)] += count * comb(members, taken)
+                for num_taken in range(min(members, votes, size - num_drawn) + 1):
+                    extended[num_drawn + num_taken][tied + (num_taken == votes)] += count * comb(members, num_taken)
         table = extended
     return table[size]
 
@@ -81,9 +81,9 @@ def vote_labels(
     leaders: dict[str, str] = {}  # of each text
     sizes: Counter[str] = Counter()  # by leader
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        known = list(sizes)
-        matches = same([(leader, text) for leader in known]) if known else []
-        leaders[text] = next((leader for leader, match in zip(known, matches, strict=True) if match), text)
+        classes = list(sizes)
+        matches = same([(leader, text) for leader in classes]) if classes else []
+        leaders[text] = next((leader for leader, match in zip(classes, matches, strict=True) if match), text)
         sizes[leaders[text]] += count
     ranked = sorted(sizes, key=lambda leader: (-sizes[leader], leader))
     number = {leader: place for place, leader in enumerate(ranked, 1)}

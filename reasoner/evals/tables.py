@@ -21,10 +21,10 @@ def table(sets: Sets) -> str:
     rows = [_line(name, way, evaluation, metrics) for name, way, evaluation in ways]
     if len(sets) > 1:
         rows += _macro_lines(ways, metrics)
-    return "\n".join(aligned([header, *rows]))
+    return "\n".join(align_rows([header, *rows]))
 
 
-def _shown(spec: str) -> str:
+def _set_name(spec: str) -> str:
     """The name of a data set in a table: of a file only its name."""
     return escape_controls(Path(spec.partition("?")[0]).name)
 
@@ -38,7 +38,7 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
     health = evaluation.health
     tokens = health["tokens"]
     return [
-        _shown(name),
+        _set_name(name),
         f"{evaluation.num_problems:,}",
         str(evaluation.num_samples),
         *(_interval(values.get(metric)) for metric in metrics),
@@ -74,7 +74,7 @@ def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
         "greedy" if way == "greedy" else f"{evaluation.num_samples} samples" + _at(evaluation.temperature)
         for way, evaluation in ways.items()
     ]
-    return "\n".join(aligned([[_shown(spec), *heads], *rows]))
+    return "\n".join(align_rows([[_set_name(spec), *heads], *rows]))
 
 
 def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
@@ -127,7 +127,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
+def align_rows(rows: Sequence[Row]) -> list[str]:
     """Pad the cells of each column to one width: the first column flush left, the others flush right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
