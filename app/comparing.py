@@ -8,7 +8,7 @@ from typing import Any
 from app.library import Library
 from app.overview import overview
 from app.run_files import read_settings, read_versions
-from reasoner.evals.compare import compared, differing, flipped, lines_of, matched
+from reasoner.evals.compare import compare_metrics, find_flips, match_sets, mismatches, samples_by_problem
 from reasoner.evals.eval_log import read_manifest
 
 _MOST = 6  # runs
@@ -56,13 +56,13 @@ def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
     try:
         a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
         about = [read_manifest(folder) for folder in (a_folder, b_folder)]
-        if faults := differing(about[1], about[0]):
+        if faults := mismatches(about[1], about[0]):
             return empty | {"fault": "; ".join(faults)}
         pairs = {
-            spec: (lines_of(b_folder, spec), lines_of(a_folder, other))
-            for spec, other in matched(about[1]["data"], about[0]["data"]).items()
+            spec: (samples_by_problem(b_folder, spec), samples_by_problem(a_folder, other))
+            for spec, other in match_sets(about[1]["data"], about[0]["data"]).items()
         }
     except (ValueError, OSError) as error:
         return empty | {"fault": str(error)}
-    flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in flipped(spec, mine, theirs)]
-    return empty | {"differences": [asdict(one) for one in compared(pairs)], "flipped": flips[:200]}
+    flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in find_flips(spec, mine, theirs)]
+    return empty | {"differences": [asdict(one) for one in compare_metrics(pairs)], "flipped": flips[:200]}

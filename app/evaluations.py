@@ -114,7 +114,7 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
         metric: _estimate([float(line[metric]) for line in lines]) for metric in (lines[0]["metrics"] if lines else ())
     }
     if greedy:
-        metrics["greedy"] = _estimate([float(row["right"]) for row in greedy.values()])
+        metrics["greedy"] = _estimate([float(row["correct"]) for row in greedy.values()])
     return {"problems": votes, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
 
 
@@ -141,12 +141,12 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
         "tied": tied,
         "winner": "nobody" if most == 0 else "tie" if tied else "right" if right == most else "wrong",
         "share": most / len(rows),
-        "greedy": None if greedy is None else {"answer": greedy["answer"], "right": greedy["right"]},
+        "greedy": None if greedy is None else {"answer": greedy["answer"], "right": greedy["correct"]},
         "classes": [
             {"right": label == 0, "votes": count, "spelt": [text for text, _ in spellings[label].most_common(5)]}
             for label, count in sorted(votes.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "texts": [{"text": row["text"], "right": row["right"], "answer": row["answer"]} for row in rows[:4]],
+        "texts": [{"text": row["text"], "right": row["correct"], "answer": row["answer"]} for row in rows[:4]],
     }
 
 
@@ -155,7 +155,7 @@ def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
     stored = [row["class"] for row in rows]
     if any(label is not None for label in stored):
         return stored
-    answers, right = [row["answer"] for row in rows], [row["right"] for row in rows]
+    answers, right = [row["answer"] for row in rows], [row["correct"] for row in rows]
     return vote_labels(answers, right, same=lambda pairs: [False] * len(pairs))
 
 
@@ -165,7 +165,7 @@ def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, An
         return {}
     fewest = min(map(len, problems))
     ks = sorted({k for base in (1, 3) for k in (base * 2**i for i in range(20)) if k <= fewest} | {fewest})
-    counts = [(len(own), sum(row["right"] for row in own)) for own in problems]
+    counts = [(len(own), sum(row["correct"] for row in own)) for own in problems]
     curves = {"pass@k": [_at(k, [float(pass_at_k(n, c, k)) for n, c in counts]) for k in ks]}
     if any(row["class"] is not None for own in problems for row in own):
         sizes = [class_sizes(_labels(own)) for own in problems]

@@ -31,7 +31,7 @@ def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int
             "steps": len(index.rows("SELECT step FROM steps")),
             "timeline": lines,
             "totals": {name: dict(counter) for name, counter in counts.items()},
-            "uplift": {"groups": uplift.groups, "difference": asdict(uplift.found) if uplift.found else None},
+            "uplift": {"groups": uplift.groups, "difference": asdict(uplift.difference) if uplift.difference else None},
             "first_correction": _first(index),
             "kinds": list(LEXICON),
             "outcomes": OUTCOMES,

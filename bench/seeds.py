@@ -1,29 +1,31 @@
-"""One table of several runs: `python bench/seeds.py runs/s0 runs/s1 runs/s2`. Reads each report.json."""
+"""Print one table of several runs: `python bench/seeds.py runs/s0 runs/s1 runs/s2`. Reads each report.json."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from reasoner.evals.eval_log import current_names
+from reasoner.runs.json_files import read_object
 from reasoner.runs.metrics import read_metrics
 
-Figures = dict[str, Any]
+Metrics = dict[str, Any]  # the side "before" or "after" of a report.json
 
 
-def _metric(name: str, way: str = "sampled") -> Callable[[Figures], float]:
-    return lambda m: 100 * m[way]["metrics"][name]["value"]
+def _metric(name: str, way: str = "sampled") -> Callable[[Metrics], float | None]:
+    """Read a metric in percent; None where the evaluation does not have it, such as cons@16 of 4 samples."""
+    return lambda m: 100 * m[way]["metrics"][name]["value"] if name in m[way]["metrics"] else None
 
 
-ROWS: dict[str, Callable[[Figures], float | None]] = {
+ROWS: dict[str, Callable[[Metrics], float | None]] = {
     "pass@1": _metric("pass@1"),
     "greedy": _metric("pass@1", "greedy"),
     "cons@16": _metric("cons@16"),
     "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
-    "right given well-formed": lambda m: 100 * m["sampled"]["right_given_well_formed"],
-    "countdown, pass@1": lambda m: 100 * m["sampled"]["cells"]["countdown"]["value"],
+    "correct given well-formed": lambda m: 100 * m["sampled"]["correct_given_well_formed"],
+    "countdown, pass@1": lambda m: _percent(m["sampled"]["cells"].get("countdown", {}).get("value")),
     "check their own working": lambda m: 100 * m["sampled"]["reflection"]["checks"],
     "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["caught_share"]),
     "response tokens": lambda m: m["sampled"]["health"]["tokens"],
@@ -35,7 +37,8 @@ def _percent(share: float | None) -> float | None:
 
 
 def main(folders: list[Path]) -> None:
-    reports = [json.loads((folder / "report.json").read_text()) for folder in folders]
+    """Print the rows of ROWS before and after training, and the time, one column per run."""
+    reports = [current_names(read_object(folder / "report.json")) for folder in folders]
     print("| % unless said | " + " | ".join(folder.name for folder in folders) + " |")
     print("|---|" + "---:|" * len(folders))
     for name, read in ROWS.items():

@@ -1,4 +1,7 @@
-"""Messages on standard error, and formatting for a terminal."""
+"""Output to the terminal: results on standard output, messages on standard error, and their formatting.
+
+No other file of the package prints; tests/architecture/test_printing.py checks it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,13 @@ import sys
 
 
 def log(line: str) -> None:
-    """Print a line on standard error and flush it."""
+    """Print a message on standard error and flush it."""
     print(line, file=sys.stderr, flush=True)
+
+
+def print_result(text: str, *, end: str = "\n") -> None:
+    """Print the result of a command on standard output and flush it."""
+    print(text, end=end, flush=True)
 
 
 def sparkline(values: list[float], width: int = 60) -> str:
@@ -27,8 +35,8 @@ def speed(tokens_per_second: float) -> str:
     return f"{tokens_per_second:.1f} tok/s" if tokens_per_second >= 1 else f"{60 * tokens_per_second:.1f} tok/min"
 
 
-def shortened(text: str, width: int) -> str:
-    """Return the text as one printable line of at most `width` characters."""
+def shorten(text: str, width: int) -> str:
+    """Shorten the text to one printable line of at most `width` characters."""
     line = escape_controls(" ".join(text.split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 

@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from reasoner.console import clock, speed
+from reasoner.console import clock, log, speed
 
 FIRST, LATER = 10, 30  # seconds without output before a log gets a line: the first time, and later
 _COUNT_INTERVAL = 0.25  # seconds between two counts of tokens
@@ -121,7 +121,7 @@ def shown_progress() -> Iterator[Progress]:
     """Show progress on standard error: one updated line on a terminal, plain lines in a log."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Progress(_print)
+        yield Progress(log)
         return
     progress = Progress()
     with live(console, lambda: Text(progress.text(), "dim", overflow="ellipsis", no_wrap=True), transient=True):
@@ -140,7 +140,3 @@ def live(console: Console, renderable: Callable[[], RenderableType], *, transien
         transient=transient,
         redirect_stdout=sys.stdout.isatty(),
     )
-
-
-def _print(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from reasoner.console import print_result
 from reasoner.evals.estimators import estimate
 from reasoner.runs.metric_names import METRICS, Metric
 from reasoner.runs.metrics import read_evals, read_metrics
@@ -24,16 +25,16 @@ from reasoner.runs.rollouts import readable, shard_path
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Metrics that `detailed` adds.
+# Metrics that `detailed_metrics` adds.
 _ADDED = (
-    Metric("tokens/right", "mean tokens of correct completions", "tokens", "of correct ones"),
+    Metric("tokens/correct", "mean tokens of correct completions", "tokens", "of correct ones"),
     Metric("tokens/wrong", "mean tokens of wrong completions", "tokens", "of wrong ones"),
 )
 _METRICS = METRICS | {row.name: row for row in _ADDED}
 # By title: the metrics of a panel, all of one unit.
 PANELS: dict[str, tuple[str, ...]] = {
     "correct answers": ("correct", "validation/pass@1", "validation/greedy", "validation/cons@k"),
-    "response length": ("completions/mean_length", "tokens/right", "tokens/wrong"),
+    "response length": ("completions/mean_length", "tokens/correct", "tokens/wrong"),
     "reflection": ("reflection/self_check_rate", "reflection/errors_caught"),
     "format and zero variance": ("well_formed", "frac_reward_zero_std"),
     "KL to the reference": ("kl",),
@@ -48,7 +49,7 @@ def draw(run_dir: Path, out: Path) -> Path:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    lines = detailed(run_dir)
+    lines = detailed_metrics(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
@@ -82,10 +83,10 @@ def _curve(axis: Axes, label: str, name: str, lines: list[dict[str, float]]) -> 
             axis.vlines(steps, low, high, color=curve.get_color(), alpha=0.4, linewidth=1)
 
 
-def detailed(run_dir: Path) -> list[dict[str, float]]:
-    """The metrics of each step, with those added that its rollouts and its validation give.
+def detailed_metrics(run_dir: Path) -> list[dict[str, float]]:
+    """The metrics of each step, completed from its rollouts and its validation.
 
-    Added are intervals (NAME/low, NAME/high), and the mean lengths of correct and of wrong responses (tokens/right,
+    Adds intervals (NAME/low, NAME/high) and the mean lengths of correct and of wrong responses (tokens/correct,
     tokens/wrong). The validation before the first step is a line with step -1.
     """
     validations = {int(line["step"]) - 1: _of_validation(line) for line in read_evals(run_dir)}
@@ -111,21 +112,21 @@ def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _of_rollouts(path: Path) -> dict[str, float]:
-    """The interval of `correct`, and the mean lengths of correct and wrong completions, of a shard."""
+    """The interval of `correct` and the mean lengths of correct and wrong completions, of a shard."""
     table = pq.read_table(path, columns=["group", "verdict", "token_ids"])
-    right = pc.equal(table["verdict"], "correct").to_pylist()
+    verdicts = pc.equal(table["verdict"], "correct").to_pylist()
     lengths = pc.list_value_length(table["token_ids"]).to_pylist()
     groups: dict[int, list[bool]] = {}
-    for group, is_correct in zip(table["group"].to_pylist(), right, strict=True):
+    for group, is_correct in zip(table["group"].to_pylist(), verdicts, strict=True):
         groups.setdefault(group, []).append(is_correct)
     correct = estimate([sum(group) / len(group) for group in groups.values()])
     metrics = {"correct/low": correct.low, "correct/high": correct.high}
-    for name, wanted in (("tokens/right", True), ("tokens/wrong", False)):
-        selected = [length for length, is_correct in zip(lengths, right, strict=True) if is_correct is wanted]
+    for name, wanted in (("tokens/correct", True), ("tokens/wrong", False)):
+        selected = [length for length, is_correct in zip(lengths, verdicts, strict=True) if is_correct is wanted]
         if selected:
             metrics[name] = sum(selected) / len(selected)
     return metrics
 
 
 if __name__ == "__main__":
-    print(draw(Path(sys.argv[1]), Path(sys.argv[2])))
+    print_result(str(draw(Path(sys.argv[1]), Path(sys.argv[2]))))

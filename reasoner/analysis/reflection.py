@@ -28,7 +28,7 @@ class Uplift:
     Comparing within a group cancels the problem's difficulty. It is an association, not a cause.
     """
 
-    found: Difference | None  # None for fewer than two such groups
+    difference: Difference | None  # None for fewer than two such groups
     groups: int
 
 
@@ -37,30 +37,32 @@ def study(index: RolloutIndex, progress: Callable[[int, int], None] | None = Non
 
     `progress` is called with (done, all) steps.
     """
-    fresh = [
+    new_steps = [
         row["step"]
         for row in index.rows(
             "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM reflection_steps) ORDER BY step"
         )
     ]
-    for done, step in enumerate(fresh, 1):
+    for done, step in enumerate(new_steps, 1):
         _study_step(index, step)
         if progress is not None:
-            progress(done, len(fresh))
-    return len(fresh)
+            progress(done, len(new_steps))
+    return len(new_steps)
 
 
 def _study_step(index: RolloutIndex, step: int) -> None:
-    rows = list(index.shard_rows(step, ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")))
+    """Detect the spans of a step's completions and store them, with the counts of its groups, in the index."""
+    columns = ("group", "completion", "question", "gold", "verifier", "verdict", "tokens")
+    rows = list(index.shard_rows(step, columns))
     labelled_members: list[tuple[int, Member, float]] = []  # id, member, share of other members that are correct
     groups = []
     for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
-        numbered = list(own)
-        members = labelled([_member(row) for _, row in numbered])
+        group_rows = list(own)
+        members = labelled([_member(row) for _, row in group_rows])
         groups.append((step, grp, *_split(members)))
         others = [member.is_correct for member in members if not member.corrects]
         share = sum(others) / len(others) if others else 1.0
-        labelled_members += [(number, member, share) for (number, _), member in zip(numbered, members, strict=True)]
+        labelled_members += [(number, member, share) for (number, _), member in zip(group_rows, members, strict=True)]
     all_spans = [span for _, member, _ in labelled_members for span in member.spans]
     tokens = sum(row["tokens"] or len(row["completion"].split()) for _, row in rows)
     index.store(
@@ -112,9 +114,9 @@ def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
     for row in index.rows("SELECT * FROM reflection_steps ORDER BY step"):
         per = 1000 / max(1, row["tokens"])
         line = {"step": row["step"], "rollouts": row["rollouts"], "reflecting": row["reflecting"] / row["rollouts"]}
-        for name, known in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
+        for name, keys in (("kinds", LEXICON), ("outcomes", OUTCOMES), ("labels", LABELS)):
             counts = json.loads(row[name])
-            line[name] = {key: counts.get(key, 0) * per for key in known}
+            line[name] = {key: counts.get(key, 0) * per for key in keys}
         lines.append(line | {"counts": {name: json.loads(row[name]) for name in ("kinds", "outcomes", "labels")}})
     return lines
 

@@ -1,6 +1,6 @@
 """Render a report, sections of plain values, as one HTML file or as Markdown.
 
-What a model wrote is shown as text and never as markup.
+Text of a model is shown as text and never as markup.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from reasoner.console import escape_controls
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """A paragraph."""
+class Paragraph:
+    """A paragraph of text."""
 
     text: str
 
@@ -38,13 +38,13 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a model wrote, under a caption."""
+    """Text of a model or a problem, under a caption."""
 
     caption: str
     text: str
 
 
-Block = Words | Table | Picture | Quote
+Block = Paragraph | Table | Picture | Quote
 Section = tuple[str, list[Block]]
 
 
@@ -82,7 +82,7 @@ def _text(text: str) -> str:
 
 def _html(block: Block) -> str:
     match block:
-        case Words(text):
+        case Paragraph(text):
             return f"<p>{_text(text)}</p>"
         case Table(rows):
             lines = ["".join(f"<th>{_text(cell)}</th>" for cell in rows[0])]
@@ -108,7 +108,7 @@ def as_markdown(title: str, sections: Sequence[Section]) -> str:
 
 def _markdown(block: Block) -> str:
     match block:
-        case Words(text):
+        case Paragraph(text):
             return _line(text)
         case Table(rows):
             lines = ["| " + " | ".join(map(_line, row)) + " |" for row in rows]

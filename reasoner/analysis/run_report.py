@@ -6,9 +6,8 @@ after training (runs/NAME/heldout).
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,17 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from reasoner.analysis.plots import draw
-from reasoner.analysis.report_format import Block, Picture, Quote, Section, Table, Words, as_html, as_markdown
-from reasoner.evals import eval_log as files
-from reasoner.evals.paired import difference, shown_p
+from reasoner.analysis.report_format import Block, Paragraph, Picture, Quote, Section, Table, as_html, as_markdown
+from reasoner.evals import eval_log
+from reasoner.evals.paired import difference, format_p
+from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import readable
 from reasoner.runs.run_dir import read_settings
 from verifiers.reflection import reflect
 
 _TRACES = 4  # problems of each kind
-_LONGEST = 1_500  # characters of a response that are shown
+_MAX_CHARACTERS = 1_500  # of a response that is shown
 
 
 def write_report(run_dir: Path) -> list[Path]:
@@ -48,36 +48,36 @@ def write_report(run_dir: Path) -> list[Path]:
 
 def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The report as sections of plain values. `picture`: the PNG file of the curves."""
-    stored = read_settings(run_dir)
-    metrics = read_metrics(run_dir)
-    sections: list[Section] = [("What was done", [Words(_summary(stored["config"], len(metrics)))])]
+    settings_file = read_settings(run_dir)
+    summary: list[Block] = [Paragraph(_summary(settings_file["config"], len(read_metrics(run_dir))))]
+    sections: list[Section] = [("The run", summary)]
     held_out = _held_out(run_dir)
     if held_out is None:
-        sections[0][1].append(
-            Words("There is no before-and-after table: the run is not finished, or did not evaluate.")
-        )
+        summary.append(Paragraph("No table of before and after: the run is not finished, or its evaluation is off."))
     else:
-        before, after = held_out
-        sections += [
-            ("Held-out problems, before and after", [Table(_differences(before, after))]),
-            ("Format and reasoning", _split(before, after)),
-            ("By family and level", [Table(_cells(run_dir))]),
-        ]
-        arms = _arms(run_dir)
-        if len({row[0] for row in arms[1:]}) > 1:
-            caption = "Runs in the same folder whose settings differ only in the seed and in what was rewarded."
-            sections.insert(2, ("Control rewards", [Words(caption), Table(arms)]))
-    sections.append(("Curves of the training", [Picture(picture)]))
-    shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
-    damaged = [path.name for path in shards if not readable(path)]
-    note: list[Block] = [Words(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
-    sections.append(("Verdicts of the grader", [*note, Table(_verdicts(run_dir, filter(readable, shards)))]))
+        sections += _held_out_sections(run_dir, *held_out)
+    sections += [("Curves of the training", [Picture(picture)]), ("Verdicts of the grader", _verdicts(run_dir))]
     if held_out is not None:
         sections.append(("Problems that changed (greedy answers)", _traces(*held_out)))
-    sections.append(("Settings that are not the defaults", [Table(_settings(stored))]))
-    versions = json.loads((run_dir / "versions.json").read_text("utf-8"))
-    sections.append(("Versions", [Table([["what", "version"], *([k, str(v)] for k, v in versions.items())])]))
-    return sections
+    versions = [[name, str(version)] for name, version in read_object(run_dir / "versions.json").items()]
+    return [
+        *sections,
+        ("Settings that are not the defaults", [Table(_settings(settings_file))]),
+        ("Versions", [Table([["package", "version"], *versions])]),
+    ]
+
+
+def _held_out_sections(run_dir: Path, before: Lines, after: Lines) -> list[Section]:
+    """The sections on the held-out problems, with the control rewards where the folder has runs of them."""
+    sections: list[Section] = [
+        ("Held-out problems, before and after", [Table(_differences(before, after))]),
+        ("Format and reasoning", _split(before, after)),
+    ]
+    control_runs = _control_runs(run_dir)
+    if len({row[0] for row in control_runs[1:]}) > 1:
+        caption = "Runs in the same folder whose settings differ only in the seed and in the control reward."
+        sections.append(("Control rewards", [Paragraph(caption), Table(control_runs)]))
+    return [*sections, ("By family and level", [Table(_cells(run_dir))])]
 
 
 Lines = dict[str, list[dict[str, Any]]]  # filter -> lines of samples_SET.jsonl
@@ -90,9 +90,9 @@ def _held_out(run_dir: Path) -> tuple[Lines, Lines] | None:
         folder = run_dir / "heldout" / when
         if not (folder / "evaluation.json").is_file():
             return None
-        spec = next(iter(files.read_manifest(folder)["data"]))
+        spec = next(iter(eval_log.read_manifest(folder)["data"]))
         lines: Lines = {}
-        for line in files.read_samples(folder, spec):
+        for line in eval_log.read_samples(folder, spec):
             lines.setdefault(line["filter"], []).append(line)
         sides.append(lines)
     return sides[0], sides[1]
@@ -115,21 +115,28 @@ def _differences(before: Lines, after: Lines) -> list[list[str]]:
 
 
 def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) -> list[str]:
-    gain = difference(after, before)
+    change = difference(after, before)
     return [
         name,
         _mean(before),
         _mean(after),
-        str(gain),
-        shown_p(gain.p),
-        f"{gain.wins} / {gain.ties} / {gain.losses}",
+        str(change),
+        format_p(change.p),
+        f"{change.wins} / {change.ties} / {change.losses}",
     ]
 
 
-_MAY_DIFFER = ("control", "seed", "threads", "run.", "verify.", "engine.")  # settings that control arms may differ in
+_MAY_DIFFER = (
+    "control",
+    "seed",
+    "threads",
+    "run.",
+    "verify.",
+    "engine.",
+)  # settings in which runs with control rewards may differ
 
 
-def _arms(run_dir: Path) -> list[list[str]]:
+def _control_runs(run_dir: Path) -> list[list[str]]:
     """A table of this run and the finished runs beside it that differ only in the seed or the control reward."""
 
     def recipe(cfg: Mapping[str, Any]) -> dict[str, Any]:
@@ -144,9 +151,9 @@ def _arms(run_dir: Path) -> list[list[str]]:
         held_out = _held_out(folder) if recipe(cfg) == own else None
         if held_out is not None:
             was, now = (_column(side["none"], "pass@1") for side in held_out)
-            reward = cfg.get("control") or "right answers"
+            reward = cfg.get("control") or "correct answers"
             rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), str(difference(now, was))])
-    return [["rewarded for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"], *sorted(rows, reverse=True)]
+    return [["reward for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"], *sorted(rows, reverse=True)]
 
 
 def _split(before: Lines, after: Lines) -> list[Block]:
@@ -165,12 +172,14 @@ def _split(before: Lines, after: Lines) -> list[Block]:
         "The gain of pass@1 is the sum of the two rows below it: more answers correct, and fewer of them lost to the "
         "format."
     )
-    return [Words(caption), Table(rows)]
+    return [Paragraph(caption), Table(rows)]
 
 
 def _cells(run_dir: Path) -> list[list[str]]:
-    figures = json.loads((run_dir / "report.json").read_text("utf-8"))
-    sides = [figures[when] for when in ("before", "after")]
+    results = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
+    if not results:
+        raise ValueError(f"{run_dir} has evaluations of the held-out problems, but no report.json")
+    sides = [results[when] for when in ("before", "after")]
     rows = [["family and level", "before: sampled", "greedy", "after: sampled", "greedy"]]
     for cell in sides[0]["sampled"]["cells"]:
         values = [side[way]["cells"][cell]["value"] for side in sides for way in ("sampled", "greedy")]
@@ -178,55 +187,57 @@ def _cells(run_dir: Path) -> list[list[str]]:
     return rows
 
 
-def _verdicts(run_dir: Path, shards: Iterable[Path]) -> list[list[str]]:
+def _verdicts(run_dir: Path) -> list[Block]:
     """Counts and shares of the grader's verdicts, in training and on the held-out problems."""
+    shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
+    damaged = [path.name for path in shards if not readable(path)]
+    blocks: list[Block] = [Paragraph(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
     columns = {"training": Counter[str]()}
-    for path in shards:
-        columns["training"].update(pq.read_table(path, columns=["verdict"])["verdict"].to_pylist())
+    for path in filter(readable, shards):
+        columns["training"].update(_verdict_column(path))
     for when in ("before", "after"):
         path = run_dir / "heldout" / when / "samples.parquet"
         if path.is_file():
-            columns[f"held-out, {when}"] = Counter(pq.read_table(path, columns=["verdict"])["verdict"].to_pylist())
+            columns[f"held-out, {when}"] = Counter(_verdict_column(path))
     names = sorted({name for column in columns.values() for name in column})
     totals = {when: max(1, column.total()) for when, column in columns.items()}
-    return [
-        ["verdict", *columns],
-        *(
-            [
-                name,
-                *(f"{column[name]:,} ({100 * column[name] / totals[when]:.1f} %)" for when, column in columns.items()),
-            ]
-            for name in names
-        ),
+    rows = [
+        [name, *(f"{column[name]:,} ({100 * column[name] / totals[when]:.1f} %)" for when, column in columns.items())]
+        for name in names
     ]
+    return [*blocks, Table([["verdict", *columns], *rows])]
+
+
+def _verdict_column(path: Path) -> list[str]:
+    return pq.read_table(path, columns=["verdict"])["verdict"].to_pylist()  # type: ignore[no-any-return]
 
 
 def _traces(before: Lines, after: Lines) -> list[Block]:
-    """Greedy answers to problems that changed from wrong to right, and from right to wrong."""
+    """Greedy answers to problems that changed from wrong to correct, and from correct to wrong."""
     pairs = list(zip(before["greedy"], after["greedy"], strict=True))
     kinds = {
-        "wrong before, right after": [(was, now) for was, now in pairs if now["greedy"] > was["greedy"]],
-        "right before, wrong after": [(was, now) for was, now in pairs if now["greedy"] < was["greedy"]],
+        "wrong before, correct after": [(was, now) for was, now in pairs if now["greedy"] > was["greedy"]],
+        "correct before, wrong after": [(was, now) for was, now in pairs if now["greedy"] < was["greedy"]],
     }
     blocks: list[Block] = []
-    for kind, changed in kinds.items():
-        blocks.append(Words(f"{kind}: {len(changed)} of {len(pairs)} problems"))
-        for was, now in _varied(changed)[:_TRACES]:
+    for kind, pairs_of_kind in kinds.items():
+        blocks.append(Paragraph(f"{kind}: {len(pairs_of_kind)} of {len(pairs)} problems"))
+        for was, now in _varied(pairs_of_kind)[:_TRACES]:
             doc = was["doc"]
             blocks.append(Quote(f"{doc['id']} (gold: {doc['answer']})", doc["question"]))
-            blocks.append(Quote("before", _greedy(was)[:_LONGEST].strip()))
-            blocks.append(Quote("after", _greedy(now)[:_LONGEST].strip()))
+            blocks.append(Quote("before", _greedy(was)[:_MAX_CHARACTERS].strip()))
+            blocks.append(Quote("after", _greedy(now)[:_MAX_CHARACTERS].strip()))
     return blocks
 
 
 def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """Sort the pairs so that every subject comes once before any comes twice, most self-corrections first."""
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     ranked = []
     for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).caught):
         subject = str(pair[0]["doc"].get("subject"))
-        ranked.append((seen[subject], pair))
-        seen[subject] += 1
+        ranked.append((counts[subject], pair))
+        counts[subject] += 1
     return [pair for _, pair in sorted(ranked, key=lambda item: item[0])]
 
 
@@ -234,9 +245,11 @@ def _greedy(line: Mapping[str, Any]) -> str:
     return str(line["resps"][0][0])
 
 
-def _settings(stored: Mapping[str, Any]) -> list[list[str]]:
-    origin = stored["origin"]
-    rows = [[key, str(value), origin[key]] for key, value in stored["config"].items() if origin[key] != "default"]
+def _settings(settings_file: Mapping[str, Any]) -> list[list[str]]:
+    origin = settings_file["origin"]
+    rows = [
+        [key, str(value), origin[key]] for key, value in settings_file["config"].items() if origin[key] != "default"
+    ]
     return [["setting", "value", "from"], *rows]
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from data.files import jsonl_of, write_jsonl
 from reasoner.api.problems import Data, problems_in_memory
 from reasoner.evals.estimators import Estimate
-from reasoner.evals.result import EvalResult, Ks
-from reasoner.evals.run import EvalRequest
+from reasoner.evals.request import EvalRequest
+from reasoner.evals.result import EvalResult, MetricKs
 from reasoner.evals.run import evaluate as run_evaluation
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class EvalResults:
                 "correct": score.correct,
                 "well_formed": score.well_formed,
             }
-            for sample in self._result(data, greedy=greedy).answered
+            for sample in self._result(data, greedy=greedy).samples
             for response, score in zip(sample.responses, sample.scores, strict=True)
         ]
 
@@ -76,8 +76,8 @@ class EvalResults:
                     "value": estimate.value,
                     "low": estimate.low,
                     "high": estimate.high,
-                    "problems": result.problems,
-                    "samples": result.samples,
+                    "problems": result.num_problems,
+                    "samples": result.num_samples,
                 }
                 for data, ways in self.sets.items()
                 for way, result in ways.items()
@@ -164,7 +164,7 @@ def evaluate(
     """
     result = run_evaluation(
         EvalRequest(
-            ks=Ks(tuple(pass_at), tuple(pass_hat), tuple(cons_at)),
+            ks=MetricKs(tuple(pass_at), tuple(pass_hat), tuple(cons_at)),
             greedy=greedy,
             num_samples=num_samples,
             model=model,

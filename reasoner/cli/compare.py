@@ -13,8 +13,8 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("a", metavar="A", help="an evaluation: its folder, or its name in the folder --out")
     command.add_argument("b", metavar="B", help="the evaluation that A is compared with")
     add_evals_folder(command)
-    command.add_argument("--force", action="store_true", help="compare even where data, prompt or grader differ")
-    add_json(command, "the figures")
+    command.add_argument("--force", action="store_true", help="compare even if data, prompt or grader differ [off]")
+    add_json(command, "all differences and flipped problems")
 
 
 def run_compare(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from reasoner.cli.arguments import Parser, add_action, add_actions
+from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
@@ -23,7 +24,7 @@ def list_sets(args: argparse.Namespace) -> None:
     rows = describe()
     width = max(len(name) for name, _ in rows)
     for name, meaning in rows:
-        print(f"{name:<{width}}  {meaning}")
+        print_result(f"{name:<{width}}  {meaning}")
 
 
 def show_problems(args: argparse.Namespace) -> None:
@@ -32,4 +33,4 @@ def show_problems(args: argparse.Namespace) -> None:
 
     for problem in load(args.spec, limit=args.n):
         place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
-        print(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
+        print_result(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")

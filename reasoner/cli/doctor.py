@@ -17,7 +17,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--samples", type=int, default=16, metavar="N", help="at most N completions of each, at least 2 [16]"
     )
-    add_json(command, "all figures")
+    add_json(command, "all findings and measurements")
     add_settings(command)
 
 

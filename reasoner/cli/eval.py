@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder
+from reasoner.console import print_result
 from reasoner.evals import PROBLEMS
 from reasoner.runtime import gc_paused
 
@@ -13,6 +14,16 @@ from reasoner.runtime import gc_paused
 def add_arguments(command: Parser) -> None:
     """Add the arguments of the command. reasoner.cli.main adds pass_at, pass_hat and cons_at, the values of K."""
     command.set_defaults(handler=run_eval)
+    _add_model(command)
+    _add_problems(command)
+    _add_sampling(command)
+    _add_grading(command)
+    add_evals_folder(command)
+    command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
+    add_json(command, "the manifest and all metrics")
+
+
+def _add_model(command: Parser) -> None:
     model = command.add_argument_group("the model")
     model.add_argument(
         "--model", help="base (the embedded model), a run, a checkpoint, a model folder, or a hub name [base]"
@@ -26,6 +37,9 @@ def add_arguments(command: Parser) -> None:
         "--dtype",
         help="weights in float32 or bfloat16 [bfloat16 on a GPU where --max-tokens is above 1,024, else float32]",
     )
+
+
+def _add_problems(command: Parser) -> None:
     problems = command.add_argument_group("the problems")
     problems.add_argument(
         "--data",
@@ -39,12 +53,18 @@ def add_arguments(command: Parser) -> None:
         metavar="N",
         help=f"evaluate the first N problems of each set; 0: all [{PROBLEMS} of a generated set, all of any other]",
     )
+
+
+def _add_sampling(command: Parser) -> None:
     sampling = command.add_argument_group(
-        "sampling", "A run's checkpoint is sampled as it was trained, the embedded base as its preset says."
+        "sampling",
+        "A checkpoint of a run is sampled with the settings of the run, the embedded base with those of its preset.",
     )
     sampling.add_argument("--n", type=int, metavar="N", help="samples of each problem, at least 1 [the largest K]")
     sampling.add_argument(
-        "--greedy", action="store_true", help="evaluate greedy decoding too; alone without --pass@K and --cons@K"
+        "--greedy",
+        action="store_true",
+        help="evaluate greedy decoding too; without --pass@K and --cons@K, nothing else [off]",
     )
     sampling.add_argument(
         "--temperature",
@@ -55,17 +75,22 @@ def add_arguments(command: Parser) -> None:
         "--top-p", type=float, help="nucleus sampling, above 0 to 1 [a run: as trained; base: 1; any other model: 0.95]"
     )
     sampling.add_argument(
-        "--max-tokens", type=int, help="most tokens of a response, at least 1 [as trained; any other model: 32,768]"
+        "--max-tokens",
+        type=int,
+        help="maximum tokens of a response, at least 1 [a run: as trained; any other model: 32,768]",
     )
     sampling.add_argument(
         "--prompt",
         help="prompt template: r1-zero, qwen-math, boxed, chat, none, or a .txt or .toml file "
-        "[as trained; else r1-zero]",
+        "[a run: as trained; any other model: r1-zero]",
     )
     sampling.add_argument(
         "--stop", action="append", help="text that ends a response; repeatable [those of the prompt template]"
     )
     sampling.add_argument("--seed", type=int, default=0, help="seed of the samples [0]")
+
+
+def _add_grading(command: Parser) -> None:
     grading = command.add_argument_group("grading")
     grading.add_argument(
         "--extract",
@@ -81,26 +106,26 @@ def add_arguments(command: Parser) -> None:
         "repeatable",
     )
     grading.add_argument(
-        "--cut", action="append", default=[], help="with --responses: text at which a response is cut; repeatable"
+        "--cut", action="append", default=[], help="with --responses: cut a response at this text; repeatable [no cut]"
     )
     grading.add_argument(
-        "--regrade", action="store_true", help="grade the stored responses again; refuse where one would be sampled"
+        "--regrade",
+        action="store_true",
+        help="grade the cached responses again, and sample none: an error where one is missing [off]",
     )
-    add_evals_folder(command)
-    command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
-    add_json(command, "the figures")
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Run the evaluation, print its table, and write the figures to --json."""
+    """Run the evaluation, print its table, and write the metrics to --json."""
     with gc_paused():
-        from reasoner.evals.result import Ks
-        from reasoner.evals.run import EvalRequest, evaluate
+        from reasoner.evals.request import EvalRequest
+        from reasoner.evals.result import MetricKs
+        from reasoner.evals.run import evaluate
         from reasoner.runs.rollouts import versions, write_json
 
     result = evaluate(
         EvalRequest(
-            ks=Ks(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
+            ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
             greedy=args.greedy,
             num_samples=args.n,
             model=args.model,
@@ -124,9 +149,9 @@ def run_eval(args: argparse.Namespace) -> None:
             name=args.name,
         )
     )
-    print(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}", flush=True)
+    print_result(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}")
     if args.json:
-        write_json(args.json, {"about": result.about, "versions": versions(), "results": result.figures()})
+        write_json(args.json, {"manifest": result.manifest, "versions": versions(), "results": result.to_dict()})
 
 
 def _split(text: str) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,7 +51,7 @@ def run_grade(args: argparse.Namespace) -> None:
 
 def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
     """Print the verdict, the layer that decided, what was compared and how long it took."""
-    from reasoner.console import escape_controls
+    from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
     result = grade(answer, gold, rule)
@@ -63,8 +62,8 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
         "answer": result.answer_form,
     }
     for name, value in row.items():
-        print(f"{name:<8} {escape_controls(value)}")
-    print(f"{'time':<8} {1000 * result.seconds:.1f} ms")
+        print_result(f"{name:<8} {escape_controls(value)}")
+    print_result(f"{'time':<8} {1000 * result.seconds:.1f} ms")
     _write(out, [row | {"seconds": result.seconds}])
 
 
@@ -74,32 +73,27 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
 
     Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
-    from reasoner.console import shortened
+    from reasoner.console import log, print_result, shorten
     from verifiers import VerifierPool
 
-    items = []
-    try:
-        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
-    for number, line in enumerate(lines, 1):
-        if line.strip():
-            items.append(_item(path, number, line, rule))
+    items = _read_items(path, rule)
     if not items:
         raise ValueError(f"{path} has no rows")
-    print(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
+    print_result(f"{'line':>6}  {'verdict':<10}  {'decided by':<13}  {'gold':<{_WIDTH}}  answer")
     scores: list[Score] = []
     with VerifierPool(workers=min(os.cpu_count() or 1, 8)) as pool:
         for start in range(0, len(items), _CHUNK):
             part = items[start : start + _CHUNK]
-            graded = pool.score(part)
-            for (_, problem), score in zip(part, graded, strict=True):
-                gold, answer = shortened(problem.answer, _WIDTH), shortened(score.extracted or "", _WIDTH)
-                print(f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}")
-            scores += graded
+            part_scores = pool.score(part)
+            for (_, problem), score in zip(part, part_scores, strict=True):
+                gold, answer = shorten(problem.answer, _WIDTH), shorten(score.extracted or "", _WIDTH)
+                print_result(
+                    f"{problem.id:>6}  {score.verdict:<10}  {score.layer[:13]:<13}  {gold:<{_WIDTH}}  {answer}"
+                )
+            scores += part_scores
             if len(items) > _CHUNK:
-                print(f"graded {len(scores):,} of {len(items):,}", file=sys.stderr, flush=True)
-    print(f"\n{summary(scores)}")
+                log(f"graded {len(scores):,} of {len(items):,}")
+    print_result(f"\n{summary(scores)}")
     _write(out, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
 
 
@@ -107,8 +101,8 @@ def summary(scores: Sequence[Score]) -> str:
     """Share of correct answers with a 95 % interval, counts of verdicts and of deciding layers, the longest time."""
     from reasoner.evals.estimators import estimate
 
-    right = [float(score.correct) for score in scores]
-    lines = [f"{len(scores):,} graded, {sum(right):,.0f} right: {str(estimate(right)).strip()}"]
+    correct = [float(score.correct) for score in scores]
+    lines = [f"{len(scores):,} graded, {sum(correct):,.0f} correct: {str(estimate(correct)).strip()}"]
     for title, names in (
         ("verdicts", [str(score.verdict) for score in scores]),
         ("decided by", [score.layer for score in scores if score.layer]),
@@ -118,24 +112,32 @@ def summary(scores: Sequence[Score]) -> str:
     return "\n".join(lines)
 
 
+def _read_items(path: Path, rule: str) -> list[tuple[str, Problem]]:
+    """(response, problem) of each line of the file that is not blank; a problem's id is its line number."""
+    try:
+        lines = path.read_text("utf-8").split("\n")  # not splitlines(): a JSON text may hold other line ends
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    return [_item(path, number, line, rule) for number, line in enumerate(lines, 1) if line.strip()]
+
+
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
+    from reasoner.runs.json_files import check, parse
     from verifiers.rules import known
 
-    try:
-        row = json.loads(line, parse_int=str, parse_float=str)  # the digits as written, however many
-        gold, response, answer = row["gold"], row.get("response"), row.get("answer")
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{path}, line {number}: not a JSON object with gold and answer or response") from error
-    if response is None and answer is None:
-        raise ValueError(f"{path}, line {number}: neither answer nor response")
+    where = f"{path}, line {number}"
+    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
+    response, answer = row.get("response"), row.get("answer")
+    if "gold" not in row or (response is None and answer is None):
+        raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
         verifier = known(str(row.get("verifier", rule)))
     except ValueError as error:
-        raise ValueError(f"{path}, line {number}: {error}") from error
-    return str(text), Problem(str(number), "", str(gold), str(path), "file", verifier=verifier)
+        raise ValueError(f"{where}: {error}") from error
+    return str(text), Problem(str(number), "", str(row["gold"]), str(path), "file", verifier=verifier)
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:

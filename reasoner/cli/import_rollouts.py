@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
@@ -22,4 +23,4 @@ def run_import(args: argparse.Namespace) -> None:
     from reasoner.runs.importers import import_run
 
     run_dir = args.runs / (args.name or args.source.resolve().name)
-    print(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")
+    print_result(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")

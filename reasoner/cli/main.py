@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
+from reasoner.console import log, print_result
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ COMMANDS = (
     Command(
         "doctor",
         "doctor",
-        "check a training run before it starts: takes the settings of train, reports what will work, time and memory",
-        epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 where something will not work",
+        "check a training run before it starts: takes the settings of train; reports faults, time and memory",
+        epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error",
     ),
     Command(
         "eval",
@@ -127,7 +128,7 @@ def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command. The exit status: 0; 1 for faults of the machine; 2 for what the user can put right; 130 when
+    """Run a command. The exit status: 0; 1 for faults of the machine; 2 for faults that the user can correct; 130 when
     interrupted. With REASONER_DEBUG set, an error is raised instead of printed.
     """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
@@ -148,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (OSError, MemoryError, RuntimeError) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
-        print("reasoner: interrupted", file=sys.stderr)
+        log("reasoner: interrupted")
         return 130
 
 
@@ -169,15 +170,15 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
         yield
         return
     with TemporaryDirectory() as folder:
-        args.json = Path(folder) / "figures.json"
+        args.json = Path(folder) / "output.json"
         with redirect_stdout(sys.stderr):
             yield
         if args.json.is_file():
-            print(args.json.read_text("utf-8"), end="")
+            print_result(args.json.read_text("utf-8"), end="")
 
 
 def _fail(error: Exception, status: int) -> int:
     if os.environ.get("REASONER_DEBUG"):
         raise error
-    print(f"reasoner: error: {error}", file=sys.stderr)
+    log(f"reasoner: error: {error}")
     return status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from reasoner.cli.arguments import Parser, add_run
+from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
@@ -19,4 +20,4 @@ def run_report(args: argparse.Namespace) -> None:
     from reasoner.runs.run_dir import find_run
 
     for path in write_report(find_run(args.name, args.runs)):
-        print(path)
+        print_result(str(path))

@@ -1,4 +1,4 @@
-"""`reasoner rollouts`: list, show, search and export what a run's model wrote.
+"""`reasoner rollouts`: list, show, search and export the rollouts of a run.
 
 Handlers import the index, which imports pyarrow: that takes a second.
 """
@@ -6,7 +6,6 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
+from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter, RolloutRow
@@ -58,21 +58,18 @@ def _add_filters(action: Parser) -> None:
 
 def list_rollouts(args: argparse.Namespace) -> None:
     """Print a line for each matching rollout, and how many there are."""
-    from reasoner.console import shortened
-
     with open_index(args) as index:
         where = _filter(args)
         rollouts = index.page(where, limit=args.limit)
-        rows = [_row(one, shortened(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
+        rows = [_row(one, shorten(index.rollout(one.id)["completion"], _EXCERPT)) for one in rollouts]
         _print_rows(rows)
         total = index.count(where)
         more = " (--limit N shows more)" if total > len(rollouts) else ""
-        print(f"{len(rollouts):,} of {total:,} rollouts{more}")
+        print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
 
 
 def grep_rollouts(args: argparse.Namespace) -> None:
     """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
-    from reasoner.console import shortened
     from reasoner.runs.search_hits import excerpt, hits
 
     with open_index(args) as index:
@@ -81,17 +78,15 @@ def grep_rollouts(args: argparse.Namespace) -> None:
         texts = index.completions([one.id for one in rollouts])
         excerpts = (excerpt(text, hits(text, args.pattern), before=_EXCERPT // 3, length=_EXCERPT) for text in texts)
         _print_rows(
-            [_row(one, shortened("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
+            [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
         )
-        print(f"{len(rollouts):,} of {index.count(where):,} rollouts")
+        print_result(f"{len(rollouts):,} of {index.count(where):,} rollouts")
     if not rollouts:
         raise SystemExit(1)
 
 
 def show_rollout(args: argparse.Namespace) -> None:
     """Print one rollout in full."""
-    from reasoner.console import escape_controls
-
     with open_index(args) as index:
         row = index.rollout(index.find(args.rollout).id)
     parts = ", ".join(f"{name} {value:g}" for name, value in row["rewards"])
@@ -106,8 +101,8 @@ def show_rollout(args: argparse.Namespace) -> None:
         "tokens": f"{len(row['token_ids'])}, ended by {row['finish']}",
     }
     for name, value in lines.items():
-        print(f"{name:<10} {escape_controls(str(value))}")
-    print(f"\n{escape_controls(row['completion']).strip()}")
+        print_result(f"{name:<10} {escape_controls(str(value))}")
+    print_result(f"\n{escape_controls(row['completion']).strip()}")
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
@@ -119,7 +114,7 @@ def export_rollouts(args: argparse.Namespace) -> None:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
     with open_index(args) as index, atomic_path(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
-    print(f"{number:,} rollouts: {args.file}")
+    print_result(f"{number:,} rollouts: {args.file}")
 
 
 @contextmanager
@@ -139,7 +134,7 @@ def open_index(args: argparse.Namespace) -> Iterator[RolloutIndex]:
     try:
         index.refresh()
         for step, fault in index.faults().items():
-            print(f"warning: the rollouts of step {step} cannot be read: {fault}", file=sys.stderr)
+            log(f"warning: the rollouts of step {step} cannot be read: {fault}")
         _check_known(index, where)
         yield index
     finally:
@@ -160,7 +155,7 @@ def _check_known(index: RolloutIndex, where: Filter) -> None:
     (steps,) = index.rows("SELECT MIN(step) AS first, MAX(step) AS last FROM shards")
     first, last = steps["first"], steps["last"]
     if last is not None and ((where.first_step or 0) > last or (where.last_step or last) < first):
-        raise ValueError(f"{index.run_dir} has rollouts of the steps {first} to {last} alone")
+        raise ValueError(f"{index.run_dir} has only rollouts of the steps {first} to {last}")
 
 
 def _filter(args: argparse.Namespace, text: str | None = None) -> Filter:
@@ -176,10 +171,10 @@ def _row(one: RolloutRow, text: str) -> list[str]:
 
 def _print_rows(rows: list[list[str]]) -> None:
     """Print the rows under a header, the last column (text) unaligned."""
-    from reasoner.evals.tables import aligned
+    from reasoner.evals.tables import align_rows
 
     if rows:
         header = ["rollout", "verdict", "reward", "advantage", "tokens", "problem"]
-        cells = aligned([header, *(row[:-1] for row in rows)])
+        cells = align_rows([header, *(row[:-1] for row in rows)])
         texts = ["completion", *(row[-1] for row in rows)]
-        print("\n".join(f"{cell}  {text}" for cell, text in zip(cells, texts, strict=True)))
+        print_result("\n".join(f"{cell}  {text}" for cell, text in zip(cells, texts, strict=True)))

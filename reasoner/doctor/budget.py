@@ -9,19 +9,19 @@ from reasoner.config.schema import Config
 
 @dataclass(frozen=True, slots=True)
 class RunBudget:
-    """The number of completions and events of a run that `tokens` does not end early."""
+    """The number of completions and events of a run that `max_train_tokens` does not end early."""
 
     steps: int
-    per_step: int  # completions of a step
-    looks: int  # validations, the one before the first step included
-    per_look: int  # completions of a validation, the greedy one of each problem included
-    heldout: int  # completions of the final table, for the models before and after training together
-    saves: int  # checkpoints written
+    completions_per_step: int
+    validations: int  # the one before the first step included
+    completions_per_validation: int  # the greedy one of each problem included
+    heldout_completions: int  # of the final table, for the models before and after training together
+    checkpoints: int  # written, not all of them kept
 
     @property
     def completions(self) -> int:
         """Completions of all training steps."""
-        return self.steps * self.per_step
+        return self.steps * self.completions_per_step
 
 
 def run_budget(cfg: Config) -> RunBudget:
@@ -29,11 +29,11 @@ def run_budget(cfg: Config) -> RunBudget:
     evals, validation = cfg.eval, cfg.validation
     return RunBudget(
         steps=cfg.steps,
-        per_step=cfg.data.prompts_per_step * cfg.algo.group_size,
-        looks=1 + _times(cfg.steps, validation.interval) if validation.interval else 0,
-        per_look=validation.problems * (validation.samples + 1),
-        heldout=2 * evals.heldout_problems * (evals.samples + 1),
-        saves=_times(cfg.steps, cfg.run.save_interval),
+        completions_per_step=cfg.data.prompts_per_step * cfg.algo.group_size,
+        validations=1 + _times(cfg.steps, validation.interval) if validation.interval else 0,
+        completions_per_validation=validation.problems * (validation.samples + 1),
+        heldout_completions=2 * evals.heldout_problems * (evals.samples + 1),
+        checkpoints=_times(cfg.steps, cfg.run.save_interval),
     )
 
 
@@ -45,13 +45,20 @@ def _times(steps: int, every: int) -> int:
 def plan(cfg: Config) -> list[str]:
     """Describe the size of the run in lines of text, for --dry-run."""
     run = run_budget(cfg)
-    ended = f", or until {cfg.max_train_tokens:,} tokens" if cfg.max_train_tokens else ""
-    validations = f"{run.looks} validations of {run.per_look:,} completions" if run.looks else "no validation"
-    table = f"{run.heldout:,} completions for the final table" if run.heldout else "no final table"
+    limit = f", or until {cfg.max_train_tokens:,} tokens" if cfg.max_train_tokens else ""
+    validations = (
+        f"{run.validations} validations of {run.completions_per_validation:,} completions"
+        if run.validations
+        else "no validation"
+    )
+    table = (
+        f"{run.heldout_completions:,} completions for the final table" if run.heldout_completions else "no final table"
+    )
     return [
-        f"completions: {run.per_step:,} a step ({cfg.data.prompts_per_step} questions x {cfg.algo.group_size}) of at most "
-        f"{cfg.sampling.max_tokens:,} tokens; {run.completions:,} in {run.steps:,} steps{ended}",
+        f"completions: {run.completions_per_step:,} a step ({cfg.data.prompts_per_step} questions x "
+        f"{cfg.algo.group_size}) of at most {cfg.sampling.max_tokens:,} tokens; {run.completions:,} in "
+        f"{run.steps:,} steps{limit}",
         f"evaluation: {validations}, {table}",
-        f"checkpoints: {run.saves} written, {min(cfg.run.keep_last, run.saves)} kept, 12 bytes a parameter each; "
-        "and the best policy, 4 bytes a parameter",
+        f"checkpoints: {run.checkpoints} written, {min(cfg.run.keep_last, run.checkpoints)} kept, 12 bytes a parameter "
+        "each; and the best policy, 4 bytes a parameter",
     ]

@@ -1,12 +1,10 @@
-"""`reasoner doctor`: check a run, cheap checks first, and print each line as soon as it is known."""
+"""`reasoner doctor`: check a run, cheap checks first, and print each finding as soon as it is known."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,69 +16,69 @@ from transformers import PreTrainedTokenizerBase
 from data import Problem, load
 from reasoner.config.resolve import Resolved, to_dict
 from reasoner.config.schema import Config
-from reasoner.console import log
+from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
-from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, dry_run, next_prompts
+from reasoner.doctor.disk import disk_finding, write_seconds
+from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.memory import MemoryEstimate, disk_line, memory_line, memory_of, peak_memory
-from reasoner.doctor.pace import Expected, expected, pace_lines
-from reasoner.doctor.pass_rate import Answers, answer_lines, answers
-from reasoner.doctor.questions import epoch_lines, gold_line, length_line
-from reasoner.doctor.tokenization import token_lines
-from reasoner.inference.factory import make_engine
+from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
+from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
+from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
+from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
+from reasoner.doctor.tokenization import check_tokenizer
 from reasoner.inference.stop_tokens import end_token_ids
-from reasoner.models.loading import context_length, load_meta_model, load_policy, load_tokenizer
+from reasoner.models.loading import context_length, load_meta_model, load_tokenizer
 from reasoner.progress import shown_progress
 from reasoner.rl.algorithms import Algorithm
-from reasoner.rollouts.control_rewards import shuffled_answers
-from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
 from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import nearest
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
-from reasoner.types import Prompt, SamplingParams
-from verifiers import VerifierPool
+from reasoner.trainer.setup import build_trainer, open_generator, render_prompts, sampling_params
+from reasoner.types import Prompt
 
-_PROBED, _EACH = 8, 2  # prompts of a parity probe, completions of each
-_GAPS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, a fault above the second
-_SCRATCH = 2**26  # bytes written to measure the speed of the disk
+_PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each
+_LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rounding up to the first, else a fault
+
+Measurements = dict[str, Any]  # by subject, for --json
 
 
 def check_run(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
-    """Print the findings and proposed settings. Returns the exit status: 2 where something will not work, else 0.
+    """Print the findings and suggested settings. Returns the exit status: 2 with a finding that is an error, else 0.
 
     `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for
     faults that keep the run from being checked at all.
     """
-    began = time.monotonic()
-    lines: list[Finding] = []
-    figures: dict[str, Any] = {}
+    start = time.monotonic()
+    findings: list[Finding] = []
+    measurements: Measurements = {}
     try:
-        for line in _lines(resolved.config, run_dir, problems, samples, figures):
-            if resolved.note and not lines:
+        for finding in _check(resolved.config, run_dir, problems, samples, measurements):
+            if resolved.note and not findings:
                 log(resolved.note)
-            lines.append(line)
-            print(format_finding(line), flush=True)
+            findings.append(finding)
+            print_result(format_finding(finding))
     except (ValueError, OSError, MemoryError, RuntimeError) as error:
-        if not lines:
+        if not findings:
             raise
-        lines.append(Finding(Severity.NO, "stops here", f"{error}" or type(error).__name__))
-        print(format_finding(lines[-1]))
-    print(summary(lines), flush=True)
-    seconds = time.monotonic() - began
+        findings.append(Finding(Severity.ERROR, "stopped", f"{error}" or type(error).__name__))
+        print_result(format_finding(findings[-1]))
+    print_result(summary(findings))
+    seconds = time.monotonic() - start
     log(f"checked in {seconds:.0f} s")
-    worst = max((line.mark for line in lines), key=list(Severity).index)
+    status = max((finding.severity for finding in findings), key=list(Severity).index)
     if json_file:
-        about = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
-        write_json(json_file, {"status": worst, "lines": [asdict(line) for line in lines], **figures, **about})
-    return 2 if worst is Severity.NO else 0
+        report = {"status": status, "findings": [asdict(finding) for finding in findings], **measurements}
+        run = {"settings": to_dict(resolved.config), "versions": versions(), "seconds": seconds}
+        write_json(json_file, report | run)
+    return 2 if status is Severity.ERROR else 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What training would set up for the run, without engine and learner."""
+    """The run's components as training sets them up, without engine and policy."""
 
     cfg: Config
     run_dir: Path
@@ -91,157 +89,141 @@ class _Run:
     device: torch.device
     context: int  # most tokens of prompt and completion
     prompts: list[Prompt]
-    began: float
+    start: float  # of the set-up, by time.monotonic()
 
     @property
-    def longest(self) -> int:
+    def longest_prompt(self) -> int:
         """Tokens of the longest prompt."""
         return max(len(prompt.token_ids) for prompt in self.prompts)
 
 
-def _lines(cfg: Config, run_dir: Path, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Finding]:
-    """The lines of all checks: first those that need no engine. Fills `figures`, by subject."""
-    began = time.monotonic()
+def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+    """The findings of all checks: first those that need no engine. Fills `measurements`."""
+    start = time.monotonic()
     ready = preflight(cfg, run_dir)
-    device, algorithm, template, folder = (
-        setup_torch(threads=cfg.threads, seed=cfg.seed),
-        ready.algorithm,
-        ready.template,
-        ready.model_folder,
-    )
+    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
+    algorithm, template, folder = ready.algorithm, ready.template, ready.model_folder
     assert folder is not None  # it has been downloaded
-    line, good = gold_line(load(cfg.data.train), cfg)
-    yield line
+    finding, gradable = check_gold_answers(load(cfg.data.train), cfg)
+    yield finding
     tokenizer, shape = load_tokenizer(folder), load_meta_model(folder)
     context = context_length(shape)
 
     def render(problems: Sequence[Problem]) -> list[Prompt]:
-        lengths = (cfg.sampling.max_tokens, cfg.data.max_prompt_tokens)
-        return filter_prompts(
-            problems, template, tokenizer, context=context, max_tokens=lengths[0], max_prompt_tokens=lengths[1]
-        )
+        return render_prompts(problems, cfg, template, tokenizer, context)
 
-    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(good), began)
+    run = _Run(cfg, run_dir, folder, template, algorithm, tokenizer, device, context, render(gradable), start)
     evaluation = render(load(cfg.validation.data, limit=cfg.validation.problems)) if cfg.validation.interval else []
     if cfg.eval.heldout_problems:
         evaluation += render(load(cfg.eval.heldout, limit=cfg.eval.heldout_problems))
-    yield from token_lines(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
-    line, figures["prompts"] = length_line(run.prompts, len(good), cfg, context)
-    yield line
-    yield from epoch_lines(run.prompts, evaluation, cfg)
+    yield from check_tokenizer(tokenizer, shape, template, run.prompts, end_token_ids(folder, tokenizer))
+    finding, measurements["prompts"] = check_prompt_lengths(run.prompts, len(gradable), cfg, context)
+    yield finding
+    yield from check_epochs(run.prompts, evaluation, cfg)
     free, total = memory_of(device)
-    need = MemoryEstimate(shape, algorithm, cfg, run.longest, device.type, total)
-    figures["memory"] = need.parts() | {"peak": need.peak()}
-    line = memory_line(need, free)
-    yield line  # before any weights are loaded
-    if line.mark is not Severity.NO:
-        yield from _trial_lines(run, problems, samples, figures)
+    estimate = MemoryEstimate(shape, algorithm, cfg, run.longest_prompt, device.type, total)
+    measurements["memory"] = estimate.parts() | {"peak": estimate.peak()}
+    finding = memory_finding(estimate, free)
+    yield finding  # before any weights are loaded
+    if finding.severity is not Severity.ERROR:
+        yield from _check_dry_run(run, problems, samples, measurements)
 
 
-def _trial_lines(run: _Run, problems: int, samples: int, figures: dict[str, Any]) -> Iterator[Finding]:
-    """The lines of the checks that sample with the engine and update a throwaway learner."""
-    cfg, device, context = run.cfg, run.device, run.context
-    policy = load_policy(run.folder, device=device)
-    reference = load_policy(run.folder, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
-    # Groups of the trial are no larger than the samples that the doctor may take of a question.
-    trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    learner = PolicyTrainer(policy, reference, run.algorithm, trial_cfg, run.tokenizer)
-    sampling = SamplingParams(
-        trial_cfg.algo.group_size,
-        cfg.sampling.temperature,
-        cfg.sampling.top_p,
-        0,
-        cfg.sampling.max_tokens,
-        run.template.stop,
-    )
-    log("starting the engine")
-    limits = (cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib)
-    with (
-        closing(make_engine(cfg.engine, run.folder, max_model_len=context, seed=cfg.seed)) as engine,
-        VerifierPool(*limits) as pool,
-        shown_progress() as progress,
-    ):
-        start = time.monotonic() - run.began
-        engine.update_weights(learner.policy_state(), version=0)
-        exchanged_gold = shuffled_answers(run.prompts, cfg.seed) if cfg.control == "wrong-gold" else {}
-        learner.on_microbatch = progress.count
-        bench = StepRunner(engine, pool, learner, run.tokenizer, sampling, exchanged_gold, trial_cfg, progress)
-        coming = next_prompts(run.prompts, cfg, problems)
-        probed = coming[-_PROBED:]
-        progress.begin("parity")
-        seconds, gap = bench.probe(probed, _EACH, cfg.sampling.max_tokens)
-        yield _parity_line("at the start", gap, cfg)
-        row_seconds, per_step = seconds / (len(probed) * _EACH), run_budget(cfg).per_step
-        trial = dry_run(bench, coming, samples, row_seconds, log, per_step=per_step)
-        yield _parity_line("after an update", trial.gap, cfg)
-        peak = peak_memory(device)
-    responses = answers(trial.groups, run.template, cfg)
-    yield from answer_lines(responses, run.template, run.tokenizer, cfg, context - run.longest)
-    yield _update_line(trial.learned)
-    figures |= {"parity": gap, "parity_after_update": trial.gap}
-    figures |= {"answers": responses.figures(), "update": trial.learned}
-    figures["memory"]["measured_peak"] = peak
-    yield Finding(Severity.OK, "in use", f"{peak / 2**20:,.0f} MiB of memory at most, libraries included")
-    yield from _cost_lines(run, learner, trial, responses, start, figures)
-
-
-def _cost_lines(
-    run: _Run, learner: PolicyTrainer, trial: DryRun, responses: Answers, start: float, figures: dict[str, Any]
-) -> Iterator[Finding]:
-    """The lines on time and disk."""
+def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
+    """The findings of the checks that sample with the engine and update a throwaway policy."""
     cfg = run.cfg
-    share = responses.signal[cfg.algo.group_size].value
-    disk = partial(disk_line, run.run_dir, learner, cfg, bytes_per_token=trial.rollout_bytes / max(1, trial.now.tokens))
-    save = _write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
+    # Groups of the dry run are no larger than the samples that the doctor may take of a problem.
+    trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
+    folders = {"start_from": run.folder, "base": run.folder}
+    trainer = build_trainer(trial_cfg, run.algorithm, run.tokenizer, **folders, device=run.device)
+    with _step_runner(run, trainer, trial_cfg) as runner:
+        setup_seconds = time.monotonic() - run.start
+        coming = next_prompts(run.prompts, cfg, problems)
+        probe_prompts = coming[-_PROBE_PROMPTS:]
+        runner.progress.begin("parity")
+        seconds, logprob_diff = runner.parity_probe(probe_prompts, _PROBE_SAMPLES, cfg.sampling.max_tokens)
+        yield _parity_finding("at the start", logprob_diff, cfg)
+        seconds_each = seconds / (len(probe_prompts) * _PROBE_SAMPLES)
+        completions_per_step = run_budget(cfg).completions_per_step
+        dry_run = run_dry_run(runner, coming, samples, seconds_each, completions_per_step=completions_per_step)
+        yield _parity_finding("after an update", dry_run.logprob_diff, cfg)
+        peak = peak_memory(run.device)
+    stats = response_stats(dry_run.groups, run.template, cfg)
+    yield from response_findings(stats, run.template, run.tokenizer, cfg, run.context - run.longest_prompt)
+    yield _update_finding(dry_run.update_metrics)
+    measurements |= {"parity": logprob_diff, "parity_after_update": dry_run.logprob_diff}
+    measurements |= {"responses": stats.to_dict(), "update": dry_run.update_metrics}
+    measurements["memory"]["measured_peak"] = peak
+    yield Finding(Severity.OK, "peak memory", f"{peak / 2**20:,.0f} MiB at most, libraries included")
+    yield from _cost_findings(run, trainer, dry_run, stats, setup_seconds, measurements)
 
-    def predict(pace: StepTiming) -> Expected:
-        return expected(trial, pace, run.algorithm, cfg, start=start, save=save, share=share)
 
-    now, later = predict(trial.now), predict(trial.later) if trial.later is not None else None
-    yield from pace_lines(trial, now, later, cfg)
-    longest = later or now
-    tokens = longest.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * longest.length
-    line, figures["disk"] = disk(tokens=tokens)
-    yield line
-    paces = {"now": trial.now, "later": trial.later, "bulk": trial.bulk}
-    figures["trial"] = {name: asdict(pace) for name, pace in paces.items() if pace is not None}
-    figures["time"] = {
-        name: asdict(one) | {"total": one.total} for name, one in (("now", now), ("later", later)) if one is not None
+@contextmanager
+def _step_runner(run: _Run, trainer: PolicyTrainer, cfg: Config) -> Iterator[StepRunner]:
+    """Start engine, verifiers and progress display; the engine gets the policy's weights."""
+    log("starting the engine")
+    sampling = sampling_params(cfg, run.template)
+    generation = open_generator(cfg, run.algorithm, run.prompts, sampling, trainer, model_folder=run.folder)
+    with generation as generator, shown_progress() as progress:
+        generator.progress, trainer.on_microbatch = progress, progress.count
+        yield StepRunner(generator, trainer, cfg)
+
+
+def _cost_findings(
+    run: _Run,
+    trainer: PolicyTrainer,
+    dry_run: DryRun,
+    stats: ResponseStats,
+    setup_seconds: float,
+    measurements: Measurements,
+) -> Iterator[Finding]:
+    """The findings on time and disk."""
+    cfg = run.cfg
+    bytes_per_token = dry_run.rollout_bytes / max(1, dry_run.now.tokens)
+    disk = partial(disk_finding, run.run_dir, trainer, cfg, bytes_per_token=bytes_per_token)
+    checkpoint_seconds = write_seconds(nearest(run.run_dir), int(disk(tokens=0)[1]["checkpoint"]))
+
+    def predict(timing: StepTiming) -> TimeEstimate:
+        return estimate_time(
+            dry_run,
+            timing,
+            run.algorithm,
+            cfg,
+            setup_seconds=setup_seconds,
+            checkpoint_seconds=checkpoint_seconds,
+            informative_share=stats.informative_share[cfg.algo.group_size].value,
+        )
+
+    now, later = predict(dry_run.now), predict(dry_run.later) if dry_run.later is not None else None
+    yield from time_findings(dry_run, now, later, cfg)
+    slowest = later or now
+    tokens = slowest.num_steps * cfg.data.prompts_per_step * cfg.algo.group_size * slowest.mean_length
+    finding, measurements["disk"] = disk(tokens=tokens)
+    yield finding
+    timings = {"now": dry_run.now, "later": dry_run.later, "bulk": dry_run.bulk}
+    measurements["dry_run"] = {name: asdict(timing) for name, timing in timings.items() if timing is not None}
+    estimates = {"now": now, "later": later}
+    measurements["time"] = {
+        name: asdict(one) | {"total": one.total} for name, one in estimates.items() if one is not None
     }
 
 
-def _parity_line(when: str, gap: float, cfg: Config) -> Finding:
-    rounding, fault = _GAPS[cfg.engine.dtype]
-    text = f"log-probabilities of engine and learner differ by at most {gap:.1g} nats {when}"
-    if gap <= rounding:
+def _parity_finding(when: str, logprob_diff: float, cfg: Config) -> Finding:
+    rounding, fault = _LOGPROB_LIMITS[cfg.engine.dtype]
+    text = f"log-probabilities of engine and trainer differ by at most {logprob_diff:.1g} nats {when}"
+    if logprob_diff <= rounding:
         return Finding(Severity.OK, "parity", text)
-    if gap <= fault:
-        return Finding(
-            Severity.LOOK,
-            "parity",
-            text,
-            "--algo.importance_sampling token" if cfg.algo.importance_sampling == "none" else "",
-        )
-    return Finding(Severity.NO, "parity", f"{text}: they are not the same model")
+    if logprob_diff <= fault:
+        suggestion = "--algo.importance_sampling token" if cfg.algo.importance_sampling == "none" else ""
+        return Finding(Severity.WARNING, "parity", text, suggestion)
+    return Finding(Severity.ERROR, "parity", f"{text}: they do not hold the same model")
 
 
-def _update_line(learned: dict[str, float]) -> Finding:
-    norm = learned["grad_norm"]
-    if learned["skipped_updates"]:
-        return Finding(Severity.NO, "update", "the gradient of the first step is not finite")
+def _update_finding(metrics: dict[str, float]) -> Finding:
+    norm = metrics["grad_norm"]
+    if metrics["skipped_updates"]:
+        return Finding(Severity.ERROR, "update", "the gradient of the first step is not finite")
     if not norm:
-        return Finding(Severity.LOOK, "update", "the first step changes nothing: its gradient is 0")
-    return Finding(
-        Severity.OK, "update", f"the first step has a gradient of norm {norm:.2g}, entropy {learned['entropy']:.2g}"
-    )
-
-
-def _write_seconds(folder: Path, size: int) -> float:
-    """Seconds that the disk takes to write `size` bytes. OSError where the folder cannot be written."""
-    part = min(size, _SCRATCH)
-    began = time.monotonic()
-    with tempfile.TemporaryFile(dir=folder) as file:
-        file.write(os.urandom(2**16) * (part // 2**16 + 1))
-        file.flush()
-        os.fsync(file.fileno())
-    return (time.monotonic() - began) * size / part
+        return Finding(Severity.WARNING, "update", "the first step changes nothing: its gradient is 0")
+    text = f"the first step has a gradient of norm {norm:.2g} and an entropy of {metrics['entropy']:.2g} nats"
+    return Finding(Severity.OK, "update", text)

@@ -1,4 +1,4 @@
-"""One or two trial steps, made as training makes them and discarded: the model's responses, and the time of a step.
+"""Run one or two training steps and discard them, to see the model's responses and the time of a step.
 
 The first step is the run's own, with its problems and seeds, or a part of it. More samples of the run's next problems
 follow. The second step samples again, from the same seeds, those of all these responses that are correct: it shows
@@ -9,55 +9,50 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 
-from transformers import PreTrainedTokenizerBase
-
-from data import Problem, sample_indices
+from data import sample_indices
 from reasoner.config.schema import Config
+from reasoner.console import log
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.control_rewards import ControlContext, apply_control
-from reasoner.rollouts.generate import generate_groups, penalise_truncated
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs import rollouts as store
-from reasoner.trainer.parity import NUM_PROMPTS, NUM_TOKENS, max_logprob_diff
+from reasoner.trainer.parity import NUM_PROMPTS, NUM_SAMPLES, NUM_TOKENS, max_logprob_diff
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
-from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
-from verifiers import VerifierPool
+from reasoner.types import Prompt, RolloutGroup
 
-_MAX_COMPLETIONS = 512  # of a trial step: of a larger step a part is made, and its seconds are scaled
+_MAX_COMPLETIONS = 512  # of a step: of a larger step only a part is run, and its seconds are scaled
 _FIRST_STEP_SECONDS = 300  # limit for sampling the first step, as predicted from the parity probe
 _MORE_SECONDS = 45  # limit for samples beyond the first step
-_MORE_STEP = -1  # step number that the seeds of those samples are made of; no step of the run has it
-_LONGER = 1.1  # correct responses must be this many times as long as the average for a second trial step
-
-Log = Callable[[str], None]
+_MORE_STEP = -1  # step number for the seeds of those samples; no step of the run has it
+_LONGER = 1.1  # correct responses must be this many times as long as the average for a second step
 
 
 @dataclass(frozen=True, slots=True)
 class StepTiming:
-    """Completions and seconds of a trial step, which may be a part of a step of the run."""
+    """Completions and seconds of one step of the dry run, which may be a part of a step of the run."""
 
     completions: int
-    tokens: int  # sampled
-    sample_seconds: float  # grading included
-    learn_seconds: float = 0.0
+    tokens: int  # generated
+    generate_seconds: float  # grading included
+    train_seconds: float = 0.0
     record_seconds: float = 0.0  # metrics and rollouts
 
     @property
-    def length(self) -> float:
+    def mean_length(self) -> float:
         """Mean tokens of a completion."""
         return self.tokens / self.completions
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """All sampled groups, and what was measured."""
+    """The results of a dry run: all sampled groups and the measurements."""
 
     groups: list[RolloutGroup]  # of one problem each; the first step's come first
     now: StepTiming
@@ -65,58 +60,53 @@ class DryRun:
     bulk: StepTiming  # the samples beyond the first step, which are sampled as in an evaluation
     sync_seconds: float
     probe_seconds: float
-    gap: float  # largest log-probability difference after the first weight sync, in nats
-    learned: dict[str, float]  # metrics of the first update
+    logprob_diff: float  # largest log-probability difference after the first weight sync, in nats
+    update_metrics: dict[str, float]  # of the first update
     rollout_bytes: int  # on disk, of the first step's completions
 
 
 @dataclass(frozen=True, slots=True)
 class StepRunner:
-    """The components of a training step."""
+    """The generator and the trainer of a run, whose groups are no larger than the doctor may sample of a problem."""
 
-    engine: Engine
-    pool: VerifierPool
-    learner: PolicyTrainer
-    tokenizer: PreTrainedTokenizerBase
-    sampling: SamplingParams
-    shuffled_answers: Mapping[str, Problem]  # problems with other gold answers, for the control wrong-gold
-    cfg: Config  # the run's, with groups no larger than the doctor may sample of a problem
-    progress: Progress
+    generator: RolloutGenerator
+    trainer: PolicyTrainer
+    cfg: Config
+
+    @property
+    def progress(self) -> Progress:
+        """The display of the work in progress."""
+        return self.generator.progress
 
     def rollout(self, prompts: Sequence[Prompt], num: int, step: int) -> tuple[list[RolloutGroup], StepTiming]:
-        """(a group of `num` completions for each prompt, graded and rewarded as in the run, the pace)."""
-        start, seed, sampling = time.monotonic(), self.cfg.seed, replace(self.sampling, num_samples=num)
-        parts = (self.engine, self.pool, prompts, sampling, self.cfg.reward)
-        sampled = generate_groups(*parts, run_seed=seed, step=step, progress=self.progress)
-        sampled = penalise_truncated(sampled, self.cfg.algo.missing_eos_penalty)
-        groups = apply_control(sampled, self.cfg.control, ControlContext(self.pool, self.shuffled_answers, seed, step))
-        return groups, StepTiming(
-            len(prompts) * num, sum(group.num_tokens for group in groups), time.monotonic() - start
-        )
-
-    def probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
-        """(seconds, largest log-probability difference of engine and learner, in nats) of a parity probe."""
+        """(a group of `num` completions for each prompt, graded and rewarded as in the run, the timing)."""
         start = time.monotonic()
-        sampling = replace(self.sampling, num_samples=num, max_tokens=max_tokens)
-        gap = max_logprob_diff(self.engine, self.learner.policy, prompts, sampling, self.progress)
-        return time.monotonic() - start, gap
+        groups = self.generator.sample(prompts, step, num_samples=num)
+        num_tokens = sum(group.num_tokens for group in groups)
+        return groups, StepTiming(len(prompts) * num, num_tokens, time.monotonic() - start)
 
-    def learn(
-        self, groups: Sequence[RolloutGroup], pace: StepTiming, folder: Path
+    def parity_probe(self, prompts: Sequence[Prompt], num: int, max_tokens: int) -> tuple[float, float]:
+        """(seconds, largest log-probability difference of engine and trainer, in nats) of a parity probe."""
+        start, generator = time.monotonic(), self.generator
+        sampling = replace(generator.sampling, num_samples=num, max_tokens=max_tokens)
+        logprob_diff = max_logprob_diff(generator.engine, self.trainer.policy, prompts, sampling, self.progress)
+        return time.monotonic() - start, logprob_diff
+
+    def train_step(
+        self, groups: Sequence[RolloutGroup], timing: StepTiming, folder: Path
     ) -> tuple[StepTiming, dict[str, float], int]:
-        """Update the learner: (the pace with the seconds of the update, its metrics, bytes of the rollouts written)."""
+        """Update the policy: (the timing with the update's seconds, its metrics, bytes of the rollouts on disk)."""
         start = time.monotonic()
-        self.engine.sleep()
         token_stats = TokenStats(keeps_tokens=self.cfg.run.token_stats)
-        batch = self.learner.prepare_batch(groups)
-        metrics = self.learner.train_step(batch, token_stats)
-        self.engine.wake_up()
-        updated = time.monotonic()
+        with self.generator.asleep():
+            batch = self.trainer.prepare_batch(groups)
+            metrics = self.trainer.train_step(batch, token_stats)
+        update_end = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
         rollout_metrics(groups)
         store.write_step(folder, 0, groups, stored_advantages(batch, []), token_stats.tokens)
-        pace = replace(pace, learn_seconds=updated - start, record_seconds=time.monotonic() - updated)
-        return pace, metrics, store.shard_path(folder, 0).stat().st_size
+        timing = replace(timing, train_seconds=update_end - start, record_seconds=time.monotonic() - update_end)
+        return timing, metrics, store.shard_path(folder, 0).stat().st_size
 
 
 def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Prompt]:
@@ -129,63 +119,66 @@ def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Pro
     return [prompts[i] for i in islice(indices, count)]
 
 
-def dry_run(
-    bench: StepRunner, coming: Sequence[Prompt], samples: int, row_seconds: float, log: Log, *, per_step: int
+def run_dry_run(
+    runner: StepRunner, coming: Sequence[Prompt], samples: int, seconds_each: float, *, completions_per_step: int
 ) -> DryRun:
-    """Make the trial steps. `coming`: all prompts to sample, the first step's first; `samples`: most completions of
-    each; `row_seconds`: seconds of a completion when few are sampled at once; `per_step`: completions of a run's step.
+    """Run the steps and measure them.
+
+    `coming`: all prompts to sample, those of the first step first. `samples`: most completions of each. `seconds_each`:
+    seconds of a completion when few are sampled at once. `completions_per_step`: of a step of the run.
     """
-    cfg, group, progress = bench.cfg, bench.cfg.algo.group_size, bench.progress
-    rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(row_seconds, 1e-6))))
+    cfg, group, progress = runner.cfg, runner.cfg.algo.group_size, runner.progress
+    rows = max(2 * group, min(_MAX_COMPLETIONS, int(_FIRST_STEP_SECONDS / max(seconds_each, 1e-6))))
     prompts = coming[: min(cfg.data.prompts_per_step, max(1, rows // group))]
-    log(f"sampling {len(prompts) * group} of the {per_step} completions of the first step")
-    progress.begin("the first step")
-    first, now = bench.rollout(prompts, group, 0)
-    others, bulk = _more(bench, coming, len(prompts), samples, now, log)
+    log(f"sampling {len(prompts) * group} of the {completions_per_step} completions of the first step")
+    progress.begin("first step")
+    first, now = runner.rollout(prompts, group, 0)
+    others, bulk = _sample_more(runner, coming, len(prompts), samples, now)
     groups = [*((0, one) for one in first), *((_MORE_STEP, one) for one in others)]
-    again = _again(bench, groups, first, now, log)
+    second = _second_step(runner, groups, first, now)
     with tempfile.TemporaryDirectory() as folder:
-        progress.begin("an update to warm up")
-        bench.learn(first[:2], now, Path(folder))  # the first update is slower: memory is allocated, threads start
-        log(f"learning from {now.completions} completions of {now.length:.0f} tokens")
-        progress.begin("the first update")
-        now, metrics, size = bench.learn(first, now, Path(folder))
-        later = again and again[1]
-        if again is not None:
-            log(f"learning from {now.completions} completions of {again[1].length:.0f} tokens")
-            progress.begin("the second update")
-            later = bench.learn(*again, Path(folder))[0]
+        progress.begin("warm-up update")
+        runner.train_step(first[:2], now, Path(folder))  # slower: memory is allocated, threads start
+        log(f"training on {now.completions} completions of {now.mean_length:.0f} tokens")
+        progress.begin("first update")
+        now, metrics, size = runner.train_step(first, now, Path(folder))
+        later = second and second[1]
+        if second is not None:
+            log(f"training on {now.completions} completions of {second[1].mean_length:.0f} tokens")
+            progress.begin("second update")
+            later = runner.train_step(*second, Path(folder))[0]
     start = time.monotonic()
-    bench.engine.update_weights(bench.learner.policy_state(), version=1)
+    runner.generator.update_weights(runner.trainer.policy_state(), version=1)
     sync = time.monotonic() - start
-    merged = _by_question([*first, *others])
-    return DryRun(merged, now, later, bulk, sync, *bench.probe(prompts[:NUM_PROMPTS], 2, NUM_TOKENS), metrics, size)
+    merged = _merge_by_problem([*first, *others])
+    probe_seconds, logprob_diff = runner.parity_probe(prompts[:NUM_PROMPTS], NUM_SAMPLES, NUM_TOKENS)
+    return DryRun(merged, now, later, bulk, sync, probe_seconds, logprob_diff, metrics, size)
 
 
-def _more(
-    bench: StepRunner, coming: Sequence[Prompt], num_sampled: int, samples: int, now: StepTiming, log: Log
+def _sample_more(
+    runner: StepRunner, coming: Sequence[Prompt], num_sampled: int, samples: int, now: StepTiming
 ) -> tuple[list[RolloutGroup], StepTiming]:
-    """Sample up to `samples` completions of each prompt, as far as there is time: (groups, pace). The first
+    """Sample up to `samples` completions of each prompt, as far as there is time: (groups, timing). The first
     `num_sampled` prompts have a group from the first step already.
     """
-    affordable = int(_MORE_SECONDS * now.completions / now.sample_seconds)
+    affordable = int(_MORE_SECONDS * now.completions / now.generate_seconds)
     num = min(samples, affordable // len(coming))
-    plan = [(coming[:num_sampled], num - bench.cfg.algo.group_size), (coming[num_sampled:], num)]
+    plan = [(coming[:num_sampled], num - runner.cfg.algo.group_size), (coming[num_sampled:], num)]
     parts = [(part, size) for prompts, size in plan if size > 0 for part in _parts(prompts, size)]
-    sampled: list[RolloutGroup] = []
-    paces = []
+    all_groups: list[RolloutGroup] = []
+    timings = []
     for part, size in parts:
         log(f"sampling {len(part) * size} more of {sum(len(p) * s for p, s in parts)}")
-        bench.progress.begin("more samples")
-        groups, pace = bench.rollout(part, size, _MORE_STEP)
-        sampled += groups
-        paces.append(pace)
-    if not paces:
+        runner.progress.begin("more samples")
+        groups, timing = runner.rollout(part, size, _MORE_STEP)
+        all_groups += groups
+        timings.append(timing)
+    if not timings:
         return [], now
-    return sampled, StepTiming(
-        sum(pace.completions for pace in paces),
-        sum(pace.tokens for pace in paces),
-        sum(pace.sample_seconds for pace in paces),
+    return all_groups, StepTiming(
+        sum(timing.completions for timing in timings),
+        sum(timing.tokens for timing in timings),
+        sum(timing.generate_seconds for timing in timings),
     )
 
 
@@ -195,52 +188,58 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
     return (prompts[start : start + size] for start in range(0, len(prompts), size))
 
 
-def _again(
-    bench: StepRunner,
-    sampled: Sequence[tuple[int, RolloutGroup]],
+def _second_step(
+    runner: StepRunner,
+    groups_by_step: Sequence[tuple[int, RolloutGroup]],
     first: Sequence[RolloutGroup],
     now: StepTiming,
-    log: Log,
 ) -> tuple[list[RolloutGroup], StepTiming] | None:
     """Sample a step of correct responses once more, by their seeds: as many groups as the first step has, with that
-    step's scores, so that as many rows have an advantage. `sampled`: (step of the seeds, group). None where no response
-    is correct, or the correct ones are hardly longer than the average.
+    step's scores, so that as many rows have an advantage. `groups_by_step`: (step of the seeds, group). None where no
+    response is correct, or the correct ones are hardly longer than the average.
     """
-    group = bench.cfg.algo.group_size
-    right: dict[str, list[int]] = {}
-    prompt_of = {one.prompt.problem.id: one.prompt for _, one in sampled}
-    lengths = []
-    for step, one in sampled:
-        for j, (completion, score) in enumerate(zip(one.completions, one.scores, strict=True)):
-            if score.correct:
-                name = one.prompt.problem.id
-                right.setdefault(name, []).append(sample_seed(bench.cfg.seed, step, name, j))
-                lengths.append(len(completion.token_ids))
-    if not lengths or sum(lengths) / len(lengths) < _LONGER * now.length:
+    group = runner.cfg.algo.group_size
+    correct_seeds, lengths = _correct_completions(groups_by_step, runner.cfg.seed)
+    prompt_of = {one.prompt.problem.id: one.prompt for _, one in groups_by_step}
+    if not lengths or sum(lengths) / len(lengths) < _LONGER * now.mean_length:
         return None
     log(f"sampling {now.completions} completions like the {len(lengths)} correct ones")
-    chosen = list(islice(cycle(right), len(first)))
-    seeds = [list(islice(cycle(right[name]), group)) for name in chosen]
-    prompts = [prompt_of[name] for name in chosen]
+    names = list(islice(cycle(correct_seeds), len(first)))
+    seeds = [list(islice(cycle(correct_seeds[name]), group)) for name in names]
+    prompts = [prompt_of[name] for name in names]
     start = time.monotonic()
-    bench.progress.begin("the second step")
-    count = SampleCount(bench.progress, len(prompts) * group)
-    completions = bench.engine.generate(
-        prompts, replace(bench.sampling, num_samples=group), seeds, on_decode_step=count.on_decode_step
-    )
+    runner.progress.begin("second step")
+    count = SampleCount(runner.progress, len(prompts) * group)
+    sampling = replace(runner.generator.sampling, num_samples=group)
+    completions = runner.generator.engine.generate(prompts, sampling, seeds, on_decode_step=count.on_decode_step)
     texts = [(p.prefill + c.text, p.problem) for p, own in zip(prompts, completions, strict=True) for c in own]
-    bench.pool.score(texts, policy=prompts[0].extract)
+    runner.generator.pool.score(texts, policy=prompts[0].extract)
     seconds = time.monotonic() - start
     groups = [RolloutGroup(p, own, one.scores) for p, own, one in zip(prompts, completions, first, strict=True)]
     return groups, StepTiming(now.completions, sum(group.num_tokens for group in groups), seconds)
 
 
-def _by_question(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
+def _correct_completions(
+    groups_by_step: Sequence[tuple[int, RolloutGroup]], run_seed: int
+) -> tuple[dict[str, list[int]], list[int]]:
+    """(seeds of the correct completions by problem, their lengths in tokens)."""
+    seeds: dict[str, list[int]] = {}
+    lengths = []
+    for step, group in groups_by_step:
+        name = group.prompt.problem.id
+        for j, (completion, score) in enumerate(zip(group.completions, group.scores, strict=True)):
+            if score.correct:
+                seeds.setdefault(name, []).append(sample_seed(run_seed, step, name, j))
+                lengths.append(len(completion.token_ids))
+    return seeds, lengths
+
+
+def _merge_by_problem(groups: Sequence[RolloutGroup]) -> list[RolloutGroup]:
     """Merge groups so that all completions of a problem are in one."""
     merged: dict[str, RolloutGroup] = {}
     for one in groups:
-        known = merged.get(one.prompt.problem.id)
-        if known is not None:
-            one = replace(known, completions=known.completions + one.completions, scores=known.scores + one.scores)
+        group = merged.get(one.prompt.problem.id)
+        if group is not None:
+            one = replace(group, completions=group.completions + one.completions, scores=group.scores + one.scores)
         merged[one.prompt.problem.id] = one
     return list(merged.values())

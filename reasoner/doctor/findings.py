@@ -1,4 +1,4 @@
-"""The doctor's findings: one line for each subject, with a mark and, where possible, settings that help."""
+"""The doctor's findings: one line for each subject, with a severity and, where possible, settings that help."""
 
 from __future__ import annotations
 
@@ -10,40 +10,37 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """How serious a finding is: green, yellow, red."""
+    """How serious a finding is."""
 
     OK = "ok"
-    LOOK = "look"  # the run will work; the user should know this first
-    NO = "no"  # the run will not work
+    WARNING = "warning"  # the run works, perhaps not as intended
+    ERROR = "error"  # the run will not work
 
 
-_COLOURS = {Severity.OK: 32, Severity.LOOK: 33, Severity.NO: 31}
+_COLOURS = {Severity.OK: 32, Severity.WARNING: 33, Severity.ERROR: 31}
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding."""
+    """The result of one check."""
 
-    mark: Severity
+    severity: Severity
     subject: str
-    text: str
-    proposed: str = ""  # arguments of `reasoner train` that help
+    message: str
+    suggestion: str = ""  # arguments of `reasoner train` that help
 
 
-def format_finding(line: Finding) -> str:
-    """Format a line for printing, with its mark in colour on a terminal."""
-    mark = f"{line.mark:<5}"
+def format_finding(finding: Finding) -> str:
+    """Format a finding as one line, with its severity in colour on a terminal."""
+    severity = f"{finding.severity:<7}"
     if sys.stdout.isatty():
-        mark = f"\033[{_COLOURS[line.mark]}m{mark}\033[0m"
-    return f"{mark} {line.subject:<11} {line.text}"
+        severity = f"\033[{_COLOURS[finding.severity]}m{severity}\033[0m"
+    return f"{severity} {finding.subject:<11} {finding.message}"
 
 
-def summary(lines: Sequence[Finding]) -> str:
-    """List the proposed settings of all lines, and count the lines of each mark."""
-    counts = Counter(line.mark for line in lines)
-    totals = ", ".join(
-        f"{counts[mark]} {meaning}"
-        for mark, meaning in ((Severity.OK, "ok"), (Severity.LOOK, "to look at"), (Severity.NO, "that will not work"))
-    )
-    proposals = dict.fromkeys(f"  {line.proposed:<50} {line.subject}" for line in lines if line.proposed)
-    return "\n".join([*(["proposed settings:"] if proposals else []), *proposals, totals])
+def summary(findings: Sequence[Finding]) -> str:
+    """List the suggested settings of all findings, and count the findings of each severity."""
+    counts = Counter(finding.severity for finding in findings)
+    totals = f"{counts[Severity.OK]} ok, {counts[Severity.WARNING]} warnings, {counts[Severity.ERROR]} errors"
+    suggestions = dict.fromkeys(f"  {one.suggestion:<50} {one.subject}" for one in findings if one.suggestion)
+    return "\n".join([*(["suggested settings:"] if suggestions else []), *suggestions, totals])

@@ -1,4 +1,4 @@
-"""Memory and disk that a run needs, part by part: by formula before anything large is loaded, and as measured.
+"""Memory that a run needs, part by part: by formula before anything large is loaded, and as measured.
 
 Letters of the formulas: H hidden size, Q width of all query heads, K keys and values of a token and layer, I
 intermediate size, V vocabulary, T most tokens of a completion.
@@ -7,7 +7,6 @@ intermediate size, V vocabulary, T most tokens of a completion.
 from __future__ import annotations
 
 import resource
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,15 +24,13 @@ from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MOST_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
-from reasoner.trainer.checkpoint import nearest, room_needed
-from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _MIB = 2**20
 _COPIES = 5  # copies of the logits at once: as computed, divided by the temperature, log-softmax, entropy, gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
-_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are proposed
-_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is proposed for the engine
+_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
+_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is suggested for the engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +40,7 @@ class MemoryEstimate:
     model: PreTrainedModel
     algorithm: Algorithm
     cfg: Config
-    prompt: int  # tokens of the longest prompt
+    longest_prompt: int  # tokens
     device: str  # "cpu" or "cuda"
     total: int  # bytes of the device's memory
 
@@ -64,16 +61,16 @@ class MemoryEstimate:
 
     def peak(self) -> int:
         """Most bytes at once. Weights, gradients and optimiser state stay for the whole run; the engine frees its cache
-        while the learner works, on a GPU its weights too. With `ahead` 1 it keeps them.
+        while the trainer works, on a GPU its weights too. With max_off_policy_steps 1 it keeps them.
         """
         part = self.parts()
         resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
-        learning = part["low_precision_weights"] + part["activations"] + part["logits"]
+        training = part["low_precision_weights"] + part["activations"] + part["logits"]
         engine, cache = part["engine_weights"], part["engine_cache"]
         if self.device == "cpu" or not self._has_vllm():
-            return resident + engine + (learning + cache if self.cfg.max_off_policy_steps else max(learning, cache))
+            return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
         return resident + (
-            learning + engine + cache if self.cfg.max_off_policy_steps else max(learning, engine + cache)
+            training + engine + cache if self.cfg.max_off_policy_steps else max(training, engine + cache)
         )
 
     def fits_share(self) -> bool:
@@ -92,8 +89,8 @@ class MemoryEstimate:
         """
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
-        width = min(context_length(self.model), self.prompt + self.cfg.sampling.max_tokens)
-        row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).per_step
+        width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
+        row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).completions_per_step
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
             return {"engine_weights": weights, "engine_cache": max(row, share - weights)}
@@ -107,10 +104,13 @@ class MemoryEstimate:
         cfg, sizes = self.cfg, _sizes(self.model)
         size = 2 if cfg.optim.dtype == "bfloat16" else 4
         most, limit = cfg.optim.micro_batch_tokens, cfg.sampling.max_tokens
-        num_prompts = max(1, min(most // self.prompt, cfg.data.prompts_per_step))
-        tokens, prompts = max(limit, min(most, num_prompts * cfg.algo.group_size * limit)), num_prompts * self.prompt
-        rows, context = tokens / limit, self.prompt + limit
-        stored = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.prompt)
+        num_prompts = max(1, min(most // self.longest_prompt, cfg.data.prompts_per_step))
+        tokens, prompts = (
+            max(limit, min(most, num_prompts * cfg.algo.group_size * limit)),
+            num_prompts * self.longest_prompt,
+        )
+        rows, context = tokens / limit, self.longest_prompt + limit
+        stored = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.longest_prompt)
         # Keys and values, repeated for every query head.
         stored += int(2 * sizes.query * size * (rows * context + prompts))
         stored += 2 * 4 * sizes.keys * prompts  # keys and values that completions read, and their gradients
@@ -185,59 +185,61 @@ def _numel(model: PreTrainedModel) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def memory_line(need: MemoryEstimate, free: int | None) -> Finding:
-    """The line on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
-    peak = need.peak()
-    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in need.parts().items() if size)
+def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
+    """The finding on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
+    peak = estimate.peak()
+    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in estimate.parts().items() if size)
     text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
     if free is None:
         return Finding(Severity.OK, "memory", text)
-    where = "GPU" if need.device == "cuda" else "machine"
+    where = "GPU" if estimate.device == "cuda" else "machine"
     text += f"; {free / _MIB:,.0f} MiB free on this {where}"
-    if not need.fits_share():
-        share = need.cfg.engine.gpu_memory
+    if not estimate.fits_share():
+        share = estimate.cfg.engine.gpu_memory
         text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
-        return Finding(Severity.NO, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
+        return Finding(Severity.ERROR, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
     if peak <= free:
         return Finding(Severity.OK, "memory", text)
-    fitting = _smallest(need, free)
-    settings = _changed(need.cfg, fitting.cfg)
+    fitting = _smallest(estimate, free)
+    settings = _setting_arguments(estimate.cfg, fitting.cfg)
     if fitting.peak() <= free:
-        return Finding(Severity.NO, "memory", f"{text}: it does not fit; lower {settings}", settings)
-    least = f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
-    return Finding(Severity.NO, "memory", f"{text}: it does not fit; {least}, take a smaller model")
+        return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; lower {settings}", settings)
+    remainder = (
+        f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
+    )
+    return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; {remainder}, take a smaller model")
 
 
-def _smallest(need: MemoryEstimate, free: int) -> MemoryEstimate:
+def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
     """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
-    while need.peak() > free:
-        lower = next((one for one in _lower(need) if one.peak() < need.peak()), None)
+    while estimate.peak() > free:
+        lower = next((one for one in _lower(estimate) if one.peak() < estimate.peak()), None)
         if lower is None:
             break
-        need = lower
-    return need
+        estimate = lower
+    return estimate
 
 
-def _lower(need: MemoryEstimate) -> Iterator[MemoryEstimate]:
+def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
     """Candidates with one setting lowered a little; first those that change no result."""
-    cfg = need.cfg
+    cfg = estimate.cfg
     tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
     if tokens >= _SMALLEST:
-        yield replace(need, cfg=replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=tokens)))
+        yield replace(estimate, cfg=replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=tokens)))
     if cfg.engine.gpu_memory > _LEAST_SHARE:
         share = max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1))
-        smaller = replace(need, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
+        smaller = replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
         yield from [smaller] if smaller.fits_share() else []
     if cfg.algo.beta:
-        yield replace(need, cfg=replace(cfg, algo=replace(cfg.algo, beta=0.0)))
+        yield replace(estimate, cfg=replace(cfg, algo=replace(cfg.algo, beta=0.0)))
     if cfg.engine.dtype == "float32":
-        yield replace(need, cfg=replace(cfg, engine=replace(cfg.engine, dtype="bfloat16")))
+        yield replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, dtype="bfloat16")))
     if cfg.sampling.max_tokens >= 2 * _SMALLEST:
         limit = cfg.sampling.max_tokens // 2
-        yield replace(need, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
+        yield replace(estimate, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
 
 
-def _changed(cfg: Config, lowered: Config) -> str:
+def _setting_arguments(cfg: Config, lowered: Config) -> str:
     """The settings that differ, as command-line arguments."""
     before, after = to_dict(cfg), to_dict(lowered)
     return " ".join(
@@ -255,18 +257,17 @@ def memory_of(device: torch.device) -> tuple[int | None, int]:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return None, 0
-    known = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
-    return min(known["MemAvailable"], _left_to_us()), known["MemTotal"]
+    meminfo = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
+    return min(meminfo["MemAvailable"], _container_limit()), meminfo["MemTotal"]
 
 
-def _left_to_us() -> int:
+def _container_limit() -> int:
     """Bytes that the container's limit leaves to its processes; sys.maxsize without a limit."""
     folder = Path("/sys/fs/cgroup")
     try:
         stat = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
-        used = int((folder / "memory.current").read_text()) - int(
-            stat["inactive_file"]
-        )  # cached files are evicted first
+        # Cached files are evicted first.
+        used = int((folder / "memory.current").read_text()) - int(stat["inactive_file"])
         return int((folder / "memory.max").read_text()) - used
     except (OSError, ValueError, KeyError):
         return sys.maxsize
@@ -278,25 +279,3 @@ def peak_memory(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024
     return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def disk_line(
-    run_dir: Path, learner: PolicyTrainer, cfg: Config, *, tokens: float, bytes_per_token: float
-) -> tuple[Finding, dict[str, float]]:
-    """(the line on disk space, its figures in bytes). `tokens`: sampled by all steps of the run. The space for
-    checkpoints is computed as a run computes it when it starts.
-    """
-    free = shutil.disk_usage(nearest(run_dir)).free
-    rollouts = bytes_per_token * tokens
-    checkpoint, checkpoints = room_needed(learner, keep=cfg.run.keep_last)
-    needed = checkpoints + rollouts
-    figures = {"checkpoint": checkpoint, "rollouts": rollouts, "needed": needed, "free": free}
-    figures["bytes_per_token"] = bytes_per_token
-    text = (
-        f"{needed / _MIB:,.0f} MiB in all: {rollouts / _MIB:,.1f} of rollouts ({bytes_per_token:.0f} bytes a token), "
-        f"{checkpoint / _MIB:,.0f} each checkpoint, {cfg.run.keep_last} kept; {free / _MIB:,.0f} free in {nearest(run_dir)}"
-    )
-    if needed <= free:
-        return Finding(Severity.OK, "disk", text), figures
-    fewer = cfg.run.keep_last > 1 and needed - (cfg.run.keep_last - 1) * checkpoint <= free
-    return Finding(Severity.NO, "disk", text, "--run.keep_last 1" if fewer else ""), figures

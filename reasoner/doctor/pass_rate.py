@@ -9,147 +9,148 @@ from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
-from reasoner.doctor.signal import informative_share
+from reasoner.doctor.group_variance import informative_share
 from reasoner.evals.estimators import Estimate, estimate
 from reasoner.rollouts.prompts import Template
 from reasoner.types import RolloutGroup
 from verifiers.score import UNJUDGED
 
 _GROUPS = (4, 8, 16, 64)  # group sizes that the share of non-zero-variance groups is reported for
-_FEW = 0.5  # share of non-zero-variance groups below which a larger group is proposed
-_RARE = 0.1  # share of well-formed, of truncated, and of wrong responses that decides a mark
+_FEW = 0.5  # share of non-zero-variance groups below which a larger group is suggested
+_RARE = 0.1  # share of well-formed, of truncated, and of wrong responses that decides a severity
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """Figures of all sampled responses."""
+class ResponseStats:
+    """Statistics of all sampled responses."""
 
     problems: int
     samples: int  # of all problems
     correct: Estimate
     lenient: Estimate
-    formed: Estimate
-    never: int  # problems without a correct response
-    always: int  # problems with only correct responses
-    signal: dict[int, Estimate] = field(repr=False)  # by G: share of groups with unequal rewards
-    signal_by_answer: dict[int, Estimate] = field(repr=False)  # by G: share of groups with correct and wrong answers
+    well_formed: Estimate
+    never_correct: int  # problems without a correct response
+    always_correct: int  # problems with only correct responses
+    informative_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with unequal rewards
+    mixed_share: dict[int, Estimate] = field(repr=False)  # by G: share of groups with both correct and wrong answers
     mean_length: float
-    right_length: float | None  # mean tokens of the correct responses
-    right_longest: int | None  # 99th percentile of their tokens
-    longest: int
+    mean_correct_length: float | None  # mean tokens of the correct responses
+    correct_length_p99: int | None  # 99th percentile of their tokens
+    max_length: int
     truncated: float  # share
-    marked: float  # share that contains a stop text
-    unjudged: float  # share that could not be graded
+    with_stop_text: float  # share
+    ungraded: float  # share that could not be graded
 
-    def figures(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
+        """Return the statistics as a JSON object."""
         return asdict(self)
 
 
-def answers(groups: Sequence[RolloutGroup], template: Template, cfg: Config) -> Answers:
-    """Compute the figures. `groups`: all responses to a problem in one group; groups may differ in size."""
+def response_stats(groups: Sequence[RolloutGroup], template: Template, cfg: Config) -> ResponseStats:
+    """Compute the statistics of `groups`: all responses to a problem in one group; groups may differ in size."""
     scores = [[*one.scores] for one in groups]
     rows = [(c, s) for one in groups for c, s in zip(one.completions, one.scores, strict=True)]
-    right = sorted(len(c.token_ids) for c, s in rows if s.correct)
+    correct_lengths = sorted(len(c.token_ids) for c, s in rows if s.correct)
     sizes = sorted({*_GROUPS, cfg.algo.group_size})
     rewards = [[score.reward for score in own] for own in scores]
     verdicts = [[float(score.correct) for score in own] for own in scores]
     rates = [sum(own) / len(own) for own in verdicts]
-    return Answers(
+    return ResponseStats(
         problems=len(groups),
         samples=len(rows),
         correct=estimate(rates),
         lenient=estimate([sum(s.lenient for s in own) / len(own) for own in scores]),
-        formed=estimate([sum(s.well_formed for s in own) / len(own) for own in scores]),
-        never=rates.count(0.0),
-        always=rates.count(1.0),
-        signal={size: informative_share(rewards, size) for size in sizes},
-        signal_by_answer={size: informative_share(verdicts, size) for size in sizes},
+        well_formed=estimate([sum(s.well_formed for s in own) / len(own) for own in scores]),
+        never_correct=rates.count(0.0),
+        always_correct=rates.count(1.0),
+        informative_share={size: informative_share(rewards, size) for size in sizes},
+        mixed_share={size: informative_share(verdicts, size) for size in sizes},
         mean_length=sum(len(c.token_ids) for c, _ in rows) / len(rows),
-        right_length=sum(right) / len(right) if right else None,
-        right_longest=right[int(0.99 * (len(right) - 1))] if right else None,
-        longest=max(len(c.token_ids) for c, _ in rows),
+        mean_correct_length=sum(correct_lengths) / len(correct_lengths) if correct_lengths else None,
+        correct_length_p99=correct_lengths[int(0.99 * (len(correct_lengths) - 1))] if correct_lengths else None,
+        max_length=max(len(c.token_ids) for c, _ in rows),
         truncated=sum(c.finish == "length" for c, _ in rows) / len(rows),
-        marked=sum(any(stop in c.text for stop in template.stop) for c, _ in rows) / len(rows),
-        unjudged=sum(s.verdict in UNJUDGED for _, s in rows) / len(rows),
+        with_stop_text=sum(any(stop in c.text for stop in template.stop) for c, _ in rows) / len(rows),
+        ungraded=sum(s.verdict in UNJUDGED for _, s in rows) / len(rows),
     )
 
 
-def answer_lines(
-    answers: Answers, template: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, most: int
+def response_findings(
+    stats: ResponseStats, template: Template, tokenizer: PreTrainedTokenizerBase, cfg: Config, max_room: int
 ) -> Iterator[Finding]:
-    """The lines on the responses. `most`: tokens that the context leaves beside the longest prompt."""
-    yield _right(answers)
-    yield _form(answers, cfg, bool(tokenizer.chat_template) and not template.chat)
-    yield _signal(answers, cfg)
-    yield _room(answers, cfg, most)
-    if template.stop and not answers.marked:
-        text = f"none of {answers.samples:,} responses contains {' or '.join(map(repr, template.stop))}"
-        yield Finding(Severity.LOOK, "stop", text)
-    if answers.unjudged:
-        text = f"{answers.unjudged:.1%} of the responses could not be graded within {cfg.verify.seconds:g} s"
-        yield Finding(Severity.LOOK, "grading", text, f"--verify.seconds {2 * cfg.verify.seconds:g}")
+    """The findings on the responses. `max_room`: tokens that the context leaves beside the longest prompt."""
+    yield _pass_rate(stats)
+    yield _format(stats, cfg, bool(tokenizer.chat_template) and not template.chat)
+    yield _variance(stats, cfg)
+    yield _lengths(stats, cfg, max_room)
+    if template.stop and not stats.with_stop_text:
+        text = f"none of {stats.samples:,} responses contains {' or '.join(map(repr, template.stop))}"
+        yield Finding(Severity.WARNING, "stop", text)
+    if stats.ungraded:
+        text = f"{stats.ungraded:.1%} of the responses could not be graded within {cfg.verify.seconds:g} s"
+        yield Finding(Severity.WARNING, "grading", text, f"--verify.seconds {2 * cfg.verify.seconds:g}")
 
 
-def _right(answers: Answers) -> Finding:
+def _pass_rate(stats: ResponseStats) -> Finding:
     text = (
-        f"{_percent(answers.correct)} correct in {answers.samples:,} responses to {answers.problems} of the first "
-        f"problems; {answers.never} never correct, {answers.always} always"
+        f"{_percent(stats.correct)} correct in {stats.samples:,} responses to {stats.problems} of the first "
+        f"problems; {stats.never_correct} never correct, {stats.always_correct} always"
     )
-    if not answers.correct.value:
-        return Finding(Severity.LOOK, "pass rate", f"{text}: only the format can be learnt")
-    mark = Severity.LOOK if answers.correct.value > 1 - _RARE else Severity.OK
-    return Finding(mark, "pass rate", text + (": little is left to learn" if mark is Severity.LOOK else ""))
+    if not stats.correct.value:
+        return Finding(Severity.WARNING, "pass rate", f"{text}: only the format can be learnt")
+    severity = Severity.WARNING if stats.correct.value > 1 - _RARE else Severity.OK
+    return Finding(severity, "pass rate", text + (": little is left to learn" if severity is Severity.WARNING else ""))
 
 
-def _form(answers: Answers, cfg: Config, has_chat: bool) -> Finding:
-    text = f"{_percent(answers.formed)} well-formed; correct in any form: {answers.lenient.value:.1%}"
-    if answers.formed.value >= _RARE:
-        return Finding(Severity.OK, "form", text)
+def _format(stats: ResponseStats, cfg: Config, has_chat: bool) -> Finding:
+    text = f"{_percent(stats.well_formed)} well-formed; correct in any form: {stats.lenient.value:.1%}"
+    if stats.well_formed.value >= _RARE:
+        return Finding(Severity.OK, "format", text)
     style = "chat" if has_chat else "none"
-    proposed = f"--prompt {style}" if style != cfg.prompt.style else ""
-    return Finding(Severity.LOOK, "form", text, proposed)
+    suggestion = f"--prompt {style}" if style != cfg.prompt.style else ""
+    return Finding(Severity.WARNING, "format", text, suggestion)
 
 
-def _signal(answers: Answers, cfg: Config) -> Finding:
+def _variance(stats: ResponseStats, cfg: Config) -> Finding:
     """The share of non-zero-variance groups, and a group size at which it is large enough."""
     own = cfg.algo.group_size
-    share, by_answer = answers.signal[own], answers.signal_by_answer[own]
-    others = ", ".join(f"{size}: {value.value:.0%}" for size, value in answers.signal.items() if size != own)
+    share, by_answer = stats.informative_share[own], stats.mixed_share[own]
+    others = ", ".join(f"{size}: {value.value:.0%}" for size, value in stats.informative_share.items() if size != own)
     text = (
         f"{_percent(share)} of groups of {own} have unequal rewards ({by_answer.value:.0%} correct and wrong answers); "
         f"of {others}"
     )
     if share.value >= _FEW:
-        return Finding(Severity.OK, "signal", text)
+        return Finding(Severity.OK, "variance", text)
     enough = max(_FEW, 1.5 * share.value)
-    better = [size for size, value in answers.signal.items() if size > own and value.value >= enough]
+    better = [size for size, value in stats.informative_share.items() if size > own and value.value >= enough]
     if not better:
-        mark = Severity.LOOK if answers.signal[max(answers.signal)].value else Severity.NO
-        hint = "easier problems" if answers.correct.value < _FEW else "harder problems"
-        return Finding(mark, "signal", f"{text}: no larger group helps, {hint} may")
+        severity = Severity.WARNING if stats.informative_share[max(stats.informative_share)].value else Severity.ERROR
+        hint = "easier problems" if stats.correct.value < _FEW else "harder problems"
+        return Finding(severity, "variance", f"{text}: no larger group helps, {hint} may")
     fewer = max(1, cfg.data.prompts_per_step * own // better[0])
-    return Finding(Severity.LOOK, "signal", text, f"--algo.group_size {better[0]} --data.prompts_per_step {fewer}")
+    return Finding(Severity.WARNING, "variance", text, f"--algo.group_size {better[0]} --data.prompts_per_step {fewer}")
 
 
-def _room(answers: Answers, cfg: Config, most: int) -> Finding:
-    """Lengths against sampling.max_tokens: more is proposed where correct responses need it, less where only wrong ones
-    use it.
+def _lengths(stats: ResponseStats, cfg: Config, max_room: int) -> Finding:
+    """Lengths against sampling.max_tokens: suggest more where correct responses need it, less where only wrong
+    ones use it.
     """
     limit = cfg.sampling.max_tokens
-    right = f", correct ones {answers.right_length:.0f}" if answers.right_length is not None else ""
+    correct = f", correct ones {stats.mean_correct_length:.0f}" if stats.mean_correct_length is not None else ""
     text = (
-        f"{answers.mean_length:.0f} tokens on average{right}, {answers.longest} at most; "
-        f"{answers.truncated:.1%} truncated at {limit}"
+        f"{stats.mean_length:.0f} tokens on average{correct}, {stats.max_length} at most; "
+        f"{stats.truncated:.1%} truncated at {limit}"
     )
-    if answers.truncated <= _RARE:
+    if stats.truncated <= _RARE:
         return Finding(Severity.OK, "responses", text)
-    if answers.right_longest is not None and answers.right_longest < limit / 2:
-        text += f"; 99 of 100 correct ones end within {answers.right_longest}"
+    if stats.correct_length_p99 is not None and stats.correct_length_p99 < limit / 2:
+        text += f"; 99 of 100 correct ones end within {stats.correct_length_p99}"
         return Finding(
-            Severity.LOOK, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * answers.right_longest)}"
+            Severity.WARNING, "responses", text, f"--sampling.max_tokens {_rounded(1.5 * stats.correct_length_p99)}"
         )
-    larger = min(2 * limit, most)
-    return Finding(Severity.LOOK, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
+    larger = min(2 * limit, max_room)
+    return Finding(Severity.WARNING, "responses", text, f"--sampling.max_tokens {larger}" if larger > limit else "")
 
 
 def _rounded(tokens: float) -> int:

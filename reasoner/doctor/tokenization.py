@@ -14,8 +14,8 @@ from reasoner.rollouts.prompts import Template
 from reasoner.types import Prompt, SamplingParams
 from verifiers.rewards import judge_response
 
-# A correct response in each form that can be asked for (verifiers.extract.EXTRACTORS).
-_RIGHT = {
+# A correct response by extraction policy (verifiers.extract.EXTRACTORS).
+_CORRECT_RESPONSES = {
     "strict": "<think> So. </think> <answer> {gold} </answer>",
     "boxed": "So \\boxed{{{gold}}}.",
     "gsm8k": "So.\n#### {gold}",
@@ -24,17 +24,17 @@ _RIGHT = {
 }
 
 
-def token_lines(
+def check_tokenizer(
     tokenizer: PreTrainedTokenizerBase,
     policy: PreTrainedModel,
     template: Template,
     prompts: Sequence[Prompt],
     ends: frozenset[int],
 ) -> Iterator[Finding]:
-    """The lines on the tokenizer. `ends`: every token id that ends a completion."""
+    """The findings on tokenizer and template. `ends`: every token id that ends a completion."""
     yield _end(tokenizer, policy, ends, max(max(prompt.token_ids) for prompt in prompts))
     yield _begin(tokenizer, template, prompts)
-    yield _right_response(tokenizer, template, prompts[0], ends)
+    yield _correct_response(tokenizer, template, prompts[0], ends)
     if template.chat:
         yield _turn(tokenizer, template, ends)
 
@@ -45,14 +45,14 @@ def _end(tokenizer: PreTrainedTokenizerBase, policy: PreTrainedModel, ends: froz
     rows = embeddings.shape[0]
     if max(largest, *ends) >= rows:
         text = f"the tokenizer has {len(tokenizer):,} tokens, the model {rows:,}, and prompts or ends need more"
-        return Finding(Severity.NO, "tokenizer", text)
+        return Finding(Severity.ERROR, "tokenizer", text)
     eos = tokenizer.eos_token_id
     end_tokens = ", ".join(f"{tokenizer.convert_ids_to_tokens(i)!r}" for i in sorted(ends))
     configured = policy.generation_config.eos_token_id
     if configured is not None and eos not in (configured if isinstance(configured, list) else [configured]):
         text = f"the tokenizer's end token {tokenizer.eos_token!r} is not the generation config's; "
         text += f"ends with {end_tokens}"
-        return Finding(Severity.LOOK, "tokenizer", text)
+        return Finding(Severity.WARNING, "tokenizer", text)
     if tokenizer.pad_token_id is None or tokenizer.pad_token_id == eos:
         pad = f"pad {'is the end token' if tokenizer.pad_token_id == eos else 'none'} (padding is masked by lengths)"
     else:
@@ -83,37 +83,37 @@ def _begin(tokenizer: PreTrainedTokenizerBase, template: Template, prompts: Sequ
     }
     for fault, is_so in faults.items():
         if is_so:
-            return Finding(Severity.LOOK, "prompt", fault)
-    start = f"begins with {tokenizer.bos_token!r}" if begins else "no token before the text"
+            return Finding(Severity.WARNING, "prompt", fault)
+    start = f"begins with {tokenizer.bos_token!r}" if begins else "begins without a special token"
     prefill = (
         f", prefill {template.prefill!r} in {len(prompt.token_ids) - len(alone)} tokens" if template.prefill else ""
     )
     return Finding(Severity.OK, "prompt", f"{start}{prefill}")
 
 
-def _right_response(
+def _correct_response(
     tokenizer: PreTrainedTokenizerBase, template: Template, prompt: Prompt, ends: frozenset[int]
 ) -> Finding:
     """Encode a correct response, cut it where an engine would end it, and check that it is still correct."""
-    response = _RIGHT[template.extract].format(gold=prompt.problem.answer)
-    written = [marker for marker in template.stop if marker in response]
+    response = _CORRECT_RESPONSES[template.extract].format(gold=prompt.problem.answer)
+    stop_texts_inside = [marker for marker in template.stop if marker in response]
     continuation = f" {response.removeprefix(template.prefill.strip()).lstrip()}" + (
-        "\nAnd on it goes." if written else ""
+        "\nMore text." if stop_texts_inside else ""
     )
     ids = tokenizer(continuation, add_special_tokens=False)["input_ids"]
     stop_ids, stop_texts = stop_token_ids(SamplingParams(1, stop=template.stop), tokenizer)
     last = next((place for place, token in enumerate(ids) if token in {*ends, *stop_ids}), len(ids) - 1)
     (text,) = decode_completions([ids[: last + 1]], ends, stop_texts, tokenizer)
-    if "And on" in text:
-        text = f"{written[0]!r} is a token of its own, but is encoded with other tokens: completions do not end there"
-        return Finding(Severity.NO, "stop", text)
+    if "More text" in text:
+        marker = stop_texts_inside[0]
+        text = f"{marker!r} is a token of its own, but is encoded with other tokens: completions do not end there"
+        return Finding(Severity.ERROR, "stop", text)
     score = judge_response(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
     if not (score.correct and score.well_formed):
-        mark = (
-            Severity.LOOK if prompt.problem.answer in text else Severity.NO
-        )  # cut before its answer, no response can count
+        # Cut before its answer, no response can count.
+        severity = Severity.WARNING if prompt.problem.answer in text else Severity.ERROR
         text = f"a correct response would not count ({score.verdict}); it would be read as {template.prefill + text!r}"
-        return Finding(mark, "stop", text)
+        return Finding(severity, "stop", text)
     stops = f"ends at {' or '.join(map(repr, template.stop))}" if template.stop else "no marker, only the end token"
     return Finding(Severity.OK, "stop", f"a correct response counts; {stops}")
 
@@ -127,4 +127,4 @@ def _turn(tokenizer: PreTrainedTokenizerBase, template: Template, ends: frozense
         return Finding(Severity.OK, "chat", "a turn of the chat template ends where a completion does")
     marker = tokenizer.convert_ids_to_tokens(closing[0])
     text = f"a turn of the chat template ends with {marker!r}, a completion does not: put it in stop of a .toml prompt"
-    return Finding(Severity.LOOK, "chat", text)
+    return Finding(Severity.WARNING, "chat", text)

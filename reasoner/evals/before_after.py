@@ -10,14 +10,15 @@ from pathlib import Path
 
 from reasoner.config.schema import Config
 from reasoner.console import escape_controls
-from reasoner.evals import eval_log as files
+from reasoner.evals import eval_log
+from reasoner.evals.manifest import make_manifest
 from reasoner.evals.result import EvalResult
 from reasoner.evals.tables import percent
 from reasoner.rollouts.prompts import load_template
-from verifiers import grader_version
+from reasoner.types import EvalSample
 from verifiers.reflection import ReflectionRates, reflect
 
-Row = tuple[str, str, str]  # what, before, after
+Row = tuple[str, str, str]  # name, before, after
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,9 @@ class HeldOutEvals:
     sampled: EvalResult  # at the training temperature
     greedy: EvalResult
 
-    def figures(self) -> dict[str, object]:
-        """All metrics, for a JSON file."""
-        return {"sampled": self.sampled.figures(), "greedy": self.greedy.figures()}
+    def to_dict(self) -> dict[str, object]:
+        """Return all metrics as a JSON object."""
+        return {"sampled": self.sampled.to_dict(), "greedy": self.greedy.to_dict()}
 
 
 def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
@@ -37,23 +38,23 @@ def table(before: HeldOutEvals, after: HeldOutEvals) -> str:
     return "\n".join([_heading(before), *_lines(_rows(before, after)), "", *_lines(_cell_rows(before, after))])
 
 
-def _heading(measured: HeldOutEvals) -> str:
-    sampled = measured.sampled
+def _heading(evals: HeldOutEvals) -> str:
+    sampled = evals.sampled
     return (
-        f"{sampled.problems} held-out problems x {sampled.samples} samples at temperature {sampled.temperature:g}, "
-        "and greedy; 95 % intervals\n"
+        f"{sampled.num_problems} held-out problems x {sampled.num_samples} samples at temperature "
+        f"{sampled.temperature:g}, and greedy; 95 % intervals\n"
     )
 
 
 _ROWS: dict[str, Callable[[HeldOutEvals], str]] = {
     "greedy": lambda m: str(m.greedy.pass_at_1),
     "well-formed": lambda m: percent(m.sampled.well_formed),
-    "right given well-formed": lambda m: percent(m.sampled.right_given_well_formed),
-    "right, form ignored": lambda m: str(m.sampled.lenient),
+    "correct given well-formed": lambda m: percent(m.sampled.correct_given_well_formed),
+    "correct, format ignored": lambda m: str(m.sampled.lenient),
     "response tokens": lambda m: _tokens(m, "tokens"),
-    "  of right responses": lambda m: _tokens(m, "tokens_right"),
+    "  of correct responses": lambda m: _tokens(m, "tokens_correct"),
     "  of wrong responses": lambda m: _tokens(m, "tokens_wrong"),
-    "cut off at the limit": lambda m: percent(m.sampled.health["truncated"]),
+    "truncated at the limit": lambda m: percent(m.sampled.health["truncated"]),
     "check their own working": lambda m: percent(m.sampled.reflection.checks),
     'say "wait"': lambda m: percent(m.sampled.reflection.waits),
     "wrong claims caught": lambda m: _caught(m.sampled.reflection),
@@ -72,8 +73,8 @@ def _rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
     ]
 
 
-def _tokens(measured: HeldOutEvals, name: str) -> str:
-    value = measured.sampled.health[name]
+def _tokens(evals: HeldOutEvals, name: str) -> str:
+    value = evals.sampled.health[name]
     return "-" if value is None else f"{value:.1f}"
 
 
@@ -87,8 +88,8 @@ def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
     return [("pass@1 / greedy by family and level", "before", "after"), *rows]
 
 
-def _cell(measured: HeldOutEvals, name: str) -> str:
-    return " / ".join(percent(evaluation.cells[name].value) for evaluation in (measured.sampled, measured.greedy))
+def _cell(evals: HeldOutEvals, name: str) -> str:
+    return " / ".join(percent(evaluation.cells[name].value) for evaluation in (evals.sampled, evals.greedy))
 
 
 def _lines(rows: Sequence[Row]) -> list[str]:
@@ -102,44 +103,39 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
     Answers with most self-corrections come first.
     """
     pairs = [
-        (was, now)
-        for was, now in zip(before.greedy.answered, after.greedy.answered, strict=True)
-        if not was.scores[0].correct and now.scores[0].correct
+        (old, new)
+        for old, new in zip(before.greedy.samples, after.greedy.samples, strict=True)
+        if not old.scores[0].correct and new.scores[0].correct
     ]
     pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).caught)
-    families: list[str] = []
-    chosen = []
-    for was, now in pairs:
-        family = was.problem.subject or ""
-        if family not in families:
-            families.append(family)
-            chosen.append((was, now))
+    by_family: dict[str, tuple[EvalSample, EvalSample]] = {}
+    for old, new in pairs:
+        by_family.setdefault(old.problem.subject or "", (old, new))
     return "\n\n".join(
-        f"{escape_controls(was.problem.question)}   (gold: {escape_controls(was.problem.answer)})\n"
-        f"  before: {escape_controls(was.responses[0].text).strip()}\n  after:  {escape_controls(now.responses[0].text).strip()}"
-        for was, now in chosen[:number]
+        f"{escape_controls(old.problem.question)}   (gold: {escape_controls(old.problem.answer)})\n"
+        f"  before: {escape_controls(old.responses[0].text).strip()}\n"
+        f"  after:  {escape_controls(new.responses[0].text).strip()}"
+        for old, new in list(by_family.values())[:number]
     )
 
 
-def write_eval(folder: Path, measured: HeldOutEvals, cfg: Config, engine: str) -> None:
+def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> None:
     """Write an evaluation folder as `reasoner eval` does, for `reasoner compare` and `reasoner report`."""
     spec = cfg.eval.heldout
-    about = {
-        "model": folder.name,
-        "model_fingerprint": "",
-        "engine": engine,
-        "prompt": {"style": cfg.prompt.style, **asdict(load_template(cfg.prompt.style))},
-        "sampling": {
+    manifest = make_manifest(
+        model=folder.name,
+        engine=engine,
+        prompt={"style": cfg.prompt.style, **asdict(load_template(cfg.prompt.style))},
+        sampling={
             "sampled": {"temperature": cfg.sampling.temperature, "top_p": cfg.sampling.top_p},
             "greedy": {"temperature": 0.0},
         },
-        "samples": cfg.eval.samples,
-        "seed": cfg.seed,
-        "data": {spec: files.about_data([one.problem for one in measured.sampled.answered])},
-        "grader": grader_version(),
-        "metrics": asdict(measured.sampled.ks),
-    }
-    files.write(folder, about, {spec: {"sampled": measured.sampled, "greedy": measured.greedy}}, "")
+        num_samples=cfg.eval.samples,
+        seed=cfg.seed,
+        ks=evals.sampled.ks,
+        data={spec: eval_log.data_entry([one.problem for one in evals.sampled.samples])},
+    )
+    eval_log.write(folder, manifest, {spec: {"sampled": evals.sampled, "greedy": evals.greedy}}, "")
 
 
 def next_commands(run_dir: Path) -> str:

@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from reasoner.console import escape_controls
-from reasoner.evals import eval_log as files
-from reasoner.evals.paired import Difference, difference, holm, shown_p
-from reasoner.evals.tables import aligned
+from reasoner.console import escape_controls, print_result
+from reasoner.evals import eval_log
+from reasoner.evals.paired import Difference, difference, format_p, holm
+from reasoner.evals.tables import align_rows
 from reasoner.runs.rollouts import write_json
 from reasoner.runs.run_dir import check_inside
 
-_SHOWN = 20  # flipped problems in the printout; all of them are in the JSON
-_QUESTION = 60  # characters of a question in the printout
+_MAX_FLIPS = 20  # flipped problems in the printout; all of them are in the JSON
+_QUESTION_WIDTH = 60  # characters of a question in the printout
 _WAYS = ("none", "greedy")  # filters of samples_SET.jsonl: sampled, greedy
 
-Lines = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
+Samples = dict[str, dict[str, Any]]  # problem id -> its line of samples_SET.jsonl
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The values of one metric on one data set in A and B, with their difference."""
+class MetricComparison:
+    """The values of one metric on one data set in A and in B, with their difference."""
 
     spec: str
     metric: str
     a: float
     b: float
-    found: Difference
+    difference: Difference  # A minus B
     p_holm: float
 
 
@@ -52,85 +52,98 @@ def compare(a: str, b: str, *, out: Path, force: bool, json_file: Path | None = 
     ValueError when data, prompt or grader differ, unless `force`: then the differences are printed as warnings.
     """
     folders = [_folder(name, out) for name in (a, b)]
-    about_a, about_b = (files.read_manifest(folder) for folder in folders)
-    faults = differing(about_a, about_b)
+    manifest_a, manifest_b = (eval_log.read_manifest(folder) for folder in folders)
+    faults = mismatches(manifest_a, manifest_b)
     if faults and not force:
         raise ValueError(f"{a} and {b} cannot be compared: {'; '.join(faults)} (--force compares them anyway)")
     for fault in faults:
-        print(f"warning: {fault}")
-    same = matched(about_a["data"], about_b["data"])
+        print_result(f"warning: {fault}")
+    same = match_sets(manifest_a["data"], manifest_b["data"])
     if not same:
-        raise ValueError(f"{a} and {b} have no data set in common: {_sets(about_a)}; {_sets(about_b)}")
-    pairs = {spec: (lines_of(folders[0], spec), lines_of(folders[1], other)) for spec, other in same.items()}
-    comparisons = compared(pairs)
-    flips = [flip for spec, (lines_a, lines_b) in pairs.items() for flip in flipped(spec, lines_a, lines_b)]
-    print(f"A: {a} ({about_a['model']})\nB: {b} ({about_b['model']})\n\n{report(comparisons)}\n\n{flip_list(flips)}")
+        raise ValueError(f"{a} and {b} have no data set in common: {_sets(manifest_a)}; {_sets(manifest_b)}")
+    pairs = {
+        spec: (samples_by_problem(folders[0], spec), samples_by_problem(folders[1], other))
+        for spec, other in same.items()
+    }
+    comparisons = compare_metrics(pairs)
+    flips = [flip for spec, (samples_a, samples_b) in pairs.items() for flip in find_flips(spec, samples_a, samples_b)]
+    heads = f"A: {a} ({manifest_a['model']})\nB: {b} ({manifest_b['model']})"
+    print_result(f"{heads}\n\n{report(comparisons)}\n\n{flip_list(flips)}")
     if json_file is not None:
         write_json(
             json_file,
             {
-                "a": about_a,
-                "b": about_b,
-                "differing": faults,
-                "differences": [asdict(one) | {"detectable": one.found.detectable} for one in comparisons],
-                "flipped": [asdict(flip) for flip in flips],
+                "a": manifest_a,
+                "b": manifest_b,
+                "mismatches": faults,
+                "differences": [asdict(one) | {"detectable": one.difference.detectable} for one in comparisons],
+                "flips": [asdict(flip) for flip in flips],
             },
         )
 
 
-def matched(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, str]:
+def match_sets(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, str]:
     """Map the sets of A to the sets of B to compare them with: of the same name, or else with the same problems."""
     by_hash = {data["sha256"]: spec for spec, data in b.items()}
     others = {spec: spec if spec in b else by_hash.get(data["sha256"]) for spec, data in a.items()}
     return {spec: other for spec, other in others.items() if other is not None}
 
 
-def differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
-    """The reasons why two evaluations cannot be compared, in words; [] when they can."""
+def mismatches(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
+    """List the reasons why two evaluations cannot be compared, as texts; [] when they can."""
     faults = []
     if a["grader"] != b["grader"]:
         faults.append(f"the grader differs ({a['grader']}, {b['grader']}: grade the older one again with --regrade)")
-    same = matched(a["data"], b["data"])
+    same = match_sets(a["data"], b["data"])
     for spec, other in same.items():
         mine, theirs = a["data"][spec], b["data"][other]
         if mine != theirs:
             faults.append(f"the data of {spec} differ ({mine['rows']} and {theirs['rows']} problems)")
     if not len(a["data"]) == len(b["data"]) == len(same):
         faults.append(f"the data sets differ ({_sets(a)}; {_sets(b)})")
-    prompts = [{name: value for name, value in about["prompt"].items() if name != "style"} for about in (a, b)]
+    prompts = [{name: value for name, value in manifest["prompt"].items() if name != "style"} for manifest in (a, b)]
     if prompts[0] != prompts[1]:
         names = [name for name in prompts[0] if prompts[0][name] != prompts[1].get(name)] or ["form"]
         faults.append(f"the prompt differs in its {', '.join(names)}")
     return faults
 
 
-def _sets(about: Mapping[str, Any]) -> str:
-    return ", ".join(about["data"])
+def _sets(manifest: Mapping[str, Any]) -> str:
+    return ", ".join(manifest["data"])
 
 
-def compared(pairs: Mapping[str, Sequence[Mapping[str, Lines]]]) -> list[Compared]:
+def compare_metrics(pairs: Mapping[str, Sequence[Mapping[str, Samples]]]) -> list[MetricComparison]:
     """Compare every metric that both sides have on every set. p-values of a metric are adjusted for the number of sets
     (Holm).
     """
-    raw: list[tuple[str, str, float, float, Difference]] = []
-    for spec, (lines_a, lines_b) in pairs.items():
-        for way in _WAYS:
-            shared = [problem for problem in lines_a.get(way, {}) if problem in lines_b.get(way, {})]
-            if not shared:
-                continue
-            first_a, first_b = lines_a[way][shared[0]], lines_b[way][shared[0]]
-            for metric in (m for m in first_a["metrics"] if m in first_b["metrics"]):
-                values = [[float(lines[way][problem][metric]) for problem in shared] for lines in (lines_a, lines_b)]
-                means = [sum(v) / len(v) for v in values]
-                raw.append((spec, metric, means[0], means[1], difference(*values)))
-    by_metric: dict[str, dict[str, float]] = {}
-    for spec, metric, _, _, gain in raw:
-        by_metric.setdefault(metric, {})[spec] = gain.p
-    adjusted = {metric: holm(ps) for metric, ps in by_metric.items()}
-    return [Compared(spec, metric, a, b, gain, adjusted[metric][spec]) for spec, metric, a, b, gain in raw]
+    comparisons = [
+        MetricComparison(spec, metric, sum(a) / len(a), sum(b) / len(b), difference(a, b), p_holm=1.0)
+        for spec, (samples_a, samples_b) in pairs.items()
+        for metric, a, b in _paired_scores(samples_a, samples_b)
+    ]
+    p_values: dict[str, dict[str, float]] = {}  # metric -> data set -> p-value
+    for one in comparisons:
+        p_values.setdefault(one.metric, {})[one.spec] = one.difference.p
+    adjusted = {metric: holm(by_set) for metric, by_set in p_values.items()}
+    return [replace(one, p_holm=adjusted[one.metric][one.spec]) for one in comparisons]
 
 
-def report(comparisons: Sequence[Compared]) -> str:
+def _paired_scores(
+    samples_a: Mapping[str, Samples], samples_b: Mapping[str, Samples]
+) -> Iterator[tuple[str, list[float], list[float]]]:
+    """(metric, scores of A, scores of B) on the problems that both have, for each metric that both have."""
+    for way in _WAYS:
+        own_a, own_b = samples_a.get(way, {}), samples_b.get(way, {})
+        shared = [problem for problem in own_a if problem in own_b]
+        if not shared:
+            continue
+        for metric in own_a[shared[0]]["metrics"]:
+            if metric in own_b[shared[0]]["metrics"]:
+                a, b = ([float(own[problem][metric]) for problem in shared] for own in (own_a, own_b))
+                yield metric, a, b
+
+
+def report(comparisons: Sequence[MetricComparison]) -> str:
     """Format the comparisons as a table in percentage points, with the power of those that show no difference."""
     several = len({one.spec for one in comparisons}) > 1
     header = [
@@ -150,29 +163,29 @@ def report(comparisons: Sequence[Compared]) -> str:
             one.metric,
             f"{100 * one.a:.1f}",
             f"{100 * one.b:.1f}",
-            str(one.found),
-            shown_p(one.found.p),
-            *([shown_p(one.p_holm)] if several else []),
-            f"{one.found.wins}/{one.found.ties}/{one.found.losses}",
-            "" if one.found.is_shown else "no difference shown",
+            str(one.difference),
+            format_p(one.difference.p),
+            *([format_p(one.p_holm)] if several else []),
+            f"{one.difference.wins}/{one.difference.ties}/{one.difference.losses}",
+            "" if one.difference.is_shown else "no difference shown",
         ]
         for one in comparisons
     ]
-    lines = aligned([header, *rows])
+    lines = align_rows([header, *rows])
     for one in comparisons:
-        if not one.found.is_shown:
+        if not one.difference.is_shown:
             lines.append(
-                f"{escape_controls(one.spec)}, {one.metric}: {one.found.problems} problems would show a difference of "
-                f"{100 * one.found.detectable:.1f} points four times out of five"
+                f"{escape_controls(one.spec)}, {one.metric}: {one.difference.problems} problems would show "
+                f"a difference of {100 * one.difference.detectable:.1f} points with a power of 80 %"
             )
     return "\n".join(lines)
 
 
-def flipped(spec: str, lines_a: Mapping[str, Lines], lines_b: Mapping[str, Lines]) -> Iterator[Flip]:
+def find_flips(spec: str, samples_a: Mapping[str, Samples], samples_b: Mapping[str, Samples]) -> Iterator[Flip]:
     """The problems whose share of correct answers is above one half on one side and below it on the other."""
-    way = next((way for way in _WAYS if way in lines_a and way in lines_b), None)
-    for problem, line_a in lines_a.get(way or "", {}).items():
-        line_b = lines_b[way or ""].get(problem)
+    way = next((way for way in _WAYS if way in samples_a and way in samples_b), None)
+    for problem, line_a in samples_a.get(way or "", {}).items():
+        line_b = samples_b[way or ""].get(problem)
         if line_b is None:
             continue
         metric = "greedy" if way == "greedy" else "pass@1"
@@ -183,26 +196,26 @@ def flipped(spec: str, lines_a: Mapping[str, Lines], lines_b: Mapping[str, Lines
 
 
 def flip_list(flips: Sequence[Flip]) -> str:
-    """Format the flipped problems, those that A alone answers first; at most _SHOWN of them."""
+    """Format the flipped problems, those that A alone answers first; at most _MAX_FLIPS of them."""
     ordered = sorted(flips, key=lambda flip: flip.b - flip.a)
     won = sum(flip.a > flip.b for flip in flips)
-    head = f"flipped problems: {won} mostly right in A alone, {len(flips) - won} in B alone"
-    shown = [*ordered[: _SHOWN // 2], *ordered[max(_SHOWN // 2, len(ordered) - _SHOWN // 2) :]]
-    if not shown:
+    head = f"flipped problems: {won} mostly correct in A alone, {len(flips) - won} in B alone"
+    listed = [*ordered[: _MAX_FLIPS // 2], *ordered[max(_MAX_FLIPS // 2, len(ordered) - _MAX_FLIPS // 2) :]]
+    if not listed:
         return head
-    cells = aligned(
-        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in shown)]
+    cells = align_rows(
+        [["problem", "A", "B"], *([escape_controls(flip.problem), f"{flip.a:.2f}", f"{flip.b:.2f}"] for flip in listed)]
     )
-    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION] for flip in shown)]
+    questions = ["question", *(escape_controls(" ".join(flip.question.split()))[:_QUESTION_WIDTH] for flip in listed)]
     lines = [f"  {cell}  {question}" for cell, question in zip(cells, questions, strict=True)]
-    left_out = [f"  ({len(flips) - len(shown)} more are in --json FILE)"] if len(flips) > len(shown) else []
-    return "\n".join([head, *lines, *left_out])
+    rest = [f"  ({len(flips) - len(listed)} more are in --json FILE)"] if len(flips) > len(listed) else []
+    return "\n".join([head, *lines, *rest])
 
 
-def lines_of(folder: Path, spec: str) -> dict[str, Lines]:
+def samples_by_problem(folder: Path, spec: str) -> dict[str, Samples]:
     """The lines of a set's samples_SET.jsonl by filter and problem id."""
-    lines: dict[str, Lines] = {}
-    for line in files.read_samples(folder, spec):
+    lines: dict[str, Samples] = {}
+    for line in eval_log.read_samples(folder, spec):
         lines.setdefault(line["filter"], {})[line["doc"]["id"]] = line
     return lines
 

@@ -34,36 +34,36 @@ def pass_hat_k(n: int, c: int, k: int) -> Fraction:
     return Fraction(comb(c, k), comb(n, k))
 
 
-def cons_at_k(right: int, others: Sequence[int], abstained: int, k: int) -> Fraction:
+def cons_at_k(num_correct: int, others: Sequence[int], num_abstained: int, k: int) -> Fraction:
     """Exact probability that the correct class wins the vote of k samples drawn without replacement; ties are split.
 
-    `right` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, and `abstained`
-    samples have no answer and do not vote. ValueError when there are fewer than k samples. The method is polynomials in
-    x (voters) and y (tied classes): the coefficient of x^(k-v) y^t counts the draws in which the correct class has v
-    votes and t other classes have as many.
+    `num_correct` samples agree with the gold answer, `others` are the sizes of the classes of wrong answers, and
+    `num_abstained` samples have no answer and do not vote. ValueError when there are fewer than k samples. The method
+    is polynomials in x (voters) and y (tied classes): the coefficient of x^(k-v) y^t counts the draws in which the
+    correct class has v votes and t other classes have as many.
     """
-    total = right + sum(others) + abstained
+    total = num_correct + sum(others) + num_abstained
     if not 1 <= k <= total:
         raise ValueError(f"cons@{k} needs at least {k} samples of each problem, and there are {total}")
     wins = Fraction(0)
-    for votes in range(1, min(right, k) + 1):
-        ways = _draws_not_above(others, abstained, votes, k - votes)
-        wins += comb(right, votes) * sum(Fraction(count, tied + 1) for tied, count in enumerate(ways))
+    for votes in range(1, min(num_correct, k) + 1):
+        ways = _draws_not_above(others, num_abstained, votes, k - votes)
+        wins += comb(num_correct, votes) * sum(Fraction(count, tied + 1) for tied, count in enumerate(ways))
     return wins / comb(total, k)
 
 
-def _draws_not_above(others: Sequence[int], abstained: int, votes: int, size: int) -> list[int]:
+def _draws_not_above(others: Sequence[int], num_abstained: int, votes: int, size: int) -> list[int]:
     """Number of draws of `size` other samples in which no other class has more than `votes`, by the number of classes
     that have exactly as many.
     """
-    table = [[comb(abstained, x)] for x in range(size + 1)]  # table[samples drawn][tied classes]
+    table = [[comb(num_abstained, x)] for x in range(size + 1)]  # table[samples drawn][tied classes]
     for members in others:
-        fresh = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
+        extended = [[0] * (len(table[0]) + 1) for _ in range(size + 1)]
         for num_drawn, by_tied in enumerate(table):
             for tied, count in enumerate(by_tied):
-                for taken in range(min(members, votes, size - num_drawn) + 1):
-                    fresh[num_drawn + taken][tied + (taken == votes)] += count * comb(members, taken)
-        table = fresh
+                for num_taken in range(min(members, votes, size - num_drawn) + 1):
+                    extended[num_drawn + num_taken][tied + (num_taken == votes)] += count * comb(members, num_taken)
+        table = extended
     return table[size]
 
 
@@ -81,9 +81,9 @@ def vote_labels(
     leaders: dict[str, str] = {}  # of each text
     sizes: Counter[str] = Counter()  # by leader
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        known = list(sizes)
-        matches = same([(leader, text) for leader in known]) if known else []
-        leaders[text] = next((leader for leader, match in zip(known, matches, strict=True) if match), text)
+        classes = list(sizes)
+        matches = same([(leader, text) for leader in classes]) if classes else []
+        leaders[text] = next((leader for leader, match in zip(classes, matches, strict=True) if match), text)
         sizes[leaders[text]] += count
     ranked = sorted(sizes, key=lambda leader: (-sizes[leader], leader))
     number = {leader: place for place, leader in enumerate(ranked, 1)}
@@ -93,20 +93,20 @@ def vote_labels(
 
 
 def class_sizes(labels: Sequence[int | None]) -> tuple[int, list[int], int]:
-    """Count the labels of one problem's samples as (right, others, abstained), the arguments of cons_at_k."""
+    """Count the labels of one problem's samples as (num_correct, others, num_abstained), the arguments of cons_at_k."""
     counts = Counter(labels)
-    abstained, right = counts.pop(None, 0), counts.pop(0, 0)
-    return right, sorted(counts.values(), reverse=True), abstained
+    num_abstained, num_correct = counts.pop(None, 0), counts.pop(0, 0)
+    return num_correct, sorted(counts.values(), reverse=True), num_abstained
 
 
-def vote_share(right: int, others: Sequence[int], abstained: int) -> float:
+def vote_share(num_correct: int, others: Sequence[int], num_abstained: int) -> float:
     """The share of all samples that are in the largest class; 0 where none votes."""
-    return max([right, *others], default=0) / (right + sum(others) + abstained)
+    return max([num_correct, *others], default=0) / (num_correct + sum(others) + num_abstained)
 
 
-def is_tied(right: int, others: Sequence[int]) -> bool:
+def is_tied(num_correct: int, others: Sequence[int]) -> bool:
     """Whether two or more classes have the most votes."""
-    sizes = sorted([right, *others], reverse=True)
+    sizes = sorted([num_correct, *others], reverse=True)
     return len(sizes) > 1 and sizes[0] == sizes[1] > 0
 
 

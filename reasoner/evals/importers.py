@@ -39,19 +39,19 @@ def read_responses(path: Path, *, cut: Sequence[str] = ()) -> list[ProblemRespon
     by_id: dict[str, ProblemResponses] = {}
     for where, row in READERS[path.suffix](path):
         try:
-            problem, prompt, responses, filtered = _read(row, len(by_id), path.stem)
+            problem, prompt, responses, may_repeat = _read(row, len(by_id), path.stem)
         except (KeyError, IndexError, TypeError, AttributeError) as error:
-            raise ValueError(f"{where}: {_lacks(row, error)}") from error
+            raise ValueError(f"{where}: {_explain_missing_field(row, error)}") from error
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from error
-        if problem.id in by_id and filtered:
+        if problem.id in by_id and may_repeat:
             continue  # the same responses under another filter
         responses = tuple(_cut(response, (*ENDS, *cut)) for response in responses)
         if problem.id in by_id:
-            known, known_prompt, earlier = by_id[problem.id]
-            if known.answer != problem.answer:
-                raise ValueError(f"{where}: problem {problem.id!r} had the gold answer {known.answer!r} before")
-            by_id[problem.id] = known, known_prompt, earlier + responses
+            first, first_prompt, earlier = by_id[problem.id]
+            if first.answer != problem.answer:
+                raise ValueError(f"{where}: problem {problem.id!r} had the gold answer {first.answer!r} before")
+            by_id[problem.id] = first, first_prompt, earlier + responses
         else:
             by_id[problem.id] = problem, prompt, responses
     if not by_id:
@@ -113,10 +113,10 @@ def _cut(response: Response, marks: Sequence[str]) -> Response:
     return Response(response.text[: min(ends)], response.tokens, response.finish) if ends else response
 
 
-def _lacks(row: Mapping[str, Any], error: Exception) -> str:
-    what = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+def _explain_missing_field(row: Mapping[str, Any], error: Exception) -> str:
+    reason = f"no {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
     return (
-        f"{what}; it has {', '.join(map(repr, row)) or 'nothing'} "
+        f"{reason}; it has {', '.join(map(repr, row)) or 'nothing'} "
         "(known: lm-eval's samples, lighteval's details, or gold and response)"
     )
 

@@ -65,18 +65,18 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
     return Difference(mean, mean - half, mean + half, se, p, size, wins, size - wins - losses, losses)
 
 
-def shown_p(p: float) -> str:
+def format_p(p: float) -> str:
     """Format a p-value."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def mcnemar(wins: int, losses: int) -> float:
     """Exact two-sided p-value of the numbers of problems that only A, and that only B, answers correctly."""
-    flipped = wins + losses
-    if flipped == 0:
+    num_flipped = wins + losses
+    if num_flipped == 0:
         return 1.0
-    tail = sum(comb(flipped, k) for k in range(min(wins, losses) + 1))
-    return min(1.0, float(Fraction(2 * tail, 2**flipped)))
+    tail = sum(comb(num_flipped, k) for k in range(min(wins, losses) + 1))
+    return min(1.0, float(Fraction(2 * tail, 2**num_flipped)))
 
 
 def sign_flip(d: Sequence[float]) -> float:
@@ -85,15 +85,15 @@ def sign_flip(d: Sequence[float]) -> float:
     All patterns of signs up to 20 problems; else 100,000 with a fixed seed, (1 + hits) / (1 + draws).
     """
     values = np.asarray([x for x in d if x != 0.0])  # a zero has no sign to flip: it doubles hits and patterns alike
-    seen = abs(values.sum()) - _TOLERANCE
+    total = abs(values.sum()) - _TOLERANCE
     if len(values) <= _EXACT:
         sums = np.zeros(1)  # of every pattern of signs
         for value in values:
             sums = np.concatenate([sums + value, sums - value])
-        return float(np.mean(np.abs(sums) >= seen))
+        return float(np.mean(np.abs(sums) >= total))
     random = np.random.default_rng(0)
     hits = sum(
-        int(np.sum(np.abs(random.choice((1.0, -1.0), (1000, len(values))) @ values) >= seen))
+        int(np.sum(np.abs(random.choice((1.0, -1.0), (1000, len(values))) @ values) >= total))
         for _ in range(_DRAWS // 1000)
     )
     return (1 + hits) / (1 + _DRAWS)

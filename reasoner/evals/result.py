@@ -37,7 +37,7 @@ _AT_ONCE = 256  # responses graded between two updates of the progress
 
 
 @dataclass(frozen=True, slots=True)
-class Ks:
+class MetricKs:
     """The values of k of the metrics to compute besides pass@1."""
 
     pass_at: tuple[int, ...] = ()
@@ -63,29 +63,29 @@ class EvalResult:
 
     label: str
     temperature: float | None  # None where responses were read from a file that does not say
-    ks: Ks
-    answered: tuple[EvalSample, ...] = field(repr=False)
+    ks: MetricKs
+    samples: tuple[EvalSample, ...] = field(repr=False)
     classes: tuple[tuple[int | None, ...], ...] = field(repr=False)  # [problems][n] of the votes; () without cons@k
 
     @property
-    def problems(self) -> int:
+    def num_problems(self) -> int:
         """The number of problems."""
-        return len(self.answered)
+        return len(self.samples)
 
     @property
-    def samples(self) -> int:
+    def num_samples(self) -> int:
         """The smallest number of responses of a problem."""
-        return min(len(one.responses) for one in self.answered)
+        return min(len(one.responses) for one in self.samples)
 
     @cached_property
     def votes(self) -> list[tuple[int, list[int], int]]:
-        """(right, others, abstained) class sizes of each problem; empty without cons@k."""
+        """(correct, others, abstained) class sizes of each problem; empty without cons@k."""
         return [class_sizes(labels) for labels in self.classes]
 
     @cached_property
     def per_problem(self) -> dict[str, list[float]]:
         """The value of every metric on every problem, in the order of the problems."""
-        counts = [(len(one.responses), one.num_correct) for one in self.answered]
+        counts = [(len(one.responses), one.num_correct) for one in self.samples]
         exact: dict[str, list[Fraction]] = {
             f"pass@{k}": [pass_at_k(n, c, k) for n, c in counts] for k in sorted({1, *self.ks.pass_at})
         }
@@ -105,14 +105,14 @@ class EvalResult:
     @cached_property
     def lenient(self) -> Estimate:
         """pass@1 under lenient extraction: the last answer anywhere in the response counts, whatever its form."""
-        return estimate([_mean([float(s.lenient) for s in one.scores]) for one in self.answered])
+        return estimate([_mean([float(s.lenient) for s in one.scores]) for one in self.samples])
 
     @property
     def se_run(self) -> float | None:
         """Standard error of pass@1 for new samples of the same problems; None for a single sample of each."""
-        if self.samples == 1:
+        if self.num_samples == 1:
             return None
-        return se_run([len(one.responses) for one in self.answered], [one.num_correct for one in self.answered])
+        return se_run([len(one.responses) for one in self.samples], [one.num_correct for one in self.samples])
 
     @property
     def vote_share(self) -> float | None:
@@ -122,14 +122,14 @@ class EvalResult:
     @property
     def ties(self) -> float | None:
         """The share of problems on which two or more answers have the most votes."""
-        return _mean([float(is_tied(right, others)) for right, others, _ in self.votes]) if self.votes else None
+        return _mean([float(is_tied(correct, others)) for correct, others, _ in self.votes]) if self.votes else None
 
     @cached_property
     def well_formed(self) -> float:
         return _mean([float(score.well_formed) for score in self._scores])
 
     @cached_property
-    def right_given_well_formed(self) -> float:
+    def correct_given_well_formed(self) -> float:
         return _mean([float(score.correct) for score in self._scores if score.well_formed])
 
     @cached_property
@@ -137,7 +137,7 @@ class EvalResult:
         """Sanity checks of a score: shares of responses that were truncated, have no answer, several different answers,
         or could not be graded; and mean lengths in tokens.
         """
-        rows = [(r, s) for one in self.answered for r, s in zip(one.responses, one.scores, strict=True)]
+        rows = [(r, s) for one in self.samples for r, s in zip(one.responses, one.scores, strict=True)]
         lengths = {ok: [r.tokens for r, s in rows if s.correct is ok and r.tokens is not None] for ok in (True, False)}
         finishes = [r.finish for r, _ in rows if r.finish is not None]
         return {
@@ -146,19 +146,19 @@ class EvalResult:
             "several_answers": _mean([float(answers_given(r.text) > 1) for r, _ in rows]),
             "grading_failed": _mean([float(s.verdict in UNJUDGED) for _, s in rows]),
             "tokens": _mean(lengths[True] + lengths[False]) if any(lengths.values()) else None,
-            "tokens_right": _mean(lengths[True]) if lengths[True] else None,
+            "tokens_correct": _mean(lengths[True]) if lengths[True] else None,
             "tokens_wrong": _mean(lengths[False]) if lengths[False] else None,
         }
 
     @cached_property
     def reflection(self) -> ReflectionRates:
-        return rates(response.text for one in self.answered for response in one.responses)
+        return rates(response.text for one in self.samples for response in one.responses)
 
     @cached_property
     def cells(self) -> dict[str, Estimate]:
         """pass@1 by subject, and by subject and level."""
         by_cell: dict[str, list[float]] = {}
-        for one, score in zip(self.answered, self.per_problem["pass@1"], strict=True):
+        for one, score in zip(self.samples, self.per_problem["pass@1"], strict=True):
             subject = one.problem.subject or one.problem.source
             by_cell.setdefault(subject, []).append(score)
             if one.problem.level is not None:
@@ -167,20 +167,20 @@ class EvalResult:
 
     @property
     def _scores(self) -> list[Score]:
-        return [score for one in self.answered for score in one.scores]
+        return [score for one in self.samples for score in one.scores]
 
-    def figures(self) -> dict[str, object]:
-        """All metrics without the responses, for a JSON file."""
+    def to_dict(self) -> dict[str, object]:
+        """Return all metrics, without the responses, as a JSON object."""
         return {
             "label": self.label,
-            "problems": self.problems,
-            "samples": self.samples,
+            "problems": self.num_problems,
+            "samples": self.num_samples,
             "temperature": self.temperature,
             "metrics": {name: asdict(value) for name, value in self.metrics.items()},
             "se_run": self.se_run,
             "lenient": asdict(self.lenient),
             "well_formed": self.well_formed,
-            "right_given_well_formed": self.right_given_well_formed,
+            "correct_given_well_formed": self.correct_given_well_formed,
             "vote_share": self.vote_share,
             "ties": self.ties,
             "health": self.health,
@@ -197,11 +197,11 @@ def evaluate(
     *,
     seed: int,
     label: str,
-    ks: Ks = Ks(),
+    ks: MetricKs = MetricKs(),
     stream: str = "eval",
     progress: Progress | None = None,
 ) -> EvalResult:
-    """Sample, grade and estimate. All metrics are computed from the same `sampling.num_samples` responses to each prompt.
+    """Sample, grade and estimate. All metrics use the same `sampling.num_samples` responses to each prompt.
 
     ValueError, before sampling, for a k above the number of samples.
     """
@@ -221,7 +221,7 @@ def score_responses(
     policy: str,
     label: str,
     temperature: float | None,
-    ks: Ks,
+    ks: MetricKs,
     progress: Progress | None = None,
 ) -> EvalResult:
     """Grade stored responses and estimate the metrics. `rows`: (problem, prompt, responses). No model is needed.
@@ -231,12 +231,12 @@ def score_responses(
     ks.check(min(len(responses) for _, _, responses in rows))
     items = [(response.text, problem) for problem, _, responses in rows for response in responses]
     scores = iter(_scores(items, pool, policy, progress or Progress()))
-    answered = tuple(
+    samples = tuple(
         EvalSample(problem, prompt, responses, tuple(next(scores) for _ in responses))
         for problem, prompt, responses in rows
     )
-    classes = tuple(_classes(one, pool) for one in answered) if ks.cons_at else ()
-    return EvalResult(label, temperature, ks, answered, classes)
+    classes = tuple(_classes(one, pool) for one in samples) if ks.cons_at else ()
+    return EvalResult(label, temperature, ks, samples, classes)
 
 
 def _scores(items: Sequence[tuple[str, Problem]], pool: VerifierPool, policy: str, progress: Progress) -> list[Score]:

@@ -26,7 +26,7 @@ def generate_responses(
     cache: ResponseCache | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Response, ...]]:
-    """Sample `sampling.num_samples` responses to each prompt, in order. `engine` is called only when one is not in the cache.
+    """Sample `sampling.num_samples` responses to each prompt, in order. `engine` starts only if the cache lacks one.
 
     A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
     the other problems or on their order, so a larger number of samples extends the earlier ones.
@@ -35,12 +35,12 @@ def generate_responses(
     samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
     for part in _parts(prompts, sampling.num_samples):
         keys = [_keys(prompt, sampling.num_samples, seed, stream) for prompt in part]
-        fresh = _sample_missing(engine, part, sampling, keys, cache, samples.on_decode_step)
-        if cache is not None and fresh:
-            cache.add(fresh)
-        by_prompt += [tuple(fresh.get(k) or _cached(cache, k) for k in row) for row in keys]
-        num_tokens = sum(response.tokens or 0 for response in fresh.values())
-        samples.add(sampling.num_samples * len(part), sampled=len(fresh), tokens=num_tokens)
+        new = _sample_missing(engine, part, sampling, keys, cache, samples.on_decode_step)
+        if cache is not None and new:
+            cache.add(new)
+        by_prompt += [tuple(new.get(k) or _cached(cache, k) for k in row) for row in keys]
+        num_tokens = sum(response.tokens or 0 for response in new.values())
+        samples.add(sampling.num_samples * len(part), sampled=len(new), tokens=num_tokens)
     return by_prompt
 
 

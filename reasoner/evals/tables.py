@@ -21,10 +21,10 @@ def table(sets: Sets) -> str:
     rows = [_line(name, way, evaluation, metrics) for name, way, evaluation in ways]
     if len(sets) > 1:
         rows += _macro_lines(ways, metrics)
-    return "\n".join(aligned([header, *rows]))
+    return "\n".join(align_rows([header, *rows]))
 
 
-def _shown(spec: str) -> str:
+def _set_name(spec: str) -> str:
     """The name of a data set in a table: of a file only its name."""
     return escape_controls(Path(spec.partition("?")[0]).name)
 
@@ -38,9 +38,9 @@ def _line(name: str, way: str, evaluation: EvalResult, metrics: Sequence[str]) -
     health = evaluation.health
     tokens = health["tokens"]
     return [
-        _shown(name),
-        f"{evaluation.problems:,}",
-        str(evaluation.samples),
+        _set_name(name),
+        f"{evaluation.num_problems:,}",
+        str(evaluation.num_samples),
         *(_interval(values.get(metric)) for metric in metrics),
         f"{100 * evaluation.pass_at_1.se:.1f}",
         "-" if evaluation.se_run is None else f"{100 * evaluation.se_run:.1f}",
@@ -71,22 +71,22 @@ def details(spec: str, ways: Mapping[str, EvalResult]) -> str:
     names = list(dict.fromkeys(name for column in columns.values() for name in column))
     rows = [[name, *(column.get(name, "-") for column in columns.values())] for name in names]
     heads = [
-        "greedy" if way == "greedy" else f"{evaluation.samples} samples" + _at(evaluation.temperature)
+        "greedy" if way == "greedy" else f"{evaluation.num_samples} samples" + _at(evaluation.temperature)
         for way, evaluation in ways.items()
     ]
-    return "\n".join(aligned([[_shown(spec), *heads], *rows]))
+    return "\n".join(align_rows([[_set_name(spec), *heads], *rows]))
 
 
 def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
     reflection, health = evaluation.reflection, evaluation.health
     rows = {
         "well-formed": percent(evaluation.well_formed),
-        "correct given well-formed": percent(evaluation.right_given_well_formed),
+        "correct given well-formed": percent(evaluation.correct_given_well_formed),
         "correct, any form (lenient)": str(evaluation.lenient).strip(),
         "lost to the form alone": f"{100 * (evaluation.lenient.value - evaluation.pass_at_1.value):.1f} points",
         "several different answers": percent(health["several_answers"]),
         "grading failed": percent(health["grading_failed"]),
-        "tokens: right, wrong": f"{_count(health['tokens_right'])}, {_count(health['tokens_wrong'])}",
+        "tokens: correct, wrong": f"{_count(health['tokens_correct'])}, {_count(health['tokens_wrong'])}",
         "check their own working": percent(reflection.checks),
         "wrong claims caught": _caught(reflection.caught_share, reflection.wrong_claims),
     }
@@ -127,7 +127,7 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.1f} %"
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
+def align_rows(rows: Sequence[Row]) -> list[str]:
     """Pad the cells of each column to one width: the first column flush left, the others flush right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from reasoner.runs.json_files import json_line, parse
 from reasoner.types import Prompt, Response
 
 Key = tuple[str, int, int]  # (hash of the prompt's token ids, index of the sample, its seed)
@@ -36,8 +37,8 @@ class ResponseCache:
     ValueError if another process is writing to the file, or if it is damaged before its last line.
     """
 
-    def __init__(self, path: Path, about: Mapping[str, object]) -> None:
-        """Open the file and lock it. `about` is written about_path it once, for human readers."""
+    def __init__(self, path: Path, identity: Mapping[str, object]) -> None:
+        """Open the file and lock it. `identity`: the model and settings that all responses share."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
         self._file = path.open("a+b")
@@ -49,9 +50,9 @@ class ResponseCache:
                 f"another evaluation is writing to {path}; wait for it, or choose another --out"
             ) from error
         self._responses = self._read()
-        about_path = path.with_suffix(".about.json")
-        if not about_path.exists():
-            about_path.write_text(json.dumps(about, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        identity_path = path.with_suffix(".about.json")
+        if not identity_path.exists():
+            identity_path.write_text(json.dumps(identity, indent=1, ensure_ascii=False) + "\n", "utf-8")
 
     def get(self, key: Key) -> Response | None:
         """The cached response, or None."""
@@ -60,7 +61,7 @@ class ResponseCache:
     def add(self, batch: Mapping[Key, Response]) -> None:
         """Append a batch; it is on disk when this returns."""
         rows = [[*key, r.finish, r.tokens, r.text] for key, r in batch.items()]
-        self._file.write(json.dumps({"rows": rows}, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+        self._file.write(json_line({"rows": rows}, ensure_ascii=False).encode("utf-8", "surrogatepass"))
         self._file.flush()
         os.fsync(self._file.fileno())
         self._responses |= batch
@@ -74,7 +75,11 @@ class ResponseCache:
         self._file.close()
 
     def _read(self) -> dict[Key, Response]:
-        """Read all complete lines and truncate the file after the last of them."""
+        """Read all complete lines and truncate the file after the last of them.
+
+        json_files.read_lines cannot do this: the file is open and locked, it may be cut only after a whole line, and
+        texts of a model may have lone surrogates.
+        """
         self._file.seek(0)
         responses: dict[Key, Response] = {}
         size = 0  # bytes up to the end of the last complete line
@@ -82,7 +87,7 @@ class ResponseCache:
             if not line.endswith(b"\n"):
                 break
             try:
-                rows = json.loads(line)["rows"]
+                rows = parse(line.decode("utf-8", "surrogatepass"), "the line")["rows"]
                 responses |= {(prompt, j, seed): Response(text, n, end, seed) for prompt, j, seed, end, n, text in rows}
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{self.path}, line {number} is damaged; move the file away") from error

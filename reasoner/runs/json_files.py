@@ -71,14 +71,17 @@ def is_file(path: Path) -> bool:
 _KINDS = {stat.S_IFDIR: "directory", stat.S_IFIFO: "named pipe", stat.S_IFSOCK: "socket"}
 
 
-def parse(text: str | bytes, where: object, *, allow_nan: bool = False) -> Any:
+def parse(text: str | bytes, where: object, *, allow_nan: bool = False, numbers_as_text: bool = False) -> Any:
     """Parse JSON. NaN and Infinity, which are not JSON, are refused unless `allow_nan`.
+
+    `numbers_as_text`: return numbers as strings, with the digits of the file.
 
     ValueError that begins with `where`, the place to name in the message.
     """
     try:
         decoded = text.decode("utf-8") if isinstance(text, bytes) else text
-        return json.loads(decoded, parse_constant=None if allow_nan else _refuse)
+        number = str if numbers_as_text else None
+        return json.loads(decoded, parse_constant=None if allow_nan else _refuse, parse_int=number, parse_float=number)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{where} is damaged: {error}") from error
 

@@ -71,8 +71,14 @@ METRICS = {
     "time/sync": "time/weight_sync",
     "trust/share": "trust_region/step_fraction",
 }
-# Columns of samples.parquet in the folder of an evaluation.
-EVAL_COLUMNS = {"in_form": "well_formed"}
+# Keys and columns of the files in the folder of an evaluation.
+EVAL_NAMES = {
+    "right": "correct",
+    "right_lenient": "correct_lenient",
+    "in_form": "well_formed",
+    "right_given_well_formed": "correct_given_well_formed",
+    "tokens_right": "tokens_correct",
+}
 
 Line = dict[str, Any]  # an object of a JSON lines file
 

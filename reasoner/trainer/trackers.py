@@ -21,7 +21,7 @@ from pathlib import Path
 from queue import Empty, Queue
 from textwrap import indent
 
-from reasoner.console import shortened
+from reasoner.console import shorten
 
 _FAULTS = 3  # in a row, after which a tracker is switched off
 _ROWS = 16  # rollouts of a step
@@ -147,7 +147,7 @@ class _Channel:
             self._faults += 1
             if not self._has_warned:
                 self._has_warned = True
-                fault = shortened(f"{type(error).__name__}: {error}", 160)
+                fault = shorten(f"{type(error).__name__}: {error}", 160)
                 self._log(f"tracker {self.name}: {fault} (the run goes on; {_FAULTS} in a row switch the tracker off)")
             return False
         self._faults = 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reasoner.config.resolve import Resolved
+from reasoner.console import print_result
 from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.run import TrainingRun
@@ -30,7 +31,7 @@ def train(
     """
     with open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions) as run:
         training_loop(run)
-    print(next_commands(run_dir))
+    print_result(next_commands(run_dir))
 
 
 def training_loop(run: TrainingRun) -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import torch
 
 from reasoner.config.schema import Config
-from reasoner.console import log
+from reasoner.console import log, print_result
 from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
-from reasoner.evals.result import EvalResult, Ks, evaluate
+from reasoner.evals.result import EvalResult, MetricKs, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -43,9 +43,9 @@ class Validator:
             num_samples=num,
             seed=self.cfg.seed,
             stream=_VALIDATION_STREAM,
-            ks=Ks(cons_at=(num,)),
+            ks=MetricKs(cons_at=(num,)),
         )
-        self.logger.log_validation(steps_done, sampled=sampled.figures(), greedy=greedy.figures())
+        self.logger.log_validation(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict())
         if not steps_done:
             self.logger.log(f"0 steps done  {_line(sampled, greedy)}")
         return validation_metrics(sampled, greedy)
@@ -84,17 +84,17 @@ def evaluate_heldout(
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
     text = f"{table(before, after)}\n\n{example_answers(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
-    store.write_json(run_dir / "report.json", {"before": before.figures(), "after": after.figures()})
+    store.write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
     for name, evals in (("before", before), ("after", after)):
         write_eval(run_dir / "heldout" / name, evals, cfg, generator.engine.name)
-    print(f"\n{text}", flush=True)
+    print_result(f"\n{text}")
 
 
 def _heldout_evals(generator: RolloutGenerator, prompts: Sequence[Prompt], cfg: Config, model: str) -> HeldOutEvals:
     """Evaluate on the held-out problems, with the seeds of `reasoner eval`, so that it gives the same results."""
     num = cfg.eval.samples
     log(f"held-out problems: {len(prompts)} x {num} samples, and greedy")
-    title, ks = f"held-out problems, {model}", Ks(pass_at=(1, num), cons_at=(num,))
+    title, ks = f"held-out problems, {model}", MetricKs(pass_at=(1, num), cons_at=(num,))
     return HeldOutEvals(
         *_evaluate(generator, prompts, title=title, num_samples=num, seed=cfg.seed, stream="eval", ks=ks)
     )
@@ -108,13 +108,13 @@ def _evaluate(
     num_samples: int,
     seed: int,
     stream: str,
-    ks: Ks,
+    ks: MetricKs,
 ) -> tuple[EvalResult, EvalResult]:
     """(sampled at the training temperature, greedy)"""
     results = []
     sampled = replace(generator.sampling, num_samples=num_samples)
     greedy = replace(generator.sampling, num_samples=1, temperature=0.0)
-    for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, Ks())):
+    for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, MetricKs())):
         generator.progress.begin(f"{title}, {name}")
         results.append(
             evaluate(

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from data import Problem
-from reasoner.analysis.plots import detailed, draw
+from reasoner.analysis.plots import detailed_metrics, draw
 from reasoner.evals.estimators import estimate
 from reasoner.runs import rollouts as store
 from reasoner.runs.rollouts import shard_path
@@ -60,14 +60,14 @@ def run(tmp_path):
 
 
 def test_intervals_and_lengths_come_from_the_rollouts(run):
-    line = detailed(run)[2]
+    line = detailed_metrics(run)[2]
     expected = estimate([0.5, 0.0])
     assert (line["correct/low"], line["correct/high"]) == (expected.low, expected.high)
-    assert (line["tokens/right"], line["tokens/wrong"]) == (10.0, 6.0)
+    assert (line["tokens/correct"], line["tokens/wrong"]) == (10.0, 6.0)
 
 
 def test_validations_have_their_own_intervals_and_start_before_any_step(run):
-    start, _, second, third = detailed(run)
+    start, _, second, third = detailed_metrics(run)
     assert start["step"] == -1 and start["validation/pass@1"] == 0.0
     assert second["validation/cons@k"] == 0.7
     assert (second["validation/pass@1/low"], second["validation/pass@1/high"]) == (0.4, 0.6)
@@ -76,7 +76,7 @@ def test_validations_have_their_own_intervals_and_start_before_any_step(run):
 
 def test_a_step_without_a_shard_keeps_its_metrics(run):
     shard_path(run, 2).unlink()
-    assert "correct" in detailed(run)[3] and "tokens/right" not in detailed(run)[3]
+    assert "correct" in detailed_metrics(run)[3] and "tokens/correct" not in detailed_metrics(run)[3]
 
 
 def test_draw_writes_a_png_of_the_expected_size(run, tmp_path):

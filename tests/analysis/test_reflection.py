@@ -90,10 +90,10 @@ def test_uplift_compares_within_groups_that_have_both(index):
     """Step 0, 6*7: 0/1 against 1/3. Step 1, 6*7: 2/3 against 0/1; 7*6: 2/3 against 1/1. The others have one side."""
     result = study.uplift(index)
     assert result.groups == 3
-    assert result.found.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
-    assert (result.found.wins, result.found.losses) == (1, 2)
+    assert result.difference.mean == pytest.approx((-1 / 3 + 2 / 3 - 1 / 3) / 3)
+    assert (result.difference.wins, result.difference.losses) == (1, 2)
     one = study.uplift(index, last_step=0)
-    assert (one.found, one.groups) == (None, 1)
+    assert (one.difference, one.groups) == (None, 1)
     assert study.uplift(index, first_step=2).groups == 0
 
 
@@ -115,8 +115,8 @@ def test_uplift_and_timeline_equal_a_direct_count(tmp_path):
                 pairs.append((fmean(sides[True]), fmean(sides[False])))
         result = study.uplift(index, first_step=first, last_step=last)
         assert result.groups == len(pairs) > 2
-        assert result.found.mean == pytest.approx(fmean(a - b for a, b in pairs))
-        assert result.found == difference(*zip(*pairs, strict=True))
+        assert result.difference.mean == pytest.approx(fmean(a - b for a, b in pairs))
+        assert result.difference == difference(*zip(*pairs, strict=True))
     for line, groups in zip(study.timeline(index), steps, strict=True):
         texts = [completion.text for one in groups for completion in one.completions]
         result = [span for text in texts for span in spans(text, "", "42")]
@@ -200,9 +200,9 @@ def test_aha_command_prints_the_results_of_the_study(run, tmp_path, capsys):
     result = json.loads(path.read_text())
     assert result["timeline"] == lines and result["totals"] == totals and result["gallery"] == cards[:4]
     assert result["uplift"]["groups"] == uplift.groups == 3
-    assert result["uplift"]["difference"]["mean"] == uplift.found.mean
-    assert "what came of them: correct 2, harm 1, switch 0, confirm 2, missed 0, open 4" in said
-    assert f"{uplift.found} points over 3 groups that have both" in said
+    assert result["uplift"]["difference"]["mean"] == uplift.difference.mean
+    assert "outcomes: correct 2, harm 1, switch 0, confirm 2, missed 0, open 4" in said
+    assert f"{uplift.difference} points over 3 groups that have both" in said
     table = [line.split() for line in said.splitlines()]
     assert ["1", "75.0%", "75.00", "25.00", "12.50"] in table and ["2", "100.0%", "40.00", "0.00", "0.00"] in table
     assert "1.0.0  aha (doubt, correct)" in said and "1.0.3  cue (aha, open)" in said

@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 
 import pytest
 
-from reasoner.analysis.report_format import Picture, Quote, Table, Words, as_html, as_markdown
+from reasoner.analysis.report_format import Paragraph, Picture, Quote, Table, as_html, as_markdown
 from reasoner.analysis.run_report import write_report
 
 HOSTILE = "<script>alert(1)</script> `</pre>` ```\n# no heading | \x1b[2J <img src=x onerror=alert(1)>"
 SECTIONS = [
-    ("A section", [Words("some <b>words</b>"), Table([["what", "value"], ["a|b", HOSTILE]])]),
+    ("A section", [Paragraph("some <b>words</b>"), Table([["what", "value"], ["a|b", HOSTILE]])]),
     ("Traces", [Quote("caption <i>", HOSTILE)]),
 ]
 

@@ -14,7 +14,7 @@ import pytest
 
 from data import Problem
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import EvalResult, Ks
+from reasoner.evals.result import EvalResult, MetricKs
 from reasoner.models.resolve import BASE
 from reasoner.rollouts.prompts import load_template
 from reasoner.types import EvalSample, Response
@@ -59,8 +59,8 @@ def write_evaluation(folder: Path) -> Path:
             )
             for i in range(2)
         )
-        sets[way] = EvalResult(SPEC, temperature, Ks(), answered, ())
-    data = {SPEC: files.about_data([one.problem for one in sets["sampled"].answered])}
+        sets[way] = EvalResult(SPEC, temperature, MetricKs(), answered, ())
+    data = {SPEC: files.data_entry([one.problem for one in sets["sampled"].samples])}
     about = {"model": "org/name", "engine": "x", "sampling": {}, "samples": 2, "seed": 0, "grader": "g", "data": data}
     files.write(folder, about | {"prompt": {"style": "none", **asdict(load_template("none"))}}, {SPEC: sets}, "table")
     return folder

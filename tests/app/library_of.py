@@ -17,7 +17,7 @@ from app.queries import answer
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
-from reasoner.evals.result import Ks, evaluate
+from reasoner.evals.result import MetricKs, evaluate
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import import_run
@@ -246,7 +246,7 @@ WORSE = SCRIPT | {
 
 def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(SPEC,), has_votes: bool = True) -> Path:
     """Six sampled answers and a greedy one to each of six problems, as `reasoner eval` keeps them."""
-    ks = Ks(pass_at=(2, 4), cons_at=(2, 3) if has_votes else ())
+    ks = MetricKs(pass_at=(2, 4), cons_at=(2, 3) if has_votes else ())
     sets = {}
     for spec in specs:
         common = {"seed": 0, "label": spec}
@@ -259,7 +259,7 @@ def write_evaluation(folder: Path, pool: VerifierPool, script=SCRIPT, *, specs=(
         "sampling": {"sampled": {"temperature": 1.0}},
         "samples": N,
         "seed": 0,
-        "data": {spec: files.about_data([p.problem for p in PROMPTS]) for spec in specs},
+        "data": {spec: files.data_entry([p.problem for p in PROMPTS]) for spec in specs},
         "grader": "abc",
         "prompt": {"style": "r1-zero", **asdict(load_template("r1-zero"))},
     }

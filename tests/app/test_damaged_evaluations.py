@@ -87,9 +87,9 @@ SAMPLES = {
         empty: "is damaged",
         truncated: "is damaged",
         binary: "is damaged",
-        changed("right", None): "it has no column 'right'",
-        changed("right", [None], pa.bool_()): "column 'right' has empty cells",
-        changed("right", ["perhaps"]): "is damaged",
+        changed("correct", None): "it has no column 'correct'",
+        changed("correct", [None], pa.bool_()): "column 'correct' has empty cells",
+        changed("correct", ["perhaps"]): "is damaged",
     },
 }
 

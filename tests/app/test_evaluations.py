@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from reasoner.evals import eval_log as files
-from reasoner.evals.compare import compared, flipped, lines_of
+from reasoner.evals.compare import compare_metrics, find_flips, samples_by_problem
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, pass_at_k
 from reasoner.runs.rollouts import write_json
 from tests.app.library_of import OTHER_SPEC, PROMPTS, SPEC, WORSE, N, asking, rows_of, write_evaluation, write_library
@@ -84,7 +84,7 @@ def over_draws(own, k, score):
 
 
 def is_passed(draw):
-    return any(row["right"] for row in draw)
+    return any(row["correct"] for row in draw)
 
 
 def wins(draw):
@@ -97,7 +97,7 @@ def wins(draw):
 
 def test_curves_are_those_of_the_counts_and_of_every_draw(call, folder):
     own = list(responses(folder, "voted").values())
-    counts = [(len(rows), sum(row["right"] for row in rows)) for rows in own]
+    counts = [(len(rows), sum(row["correct"] for row in rows)) for rows in own]
     votes = [class_sizes([row["class"] for row in rows]) for rows in own]
     curves = call("evaluation", name="voted", set=SPEC)["curves"]
     assert [point["k"] for curve in curves.values() for point in curve] == 2 * [1, 2, 3, 4, 6]
@@ -229,11 +229,11 @@ def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
 
 def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folder):
     (page,) = call("compare", runs=["whole", "other"])["paired"]
-    a, b = (lines_of(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
-    expected = [asdict(one) for one in compared({SPEC: (b, a)})]
+    a, b = (samples_by_problem(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
+    expected = [asdict(one) for one in compare_metrics({SPEC: (b, a)})]
     assert (page["a"], page["b"], page["fault"]) == ("whole", "other", None)
     assert page["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
-    assert page["flipped"] == [asdict(flip) for flip in flipped(SPEC, b, a)]
+    assert page["flipped"] == [asdict(flip) for flip in find_flips(SPEC, b, a)]
     assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flipped"]} == {"unanimous": True, "silent": False}
 
 

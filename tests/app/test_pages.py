@@ -7,7 +7,7 @@ from statistics import fmean, pstdev
 
 import pytest
 
-from reasoner.evals.compare import compared, lines_of
+from reasoner.evals.compare import compare_metrics, samples_by_problem
 from reasoner.evals.eval_log import task_name
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
@@ -288,17 +288,21 @@ def test_evaluations_show_the_stored_figures(site):
         assert value == pytest.approx(results[f"{metric},none"])
     assert page.locator("[data-vote]").count() == 6
     page.get_by_label("show").select_option("never right")
-    never = sum(1 for line in lines_of(folder, "generated:heldout")["none"].values() if not any(line["right"]))
+    never = sum(
+        1 for line in samples_by_problem(folder, "generated:heldout")["none"].values() if not any(line["correct"])
+    )
     page.wait_for_selector(f'b[data-count]:has-text("{never}")')
 
 
 def test_runs_are_compared_problem_by_problem(site):
     page = site.open("/compare?runs=real,other")
     folders = [site.runs / name / "heldout" / "after" for name in ("other", "real")]
-    wanted = compared({"generated:heldout": [lines_of(folder, "generated:heldout") for folder in folders]})
+    wanted = compare_metrics(
+        {"generated:heldout": [samples_by_problem(folder, "generated:heldout") for folder in folders]}
+    )
     for one in wanted:
         shown = page.locator(f'[data-difference="{one.metric}"]').get_attribute("data-mean")
-        assert float(shown) == pytest.approx(one.found.mean)
+        assert float(shown) == pytest.approx(one.difference.mean)
     assert "seed" in text(page, "main") and "run.name" in text(page, "main")
 
 

@@ -13,7 +13,8 @@ import pytest
 
 from reasoner.cli.main import main
 from reasoner.evals import run
-from reasoner.evals.result import Ks
+from reasoner.evals.request import EvalRequest
+from reasoner.evals.result import MetricKs
 from reasoner.inference.model_spec import model_fingerprint
 from reasoner.models.resolve import BASE
 
@@ -70,7 +71,7 @@ def test_an_evaluation_that_is_all_there_samples_nothing(first, monkeypatch, cap
     evaluate(tmp_path, *again)
     evaluate(tmp_path, *again, "--regrade")
     assert written(tmp_path / "evals" / "one") == before
-    assert "generated:heldout, sampled: 24 of 24 responses are there" in capsys.readouterr().err
+    assert "generated:heldout, sampled: 24 of 24 responses are cached" in capsys.readouterr().err
 
 
 def test_regrading_what_is_not_stored_is_refused(first, capsys):
@@ -99,14 +100,14 @@ def test_our_own_samples_grade_the_same_as_responses(first):
 def test_an_evaluation_can_be_run_from_python(first, monkeypatch):
     tmp_path, sets = first
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # all responses are cached
-    request = run.EvalRequest(
-        ks=Ks((1,), (2,), (4,)), greedy=True, data=sets.split(","), problems=6, max_tokens=12, engine="transformers",
-        out=tmp_path / "evals", name="one",
+    request = EvalRequest(
+        ks=MetricKs((1,), (2,), (4,)), greedy=True, data=sets.split(","), problems=6, max_tokens=12,
+        engine="transformers", out=tmp_path / "evals", name="one",
     )  # fmt: skip
     result = run.evaluate(request)
     assert result.folder == tmp_path / "evals" / "one"
     assert result.text in (result.folder / "table.txt").read_text()
-    assert [set(ways) for ways in result.figures().values()] == [{"sampled", "greedy"}] * 2
+    assert [set(ways) for ways in result.to_dict().values()] == [{"sampled", "greedy"}] * 2
 
 
 def test_two_evaluations_of_one_model_compare(first, capsys):

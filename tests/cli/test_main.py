@@ -254,7 +254,7 @@ def test_grade_reads_a_file_and_counts(capsys, tmp_path):
     assert main(["grade", str(tmp_path / "a.jsonl")]) == 0
     out = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in out[1:4]] == [["1", "correct"], ["2", "wrong"], ["3", "malformed"]]
-    assert out[5].startswith("3 graded, 1 right: 33.3 % [")
+    assert out[5].startswith("3 graded, 1 correct: 33.3 % [")
     assert out[6] == "verdicts: 1 correct, 1 wrong, 1 malformed"
 
 

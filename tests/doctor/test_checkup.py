@@ -1,4 +1,4 @@
-"""The doctor: what it predicts is checked against brute force, what it says against runs that are ill in one way."""
+"""The doctor: its predictions against brute force, its findings against runs that have one fault each."""
 
 import json
 import os
@@ -17,15 +17,23 @@ from transformers import Qwen2Config
 
 from data import Problem
 from reasoner.cli.main import main
-from reasoner.config.schema import AlgoConfig, Config, DataConfig, EvalConfig, RunConfig, SamplingConfig
+from reasoner.config.schema import (
+    AlgoConfig,
+    Config,
+    DataConfig,
+    EvalConfig,
+    RunConfig,
+    SamplingConfig,
+    ValidationConfig,
+)
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.dry_run import DryRun, StepTiming, next_prompts
 from reasoner.doctor.findings import Finding, Severity, summary
-from reasoner.doctor.pace import expected
-from reasoner.doctor.pass_rate import answer_lines, answers
-from reasoner.doctor.questions import epoch_lines, gold_line
-from reasoner.doctor.signal import informative_share, mixed_chance, predicted_chance
-from reasoner.doctor.tokenization import token_lines
+from reasoner.doctor.group_variance import informative_share, mixed_chance, predicted_chance
+from reasoner.doctor.pass_rate import response_findings, response_stats
+from reasoner.doctor.problems import check_epochs, check_gold_answers
+from reasoner.doctor.time_estimate import estimate_time
+from reasoner.doctor.tokenization import check_tokenizer
 from reasoner.inference.hf_engine import TransformersEngine
 from reasoner.models.resolve import BASE
 from reasoner.rl.algorithms import ALGORITHMS
@@ -77,16 +85,16 @@ def test_equal_samples_predict_no_informative_groups():
     assert mixed_chance([0, 16], 4) == 0
 
 
-# ------------------------------------------------------------------------------------------------ what a run will do
+# ------------------------------------------------------------------------------------------------ the size of a run
 
 
 @pytest.mark.parametrize(("steps", "every", "save"), [(10, 3, 20), (12, 12, 4), (7, 0, 3), (1, 5, 1)])
-def test_the_extent_counts_what_the_loop_does(steps, every, save):
-    cfg = Config(steps=steps, run=RunConfig(save_interval=save), eval=EvalConfig(every=every))
+def test_run_budget_equals_a_count_over_the_loop(steps, every, save):
+    cfg = Config(steps=steps, run=RunConfig(save_interval=save), validation=ValidationConfig(interval=every))
     ends = [step for step in range(steps) if step + 1 == steps]
     looks = {step for step in range(steps) if every and is_due(step, every)} | (set(ends) if every else set())
-    assert run_budget(cfg).looks == len(looks) + bool(every)
-    assert run_budget(cfg).saves == len({step for step in range(steps) if is_due(step, save)} | set(ends))
+    assert run_budget(cfg).validations == len(looks) + bool(every)
+    assert run_budget(cfg).checkpoints == len({step for step in range(steps) if is_due(step, save)} | set(ends))
 
 
 def test_a_dry_run_prints_the_size_of_the_run_without_torch():
@@ -110,87 +118,87 @@ def test_the_upcoming_questions_are_those_of_the_first_steps():
 # ---------------------------------------------------------------------------------------------- tokenizer, questions
 
 
-def marks(style: Template, tokenizer=None) -> dict[str, Finding]:
+def findings_by_subject(style: Template, tokenizer=None) -> dict[str, Finding]:
     tokenizer = tokenizer or tiny_tokenizer()
     prompts = [render(problem, style, tokenizer) for problem in SUMS]
     policy = tiny_model(vocabulary=len(tokenizer), width=32, layers=1)
-    return {line.subject: line for line in token_lines(tokenizer, policy, style, prompts, frozenset({0}))}
+    return {line.subject: line for line in check_tokenizer(tokenizer, policy, style, prompts, frozenset({0}))}
 
 
 QUESTION = "Question: {question} Answer:"
 
 
 @pytest.mark.parametrize(
-    ("style", "tags", "subject", "mark", "word"),
+    ("style", "tags", "subject", "severity", "word"),
     [
         (load_template("r1-zero"), TAGS, "stop", Severity.OK, "</answer>"),
         (load_template("r1-zero"), (), "stop", Severity.OK, "</answer>"),  # spelt in pieces, watched for as a text
-        (load_template("r1-zero"), TAGS, "prompt", Severity.OK, "no token before"),
-        (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Severity.NO, "would not count"),
+        (load_template("r1-zero"), TAGS, "prompt", Severity.OK, "without a special token"),
+        (Template(QUESTION, stop=("</think>",)), TAGS, "stop", Severity.ERROR, "would not count"),
         (Template(QUESTION, extract="boxed"), TAGS, "stop", Severity.OK, "only the end token"),
         (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "stop", Severity.OK, "counts"),
         (Template(QUESTION, prefill="<think>", stop=("</answer>",)), TAGS, "prompt", Severity.OK, "in 1 tokens"),
-        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Severity.LOOK, "merged"),
-        (Template(QUESTION + " "), TAGS, "prompt", Severity.LOOK, "ends in a space"),
+        (Template(QUESTION[:-3], prefill="er: <think>"), TAGS, "prompt", Severity.WARNING, "merged"),
+        (Template(QUESTION + " "), TAGS, "prompt", Severity.WARNING, "ends in a space"),
     ],
 )
-def test_template_and_tokenizer(style, tags, subject, mark, word):
-    line = marks(style, tiny_tokenizer(tags=tags))[subject]
-    assert line.mark is mark and word in line.text, line
+def test_template_and_tokenizer(style, tags, subject, severity, word):
+    line = findings_by_subject(style, tiny_tokenizer(tags=tags))[subject]
+    assert line.severity is severity and word in line.message, line
 
 
-def test_a_stop_token_that_is_encoded_in_pieces_is_red():
+def test_a_stop_token_that_is_encoded_in_pieces_is_an_error():
     tokenizer = tiny_tokenizer(tags=())
     tokenizer.get_added_vocab = lambda: {"</answer>": 300}
-    line = marks(load_template("r1-zero"), tokenizer)["stop"]
-    assert line.mark is Severity.NO and "completions do not end there" in line.text
+    line = findings_by_subject(load_template("r1-zero"), tokenizer)["stop"]
+    assert line.severity is Severity.ERROR and "completions do not end there" in line.message
 
 
 def test_a_turn_must_end_where_a_completion_does():
     tokenizer = tiny_tokenizer()
     turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
-    for end, mark in (("<|end|>", Severity.OK), ("<|stop|>", Severity.LOOK)):
+    for end, severity in (("<|end|>", Severity.OK), ("<|stop|>", Severity.WARNING)):
         tokenizer.chat_template = turn.replace("END", end)
-        assert marks(load_template("boxed"), tokenizer)["chat"].mark is mark
+        assert findings_by_subject(load_template("boxed"), tokenizer)["chat"].severity is severity
 
 
-def test_tokens_that_the_model_has_no_row_for_are_red():
+def test_tokens_that_the_model_has_no_row_for_are_errors():
     tokenizer = tiny_tokenizer()
     prompts = [render(SUMS[0], load_template("r1-zero"), tokenizer)]
     policy = tiny_model(vocabulary=100, width=32, layers=1)
-    first = next(token_lines(tokenizer, policy, load_template("r1-zero"), prompts, frozenset({0})))
-    assert first.mark is Severity.NO and "the model 100" in first.text
+    first = next(check_tokenizer(tokenizer, policy, load_template("r1-zero"), prompts, frozenset({0})))
+    assert first.severity is Severity.ERROR and "the model 100" in first.message
 
 
 def test_gold_answers_that_cannot_be_graded_are_counted_and_named():
     bad = [Problem(f"bad/{i}", "?", "x+", "bad", "train", verifier="countdown") for i in range(5)]
-    line, good = gold_line([*SUMS, *bad], Config())
-    assert (line.mark, good) == (Severity.LOOK, SUMS)
-    assert "12 of 17" in line.text and "bad/0" in line.text and "and 2 more" in line.text
-    assert gold_line(SUMS, Config())[0].mark is Severity.OK
+    line, good = check_gold_answers([*SUMS, *bad], Config())
+    assert (line.severity, good) == (Severity.WARNING, SUMS)
+    assert "12 of 17" in line.message and "bad/0" in line.message and "and 2 more" in line.message
+    assert check_gold_answers(SUMS, Config())[0].severity is Severity.OK
     with pytest.raises(ValueError, match="0 of 5 gold answers"):
-        gold_line(bad, Config())
+        check_gold_answers(bad, Config())
 
 
-def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_yellow():
+def test_questions_that_come_twice_in_a_step_or_are_evaluated_on_are_warnings():
     prompts = [render(problem, load_template("none"), tiny_tokenizer()) for problem in SUMS]
-    lines = list(epoch_lines(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
-    assert [line.mark for line in lines] == [Severity.LOOK, Severity.LOOK]
-    assert lines[0].proposed == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].text
+    lines = list(check_epochs(prompts, prompts[:3], Config(data=DataConfig(prompts_per_step=32))))
+    assert [line.severity for line in lines] == [Severity.WARNING, Severity.WARNING]
+    assert lines[0].suggestion == "--data.prompts_per_step 12" and "3 of its 3" in lines[1].message
 
 
-def test_the_summary_has_each_proposal_once():
+def test_summary_lists_each_suggestion_once():
     lines = [
         Finding(Severity.OK, "a", "x"),
-        Finding(Severity.LOOK, "b", "y", "--b 1"),
-        Finding(Severity.LOOK, "b", "z", "--b 1"),
+        Finding(Severity.WARNING, "b", "y", "--b 1"),
+        Finding(Severity.WARNING, "b", "z", "--b 1"),
     ]
     printed = summary(lines).splitlines()
     assert [line.split() for line in printed[1:-1]] == [["--b", "1", "b"]]
-    assert printed[-1] == "1 ok, 2 to look at, 0 that will not work"
+    assert printed[-1] == "1 ok, 2 warnings, 0 errors"
 
 
-# --------------------------------------------------------------------------------------------- responses and their pace
+# --------------------------------------------------------------------------------------------- responses and timing
 
 
 def written(name: str, letters: str) -> RolloutGroup:
@@ -213,39 +221,41 @@ CFG = Config(
 
 
 @pytest.mark.parametrize(
-    ("groups", "subject", "mark", "proposed"),
+    ("groups", "subject", "severity", "suggestion"),
     [
-        (["rwff"] * 4, "signal", Severity.OK, ""),
-        (["ffff"] * 4, "signal", Severity.NO, ""),
-        (["rrrr"] * 3 + ["rrrw"], "signal", Severity.LOOK, "--algo.group_size 16 --data.prompts_per_step 8"),
+        (["rwff"] * 4, "variance", Severity.OK, ""),
+        (["ffff"] * 4, "variance", Severity.ERROR, ""),
+        (["rrrr"] * 3 + ["rrrw"], "variance", Severity.WARNING, "--algo.group_size 16 --data.prompts_per_step 8"),
         (["rwww"] * 4, "pass rate", Severity.OK, ""),
-        (["wfff"] * 4, "pass rate", Severity.LOOK, ""),
-        (["rrrr"] * 4, "pass rate", Severity.LOOK, ""),
-        (["rwff"] * 4, "form", Severity.OK, ""),
-        (["ffff"] * 4, "form", Severity.LOOK, "--prompt none"),
+        (["wfff"] * 4, "pass rate", Severity.WARNING, ""),
+        (["rrrr"] * 4, "pass rate", Severity.WARNING, ""),
+        (["rwff"] * 4, "format", Severity.OK, ""),
+        (["ffff"] * 4, "format", Severity.WARNING, "--prompt none"),
         (["rwff"] * 4, "responses", Severity.OK, ""),
-        (["rwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 32"),  # only wrong ones need so much room
-        (["wwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 100"),
-        (["RwFF"] * 4, "responses", Severity.LOOK, "--sampling.max_tokens 100"),
+        (["rwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 32"),  # only wrong ones need so much room
+        (["wwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 100"),
+        (["RwFF"] * 4, "responses", Severity.WARNING, "--sampling.max_tokens 100"),
     ],
 )
-def test_responses_give_the_expected_mark_and_proposal(groups, subject, mark, proposed):
+def test_responses_give_the_expected_severity_and_suggestion(groups, subject, severity, suggestion):
     sampled = [written(f"p{i}", letters) for i, letters in enumerate(groups)]
-    responses = answers(sampled, load_template("r1-zero"), CFG)
+    responses = response_stats(sampled, load_template("r1-zero"), CFG)
     lines = {
-        line.subject: line for line in answer_lines(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+        line.subject: line
+        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
     }
-    assert (lines[subject].mark, lines[subject].proposed) == (mark, proposed)
+    assert (lines[subject].severity, lines[subject].suggestion) == (severity, suggestion)
 
 
-def test_grading_that_fails_is_yellow():
+def test_grading_that_fails_is_a_warning():
     group = written("p", "rwff")
     group = replace(group, scores=(*group.scores[:3], replace(group.scores[3], verdict=Verdict.TIMED_OUT)))
-    responses = answers([group], load_template("r1-zero"), CFG)
+    responses = response_stats([group], load_template("r1-zero"), CFG)
     lines = {
-        line.subject: line for line in answer_lines(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
+        line.subject: line
+        for line in response_findings(responses, load_template("r1-zero"), tiny_tokenizer(), CFG, 400)
     }
-    assert lines["grading"].proposed == "--verify.seconds 4"
+    assert lines["grading"].suggestion == "--verify.seconds 4"
 
 
 def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints():
@@ -255,24 +265,28 @@ def test_the_expected_time_is_the_sum_of_steps_validations_table_and_checkpoints
         StepTiming(32, 960, 3.0, 6.0, 1.0),
         StepTiming(100, 1000, 5.0),
     )
-    trial = DryRun([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
+    dry_run = DryRun([], now, later, bulk, 0.3, 0.2, 0.0, {}, 0)
     cfg = replace(
         CFG,
         steps=10,
-        eval=EvalConfig(every=5, selection_problems=4, selection_samples=4, heldout_problems=10, samples=4),
+        validation=ValidationConfig(interval=5, problems=4, samples=4),
+        eval=EvalConfig(heldout_problems=10, samples=4),
     )
-    rest = {"cfg": cfg, "start": 7.0, "save": 3.0, "share": 0.5}
-    now = expected(trial, trial.now, ALGORITHMS["grpo"], **rest)
+    rest = {"cfg": cfg, "setup_seconds": 7.0, "checkpoint_seconds": 3.0, "informative_share": 0.5}
+    now = estimate_time(dry_run, dry_run.now, ALGORITHMS["grpo"], **rest)
     assert (now.step, now.steps) == (4 * 5 + 0.5, 10 * 20.5)
-    assert now.looks == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
-    assert now.saves == pytest.approx(3 + 2 * 3 / 3) and now.total == now.steps + now.looks + now.heldout + 7 + 5
-    later = expected(trial, trial.later, ALGORITHMS["grpo"], **rest)
-    assert later.step == 4 * 10 + 0.5
-    assert later.looks == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
-    assert expected(trial, trial.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    assert now.validation == pytest.approx(3 * 20 * 0.05) and now.heldout == pytest.approx(100 * 0.05)
     assert (
-        expected(
-            trial, trial.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
+        now.checkpoints == pytest.approx(3 + 2 * 3 / 3)
+        and now.total == now.steps + now.validation + now.heldout + 7 + 5
+    )
+    later = estimate_time(dry_run, dry_run.later, ALGORITHMS["grpo"], **rest)
+    assert later.step == 4 * 10 + 0.5
+    assert later.validation == pytest.approx((1 + 2 * 2) * 20 * 0.05) and later.heldout == pytest.approx(50 * 0.05 * 3)
+    assert estimate_time(dry_run, dry_run.now, ALGORITHMS["dapo"], **rest).step == 4 * (2 * 2 + 3) + 0.5
+    assert (
+        estimate_time(
+            dry_run, dry_run.now, ALGORITHMS["grpo"], **(rest | {"cfg": replace(cfg, max_train_tokens=2600)})
         ).num_steps
         == 3
     )
@@ -317,12 +331,12 @@ def place(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def doctor(place, tmp_path, capsys):
-    """Run the command, by default on the trained model: (exit status, mark and text by subject, JSON, stderr)."""
+    """Run the command, by default on the trained model: (exit status, severity and text by subject, JSON, stderr)."""
     settings = {
         "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
-        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3, "validation.interval": 0,
-        "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
-        "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
+        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3,
+        "validation.interval": 0, "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8,
+        "samples": 8, "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
     threads = torch.get_num_threads()
 
@@ -340,17 +354,17 @@ def doctor(place, tmp_path, capsys):
     torch.use_deterministic_algorithms(False)
 
 
-def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
+def test_a_healthy_run_has_no_warnings_and_a_full_json_report(doctor):
     status, lines, report, _ = doctor()
-    assert (status, report["status"]) == (0, "ok"), report["lines"]
-    assert {line["mark"] for line in report["lines"]} == {"ok"}
-    assert {"problems", "tokenizer", "parity", "signal", "time", "disk"} <= lines.keys()
+    assert (status, report["status"]) == (0, "ok"), report["findings"]
+    assert {line["severity"] for line in report["findings"]} == {"ok"}
+    assert {"problems", "tokenizer", "parity", "variance", "time", "disk"} <= lines.keys()
     assert report["parity"] < 1e-3 and report["parity_after_update"] < 1e-3
-    answers = report["answers"]
+    answers = report["responses"]
     assert (answers["problems"], answers["samples"]) == (8, 64)
-    assert 0.1 < answers["correct"]["value"] < 0.7 and answers["formed"]["value"] > 0.5
-    assert set(answers["signal"]) == {"4", "8", "16", "64"}
-    assert report["trial"]["now"]["completions"] == 16
+    assert 0.1 < answers["correct"]["value"] < 0.7 and answers["well_formed"]["value"] > 0.5
+    assert set(answers["informative_share"]) == {"4", "8", "16", "64"}
+    assert report["dry_run"]["now"]["completions"] == 16
     assert report["time"]["now"]["steps"] == pytest.approx(3 * report["time"]["now"]["step"])
     assert report["disk"]["bytes_per_token"] > 1 and report["settings"]["algo.group_size"] == 4
 
@@ -363,14 +377,14 @@ def test_a_healthy_run_is_green_and_everything_is_in_the_json(doctor):
         {"algo": "trpo"},
         {"algo": "grpo_process"},
         {"control": "wrong-gold"},
-        {"tokens": 500, "algo.beta": 0},
+        {"max_train_tokens": 500, "algo.beta": 0},
         {"data.prompts_per_step": 600, "problems": 4},
     ],
     ids=str,
 )
 def test_every_algorithm_that_trains_can_be_checked(doctor, changed):
     status, lines, report, _ = doctor(**changed)
-    assert status == 0 and lines["time"][0] == "ok", report["lines"]
+    assert status == 0 and lines["time"][0] == "ok", report["findings"]
 
 
 @pytest.mark.parametrize(("problems", "samples"), [(2, 2), (4, 3), (1, 8)])
@@ -389,9 +403,9 @@ def test_no_call_exceeds_the_limits_on_problems_and_samples(doctor, monkeypatch,
     assert status == 0 and len({name for call in calls for name, _ in call}) <= problems
     assert max(count for call in calls for _, count in call) <= samples
     assert all(len(call) <= problems for call in calls)
-    assert (report["answers"]["problems"], report["answers"]["samples"]) == (problems, problems * samples)
-    assert report["trial"]["now"]["completions"] == problems * samples
-    assert set(report["answers"]["signal"]) == {"4", "8", "16", "64"}
+    assert (report["responses"]["problems"], report["responses"]["samples"]) == (problems, problems * samples)
+    assert report["dry_run"]["now"]["completions"] == problems * samples
+    assert set(report["responses"]["informative_share"]) == {"4", "8", "16", "64"}
 
 
 def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loaded(doctor, place, tmp_path):
@@ -403,52 +417,52 @@ def test_a_model_larger_than_the_machine_is_refused_before_its_weights_are_loade
     tiny_tokenizer().save_pretrained(tmp_path / "vast")
     (tmp_path / "vast" / "model.safetensors").write_bytes(b"")
     status, lines, report, _ = doctor(model=tmp_path / "vast")
-    mark, text = lines["memory"]
-    assert (status, mark, report["status"]) == (2, "no", "no")
+    severity, text = lines["memory"]
+    assert (status, severity, report["status"]) == (2, "error", "error")
     assert "MiB by formula" in text and "MiB free on this" in text and "take a smaller model" in text
     assert "parity" not in lines
 
 
-def test_a_model_without_a_single_reward_is_red(doctor, place):
+def test_a_model_without_a_single_reward_is_an_error(doctor, place):
     status, _, report, _ = doctor(model=place / "untaught")
-    by_subject = {line["subject"]: line for line in report["lines"]}
+    by_subject = {line["subject"]: line for line in report["findings"]}
     assert status == 2
-    assert by_subject["signal"]["mark"] == "no" and by_subject["pass rate"]["mark"] == "look"
-    assert by_subject["form"]["proposed"] == "--prompt none"
-    assert by_subject["responses"]["mark"] == "look"  # cut off: there is room for more
+    assert by_subject["variance"]["severity"] == "error" and by_subject["pass rate"]["severity"] == "warning"
+    assert by_subject["format"]["suggestion"] == "--prompt none"
+    assert by_subject["responses"]["severity"] == "warning"  # cut off: there is room for more
 
 
-def test_a_stop_text_that_no_response_contains_is_yellow(doctor, tmp_path):
+def test_a_stop_text_that_no_response_contains_is_a_warning(doctor, tmp_path):
     (tmp_path / "own.toml").write_text(f'text = "{QUESTION}"\nstop = ["THE END"]\n')
     status, _, report, _ = doctor(prompt=tmp_path / "own.toml")
-    stops = [line for line in report["lines"] if line["subject"] == "stop"]
+    stops = [line for line in report["findings"] if line["subject"] == "stop"]
     assert status == 0
-    assert [line["mark"] for line in stops] == ["ok", "look"] and "contains 'THE END'" in stops[1]["text"]
+    assert [line["severity"] for line in stops] == ["ok", "warning"] and "contains 'THE END'" in stops[1]["message"]
 
 
-def test_a_tokenizer_without_an_end_token_is_red(doctor, place, tmp_path):
+def test_a_tokenizer_without_an_end_token_is_an_error(doctor, place, tmp_path):
     tokenizer = tiny_tokenizer()
     tokenizer.eos_token = None
     tiny_model(vocabulary=len(tokenizer), width=32, layers=1).save_pretrained(tmp_path / "endless")
     tokenizer.save_pretrained(tmp_path / "endless")
     status, _, report, _ = doctor(model=tmp_path / "endless")
-    assert status == 2 and report["lines"][-1]["mark"] == "no"
-    assert "has no end token" in report["lines"][-1]["text"]
+    assert status == 2 and report["findings"][-1]["severity"] == "error"
+    assert "has no end token" in report["findings"][-1]["message"]
 
 
-def test_questions_that_are_too_long_are_yellow_or_red(doctor, place, tmp_path):
+def test_questions_that_are_too_long_are_warnings_or_errors(doctor, place, tmp_path):
     rows = [{"question": "1+1?", "answer": "2"}, {"question": "and " * 600, "answer": "2"}]
-    for count, status, mark in ((2, 0, "look"), (1, 2, "no")):
+    for count, status, severity in ((2, 0, "warning"), (1, 2, "error")):
         (tmp_path / "long.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[-count:]))
         code, _, report, _ = doctor(data=tmp_path / "long.jsonl")
-        finding = next(line for line in report["lines"] if "longer" in line["text"])
-        assert (code, finding["mark"]) == (status, mark)
+        finding = next(line for line in report["findings"] if "longer" in line["message"])
+        assert (code, finding["severity"]) == (status, severity)
 
 
-def test_a_disk_without_room_is_red(doctor, monkeypatch):
+def test_a_disk_without_room_is_an_error(doctor, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=100_000))
     status, lines, _, _ = doctor()
-    assert status == 2 and lines["disk"][0] == "no"
+    assert status == 2 and lines["disk"][0] == "error"
 
 
 @pytest.mark.parametrize(
@@ -471,7 +485,7 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
 
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-def test_the_embedded_base_on_vllm_is_green(tmp_path):
+def test_the_embedded_base_on_vllm_has_no_errors(tmp_path):
     small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
     done = subprocess.run(
         [
@@ -483,5 +497,5 @@ def test_the_embedded_base_on_vllm_is_green(tmp_path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     report = json.loads((tmp_path / "report.json").read_text())
-    assert report["answers"]["samples"] >= 32 and report["answers"]["signal"]["4"]["value"] > 0.5
-    assert "later" in report["time"], "right responses of the base are longer than the others"
+    assert report["responses"]["samples"] >= 32 and report["responses"]["informative_share"]["4"]["value"] > 0.5
+    assert "later" in report["time"], "correct responses of the base are longer than the others"

@@ -15,7 +15,7 @@ from reasoner.config.presets import PRESETS
 from reasoner.config.resolve import resolve
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, memory_line
+from reasoner.doctor.memory import MemoryEstimate, memory_finding
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.tiny import tiny_model
 
@@ -51,7 +51,7 @@ def test_a_preset_that_names_a_card_fits_it_with_a_tenth_to_spare(preset, sizes,
     longest = min(1024, sizes["max_position_embeddings"] - cfg.sampling.max_tokens)
     need = need_of(model, cfg, prompt=longest, device="cuda", total=total)
     assert need.peak() < 0.9 * total, need.parts()
-    assert memory_line(need, total).mark is Severity.OK
+    assert memory_finding(need, total).severity is Severity.OK
 
 
 def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
@@ -108,17 +108,21 @@ def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
     policy = tiny_model(vocabulary=300)
     cfg = Config(optim=OptimConfig(micro_batch_tokens=8192), sampling=SamplingConfig(max_tokens=64))
     need = need_of(policy, cfg, prompt=40)
-    assert memory_line(need, need.peak()).mark is Severity.OK
-    line = memory_line(need, need.peak() - 1)
-    assert (line.mark, line.proposed) == (Severity.NO, "--optim.micro_batch_tokens 4096")
-    assert line.text.endswith("it does not fit; lower --optim.micro_batch_tokens 4096")
+    assert memory_finding(need, need.peak()).severity is Severity.OK
+    line = memory_finding(need, need.peak() - 1)
+    assert (line.severity, line.suggestion) == (Severity.ERROR, "--optim.micro_batch_tokens 4096")
+    assert line.message.endswith("it does not fit; lower --optim.micro_batch_tokens 4096")
     lowered = need_of(policy, replace(cfg, optim=OptimConfig(micro_batch_tokens=4096)), prompt=40)
     assert lowered.peak() < need.peak()
-    nothing = memory_line(need, 1000)
-    assert nothing.mark is Severity.NO and nothing.text.endswith("take a smaller model") and not nothing.proposed
+    nothing = memory_finding(need, 1000)
+    assert (
+        nothing.severity is Severity.ERROR
+        and nothing.message.endswith("take a smaller model")
+        and not nothing.suggestion
+    )
 
 
 def test_a_share_of_the_gpu_that_does_not_hold_the_engine_is_red():
     cfg = resolve([("test", {"engine.gpu_memory": 0.1, "engine.name": "vllm", "sampling.max_tokens": 256})]).config
-    line = memory_line(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda", total=2**34), 2**34)
-    assert (line.mark, line.proposed) == (Severity.NO, "--engine.gpu_memory 0.3")
+    line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100, device="cuda", total=2**34), 2**34)
+    assert (line.severity, line.suggestion) == (Severity.ERROR, "--engine.gpu_memory 0.3")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.evals.before_after import HeldOutEvals, example_answers, next_commands, table
-from reasoner.evals.result import Ks, evaluate
+from reasoner.evals.result import MetricKs, evaluate
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
@@ -22,12 +22,18 @@ AFTER = {"a": [answering(5, MENDED)], "b": [answering(9)], "c": [answering(7, "4
 
 
 @pytest.fixture(scope="module")
-def measured():
+def evals():
     with VerifierPool() as pool:
         return [
             HeldOutEvals(
                 evaluate(
-                    engine, pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=Ks(pass_at=(1, 4), cons_at=(4,))
+                    engine,
+                    pool,
+                    PROMPTS,
+                    SamplingParams(4),
+                    seed=0,
+                    label="x",
+                    ks=MetricKs(pass_at=(1, 4), cons_at=(4,)),
                 ),
                 evaluate(engine, pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label="y"),
             )
@@ -39,17 +45,17 @@ def row(text, name):
     return next(line for line in text.splitlines() if line.startswith(name))
 
 
-def test_table_has_every_metric_before_and_after(measured):
-    text = table(*measured)
-    for name in ("pass@1 ", "pass@4 ", "cons@4 ", "greedy ", "right given well-formed"):
+def test_table_has_every_metric_before_and_after(evals):
+    text = table(*evals)
+    for name in ("pass@1 ", "pass@4 ", "cons@4 ", "greedy ", "correct given well-formed"):
         assert "33.3 %" in row(text, name) and "100.0 %" in row(text, name), row(text, name)
     assert "[" in row(text, "pass@1 ")  # with intervals
     assert row(text, "wrong claims caught").split()[-1] == "4)" and "100.0 % (4 of" in row(text, "wrong claims caught")
     assert "0.0 % / 0.0 %" in row(text, "sums 1") and "100.0 % / 100.0 %" in row(text, "sums 1")
 
 
-def test_traces_show_newly_correct_problems_self_corrected_first(measured):
-    text = example_answers(*measured)
+def test_traces_show_newly_correct_problems_self_corrected_first(evals):
+    text = example_answers(*evals)
     first, second = text.split("\n\n")
     assert first.splitlines()[0].endswith("(gold: 5)") and "Wait, 5." in first.splitlines()[2]
     assert second.splitlines()[0].endswith("(gold: 7)")  # a family each; b was right before

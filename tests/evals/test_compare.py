@@ -5,33 +5,33 @@ import json
 import pytest
 
 from data import Problem
-from reasoner.evals import eval_log as files
-from reasoner.evals.compare import compare, differing
-from reasoner.evals.result import EvalResult, Ks
+from reasoner.evals import eval_log
+from reasoner.evals.compare import compare, mismatches
+from reasoner.evals.result import EvalResult, MetricKs
 from reasoner.types import EvalSample, Response
 from verifiers import Score, Verdict
 
 PROMPT = {"style": "none", "text": "{question}", "extract": "strict"}
 
 
-def evaluation(spec, right_by_problem):
+def evaluation(spec, correct_by_problem):
     """Problems p0, p1... with so many of four responses right."""
-    answered = tuple(
+    samples = tuple(
         EvalSample(
             Problem(f"p{i}", f"question {i}\x1b[2J", "4", spec, "x"),
             "?",
             (Response("r", 3, "stop", 0),) * 4,
-            tuple(Score(0.0, {}, Verdict.CORRECT if j < right else Verdict.WRONG, "4") for j in range(4)),
+            tuple(Score(0.0, {}, Verdict.CORRECT if j < num_correct else Verdict.WRONG, "4") for j in range(4)),
         )
-        for i, right in enumerate(right_by_problem)
+        for i, num_correct in enumerate(correct_by_problem)
     )
-    return EvalResult(spec, 1.0, Ks(pass_at=(1, 4)), answered, ())
+    return EvalResult(spec, 1.0, MetricKs(pass_at=(1, 4)), samples, ())
 
 
 def write(folder, sets, **changes):
     result = {spec: {"sampled": evaluation(spec, right)} for spec, right in sets.items()}
-    data = {s: files.about_data([one.problem for one in ways["sampled"].answered]) for s, ways in result.items()}
-    about = {
+    data = {s: eval_log.data_entry([one.problem for one in ways["sampled"].samples]) for s, ways in result.items()}
+    manifest = {
         "model": folder.name,
         "engine": "x",
         "sampling": {},
@@ -40,7 +40,7 @@ def write(folder, sets, **changes):
         "prompt": PROMPT,
         "data": data,
     }
-    files.write(folder, about | {"data": data} | changes, result, "")
+    eval_log.write(folder, manifest | {"data": data} | changes, result, "")
     return folder
 
 
@@ -56,15 +56,15 @@ def test_compare_pairs_problems_and_lists_flips(pair, tmp_path, capsys):
     compare("a", "b", out=tmp_path, force=False, json_file=tmp_path / "out.json")
     text = capsys.readouterr().out
     assert "+16.7 [" in text and "no difference shown" in text and "3/2/1" in text
-    assert "four times out of five" in text
-    assert "flipped problems: 7 mostly right in A alone, 0 in B alone" in text
+    assert "with a power of 80 %" in text
+    assert "flipped problems: 7 mostly correct in A alone, 0 in B alone" in text
     assert "p2" in text and "\x1b" not in text
     result = json.loads((tmp_path / "out.json").read_text())
     by_name = {(one["spec"], one["metric"]): one for one in result["differences"]}
-    assert by_name["s", "pass@1"]["found"]["p"] == pytest.approx(24 / 64)
-    assert by_name["t", "pass@4"]["found"]["p"] == pytest.approx(2 / 64)  # McNemar on 0 and 1
-    assert by_name["t", "pass@1"]["p_holm"] == pytest.approx(min(1, 2 * by_name["t", "pass@1"]["found"]["p"]))
-    assert len(result["flipped"]) == 7
+    assert by_name["s", "pass@1"]["difference"]["p"] == pytest.approx(24 / 64)
+    assert by_name["t", "pass@4"]["difference"]["p"] == pytest.approx(2 / 64)  # McNemar on 0 and 1
+    assert by_name["t", "pass@1"]["p_holm"] == pytest.approx(min(1, 2 * by_name["t", "pass@1"]["difference"]["p"]))
+    assert len(result["flips"]) == 7
 
 
 @pytest.mark.parametrize(
@@ -95,10 +95,10 @@ def test_force_warns_and_compares_the_shared_problems(tmp_path, capsys):
 
 
 def test_names_of_style_and_set_do_not_matter(pair):
-    a = files.read_manifest(pair[0])
+    a = eval_log.read_manifest(pair[0])
     renamed = a | {"prompt": a["prompt"] | {"style": "mine.txt"}}
     renamed["data"] = {"copy.jsonl": a["data"]["s"], "t": a["data"]["t"]}
-    assert differing(a, renamed) == []
+    assert mismatches(a, renamed) == []
 
 
 def test_compare_refuses_disjoint_sets_and_missing_evaluations(tmp_path, pair):

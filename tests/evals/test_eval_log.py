@@ -5,9 +5,9 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from reasoner.evals import eval_log as files
+from reasoner.evals import eval_log
 from reasoner.evals.importers import read_responses
-from reasoner.evals.result import Ks, evaluate
+from reasoner.evals.result import MetricKs, evaluate
 from reasoner.evals.tables import details, table
 from reasoner.types import SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -28,29 +28,29 @@ def sets():
             SamplingParams(2),
             seed=0,
             label=SPEC,
-            ks=Ks(pass_at=(2,), cons_at=(2,)),
+            ks=MetricKs(pass_at=(2,), cons_at=(2,)),
         )
         greedy = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(1, 0.0), seed=0, label=SPEC)
         return {SPEC: {"sampled": sampled, "greedy": greedy}}
 
 
 @pytest.fixture(scope="module")
-def about(sets):
+def manifest(sets):
     return {
         "model": "org/name",
         "engine": "scripted",
         "sampling": {"sampled": {"temperature": 1.0}},
         "seed": 0,
-        "data": {SPEC: files.about_data([p.problem for p in PROMPTS])},
+        "data": {SPEC: eval_log.data_entry([p.problem for p in PROMPTS])},
         "grader": "abc",
         "prompt": {"style": "none", "extract": "strict"},
     }
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, about, sets):
+def folder(tmp_path_factory, manifest, sets):
     path = tmp_path_factory.mktemp("evals") / "x"
-    files.write(path, about, sets, "the table")
+    eval_log.write(path, manifest, sets, "the table")
     return path
 
 
@@ -67,7 +67,7 @@ def test_results_have_lm_evals_format(folder, sets):
 
 
 def test_samples_have_lm_evals_format_and_can_be_regraded(folder):
-    rows = files.read_samples(folder, SPEC)
+    rows = eval_log.read_samples(folder, SPEC)
     assert [row["filter"] for row in rows] == ["none", "none", "greedy", "greedy"]
     assert rows[0]["metrics"] == ["pass@1", "pass@2", "cons@2"] and rows[0]["pass@1"] == 0.5
     assert rows[0]["filtered_resps"] == ["4", "5"] and rows[0]["target"] == "4"
@@ -91,13 +91,13 @@ def test_details_have_lightevals_format_and_load_in_datasets(folder, tmp_path):
 def test_flat_table_has_a_row_per_response(folder):
     rows = pq.read_table(folder / "samples.parquet").to_pylist()
     assert len(rows) == 6
-    assert [row["right"] for row in rows] == [True, False, False, False, True, False]
+    assert [row["correct"] for row in rows] == [True, False, False, False, True, False]
     assert [row["class"] for row in rows] == [0, 1, None, None, None, None]
     assert rows[3]["verdict"] == "no_answer" and rows[3]["answer"] is None
 
 
-def test_equal_evaluations_have_equal_bytes(folder, about, sets, tmp_path):
-    files.write(tmp_path / "again", about, sets, "the table")
+def test_equal_evaluations_have_equal_bytes(folder, manifest, sets, tmp_path):
+    eval_log.write(tmp_path / "again", manifest, sets, "the table")
     assert {p.name: p.read_bytes() for p in (tmp_path / "again").iterdir()} == {
         p.name: p.read_bytes() for p in folder.iterdir()
     }
@@ -105,7 +105,7 @@ def test_equal_evaluations_have_equal_bytes(folder, about, sets, tmp_path):
 
 def test_a_folder_without_an_evaluation_is_refused(tmp_path):
     with pytest.raises(ValueError, match="holds no evaluation"):
-        files.read_manifest(tmp_path)
+        eval_log.read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_folder_without_an_evaluation_is_refused(tmp_path):
     ],
 )
 def test_task_name_is_safe_in_file_names(spec, name):
-    assert files.task_name(spec) == name
+    assert eval_log.task_name(spec) == name
 
 
 def test_table_has_a_line_per_set_and_way_with_intervals(sets):
@@ -135,3 +135,24 @@ def test_details_separate_format_from_reasoning_and_list_families(sets):
     for row in ("well-formed", "correct, any form (lenient)", "lost to the form alone", "sums 1", "words 2"):
         assert row in text
     assert "\x1b" not in text
+
+
+def test_an_evaluation_with_the_old_names_reads_the_same(folder, tmp_path):
+    old_names = {"correct": "right", "correct_lenient": "right_lenient", "well_formed": "in_form"}
+    old = tmp_path / "old"
+    old.mkdir()
+    table = pq.read_table(folder / "samples.parquet")
+    pq.write_table(table.rename_columns([old_names.get(n, n) for n in table.column_names]), old / "samples.parquet")
+    lines = [json.loads(line) for line in (folder / "samples_generated_heldout.jsonl").read_text().splitlines()]
+    (old / "samples_generated_heldout.jsonl").write_text(
+        "".join(json.dumps({old_names.get(key, key): value for key, value in line.items()}) + "\n" for line in lines)
+    )
+    assert eval_log.read_flat(old) == eval_log.read_flat(folder)
+    assert eval_log.read_samples(old, SPEC) == eval_log.read_samples(folder, SPEC)
+
+
+def test_old_names_of_metrics_are_renamed_inside_objects_too(sets):
+    present = sets[SPEC]["sampled"].to_dict()
+    old = {key.replace("correct_given", "right_given"): value for key, value in present.items()}
+    old["health"] = {key.replace("tokens_correct", "tokens_right"): value for key, value in present["health"].items()}
+    assert old != present and eval_log.current_names(old) == present

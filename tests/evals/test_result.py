@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.evals.result import Ks, evaluate, score_responses
+from reasoner.evals.result import MetricKs, evaluate, score_responses
 from reasoner.progress import Progress
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
@@ -30,7 +30,7 @@ def pool():
 
 @pytest.fixture(scope="module")
 def evaluation(pool):
-    ks = Ks(pass_at=(1, 2, 4), pass_hat=(2,), cons_at=(1, 4))
+    ks = MetricKs(pass_at=(1, 2, 4), pass_hat=(2,), cons_at=(1, 4))
     return evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=ks)
 
 
@@ -55,7 +55,7 @@ def test_cons_counts_equal_answers_as_one_vote(evaluation):
 def test_well_formed_and_lenient_shares_are_counted(evaluation):
     well_formed = 3 + 4 + 2  # an empty answer is not well-formed
     assert evaluation.well_formed == pytest.approx(well_formed / 12)
-    assert evaluation.right_given_well_formed == pytest.approx(3 / well_formed)
+    assert evaluation.correct_given_well_formed == pytest.approx(3 / well_formed)
     assert evaluation.lenient.value == pytest.approx(4 / 12)  # the untagged "4" too
 
 
@@ -71,15 +71,15 @@ def test_cells_are_families_and_levels(evaluation):
 
 
 def test_figures_are_json_without_responses(evaluation):
-    figures = json.loads(json.dumps(evaluation.figures(), allow_nan=False))
+    figures = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert figures["metrics"]["pass@2"]["value"] == evaluation.metrics["pass@2"].value
-    assert "answered" not in figures and figures["samples"] == 4
+    assert "responses" not in figures and figures["samples"] == 4
 
 
 def test_health_has_lengths_of_correct_and_wrong_responses(evaluation):
-    lengths = [response.tokens for one in evaluation.answered for response in one.responses]
+    lengths = [response.tokens for one in evaluation.samples for response in one.responses]
     assert evaluation.health["tokens"] == pytest.approx(sum(lengths) / 12)
-    assert evaluation.health["tokens_right"] == 6
+    assert evaluation.health["tokens_correct"] == 6
 
 
 def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
@@ -101,7 +101,7 @@ def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
 @pytest.mark.parametrize("at", [{"pass_at": (5,)}, {"cons_at": (8,)}, {"pass_hat": (5,)}])
 def test_k_above_the_samples_is_refused_before_sampling(pool, at):
     with pytest.raises(ValueError, match=r"needs at least . samples of each problem, and there are 4"):
-        evaluate(lambda: Scripted({}), pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=Ks(**at))
+        evaluate(lambda: Scripted({}), pool, PROMPTS, SamplingParams(4), seed=0, label="x", ks=MetricKs(**at))
 
 
 def test_evaluate_without_problems_is_refused(pool):
@@ -116,13 +116,15 @@ def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
 
     uneven = [graded_row("a", 4, 4, 4, 5), graded_row("b", 4, 5)]
     evaluation = score_responses(
-        uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(2,), cons_at=(2,))
+        uneven, pool, policy="strict", label="x", temperature=None, ks=MetricKs(pass_at=(2,), cons_at=(2,))
     )
     assert evaluation.metrics["pass@1"].value == pytest.approx((3 / 4 + 1 / 2) / 2)
     assert evaluation.metrics["pass@2"].value == 1
-    assert evaluation.samples == 2 and evaluation.health["truncated"] is None and evaluation.health["tokens"] is None
+    assert (
+        evaluation.num_samples == 2 and evaluation.health["truncated"] is None and evaluation.health["tokens"] is None
+    )
     with pytest.raises(ValueError, match="pass@3 needs at least 3 samples of each problem, and there are 2"):
-        score_responses(uneven, pool, policy="strict", label="x", temperature=None, ks=Ks(pass_at=(3,)))
+        score_responses(uneven, pool, policy="strict", label="x", temperature=None, ks=MetricKs(pass_at=(3,)))
 
 
 def test_policy_decides_correctness_and_lenient_is_reported(pool):
@@ -130,10 +132,10 @@ def test_policy_decides_correctness_and_lenient_is_reported(pool):
     graded_row = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
 
     def right(policy):
-        evaluation = score_responses(graded_row, pool, policy=policy, label="x", temperature=None, ks=Ks())
+        evaluation = score_responses(graded_row, pool, policy=policy, label="x", temperature=None, ks=MetricKs())
         assert evaluation.lenient.value == 1
         assert evaluation.health["several_answers"] == 1 / 4
-        return [score.correct for score in evaluation.answered[0].scores]
+        return [score.correct for score in evaluation.samples[0].scores]
 
     assert right("strict") == [False, False, False, True]
     assert right("boxed") == [True, False, True, False]

@@ -13,14 +13,14 @@ import pytest
 from app import run_files
 from app.library import Library
 from app.overview import overview, runs
-from reasoner.analysis.plots import detailed
+from reasoner.analysis.plots import detailed_metrics
 from reasoner.config.resolve import check_types, settings, to_dict
 from reasoner.config.schema import Config
-from reasoner.evals import eval_log
+from reasoner.evals import eval_log, eval_rows
 from reasoner.runs import metric_names
 from reasoner.runs.health import all_alarms, read_alarms
 from reasoner.runs.metrics import metrics_prefix, read_metrics
-from reasoner.runs.migrate import EVAL_COLUMNS, FORMAT, METRICS, SETTINGS, VALUES, convert, migrate_settings
+from reasoner.runs.migrate import EVAL_NAMES, FORMAT, METRICS, SETTINGS, VALUES, convert, migrate_settings
 from reasoner.runs.rollouts import open_run
 from reasoner.runs.run_dir import find_run, read_settings
 from reasoner.trainer.records import resume_point
@@ -88,8 +88,10 @@ def test_tables_lead_from_names_that_are_gone_to_names_of_today():
     names = metric_names.METRICS | metric_names.TIMES
     assert set(SETTINGS.values()) <= settings().keys() and not SETTINGS.keys() & settings().keys()
     assert set(METRICS.values()) <= names.keys() and not METRICS.keys() & names.keys()
-    assert set(EVAL_COLUMNS.values()) <= set(eval_log.FLAT.names) and not EVAL_COLUMNS.keys() & set(eval_log.FLAT.names)
-    for table in (SETTINGS, METRICS, EVAL_COLUMNS):
+    assert set(EVAL_NAMES.values()) <= set(eval_rows.RESPONSE_SCHEMA.names) and not EVAL_NAMES.keys() & set(
+        eval_rows.RESPONSE_SCHEMA.names
+    )
+    for table in (SETTINGS, METRICS, EVAL_NAMES):
         assert len(set(table.values())) == len(table)
 
 
@@ -133,7 +135,7 @@ def test_every_reader_sees_the_names_of_format_2(run):
     check_types(values["settings"]["config"], run)
     advice = "A higher --algo.entropy_coef 0.001, a larger --algo.group_size, --algo.name dapo."
     assert set(values["alarms"]) == {advice} and values["list"] == [None]
-    assert [point["validation/pass@1"] for point in detailed(run)] == [
+    assert [point["validation/pass@1"] for point in detailed_metrics(run)] == [
         line(step)["validation/pass@1"] for step in range(STEPS)
     ]
 
@@ -223,9 +225,9 @@ def test_a_new_run_has_format_2_and_keeps_its_names(tmp_path):
 
 def test_responses_of_an_evaluation_of_format_1_are_read(tmp_path):
     row = {"set": "s", "way": "sampled", "problem_id": "p", "sample": 0, "text": "t", "gold": "4"}
-    row |= {"verdict": "correct", "right": True, "well_formed": True}
-    table = eval_log.pa.Table.from_pylist([row], eval_log.FLAT)
-    former_names = {new: old for old, new in EVAL_COLUMNS.items()}
+    row |= {"verdict": "correct", "correct": True, "well_formed": True}
+    table = eval_log.pa.Table.from_pylist([row], eval_rows.RESPONSE_SCHEMA)
+    former_names = {new: old for old, new in EVAL_NAMES.items()}
     columns = [former_names.get(name, name) for name in table.column_names]
     assert "in_form" in columns
     pq.write_table(table.rename_columns(columns), tmp_path / "samples.parquet")

@@ -11,7 +11,7 @@ from math import comb, exp, lgamma
 
 from reasoner.evals.estimators import Estimate, estimate
 
-# Strengths of the prior, in samples: from "each problem all right or all wrong" to "all problems equally hard".
+# Strengths of the prior, in samples: from "each problem all correct or all wrong" to "all problems equally hard".
 _STRENGTHS = [2.0**power for power in range(-6, 11)]
 
 
@@ -22,7 +22,7 @@ def informative_share(rewards: Sequence[Sequence[float]], group: int) -> Estimat
     """
     values = sorted({reward for own in rewards for reward in own})
     table = [[Counter(own)[value] for value in values] for own in rewards]
-    prior = _fitted(table) if min(map(len, rewards)) < group else []
+    prior = _fit_prior(table) if min(map(len, rewards)) < group else []
     return estimate(
         [
             mixed_chance(counts, group) if sum(counts) >= group else predicted_chance(counts, prior, group)
@@ -47,7 +47,7 @@ def predicted_chance(counts: Sequence[int], prior: Sequence[float], group: int) 
     return 1 - sum(exp(_rising(n + a, group) - _rising(whole, group)) for n, a in zip(counts, prior, strict=True))
 
 
-def _fitted(table: Sequence[Sequence[int]]) -> list[float]:
+def _fit_prior(table: Sequence[Sequence[int]]) -> list[float]:
     """Fit a Dirichlet prior to the counts by maximum likelihood: the pooled rates times a strength of _STRENGTHS.
 
     The strength must come from the data: a fixed prior such as Jeffreys' predicts unequal rewards in a group of 64 for

@@ -1,0 +1,70 @@
+"""Check the training problems: gold answers that can be graded, prompts that fit, epochs, overlap with evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from data import Problem
+from reasoner.config.schema import Config
+from reasoner.doctor.findings import Finding, Severity
+from reasoner.rollouts.dataset import gold_fault
+from reasoner.types import Prompt
+
+_MAX_NAMES = 3  # problems named in a message
+_MANY = 0.1  # share of prompts left out above which there is a warning
+
+
+def check_gold_answers(problems: Sequence[Problem], cfg: Config) -> tuple[Finding, list[Problem]]:
+    """(the finding, the problems whose gold answer is correct against itself). ValueError where there are none."""
+    faults = {problem.id: gold_fault(problem) for problem in problems}
+    good = [problem for problem in problems if not faults[problem.id]]
+    descriptions = [f"{name} ({why})" for name, why in faults.items() if why]
+    text = f"{len(good):,} of {len(problems):,} gold answers of {cfg.data.train} can be graded"
+    if not descriptions:
+        return Finding(Severity.OK, "problems", text), good
+    more = f" and {len(descriptions) - _MAX_NAMES} more" if len(descriptions) > _MAX_NAMES else ""
+    text += f"; not {', '.join(descriptions[:_MAX_NAMES])}{more}"
+    if not good:
+        raise ValueError(text)
+    return Finding(Severity.WARNING, "problems", text), good
+
+
+def check_prompt_lengths(
+    prompts: Sequence[Prompt], num_gradable: int, cfg: Config, context: int
+) -> tuple[Finding, dict[str, int]]:
+    """(the finding on prompt lengths, the lengths in tokens). `prompts`: those that fit, of `num_gradable` problems."""
+    lengths = sorted(len(prompt.token_ids) for prompt in prompts)
+    measurements = {
+        "fitting": len(prompts),
+        "left_out": num_gradable - len(prompts),
+        "shortest": lengths[0],
+        "median": lengths[len(lengths) // 2],
+        "longest": lengths[-1],
+        "context": context,
+        "room": context - lengths[-1] - cfg.sampling.max_tokens,
+    }
+    text = (
+        f"{lengths[0]} to {lengths[-1]} tokens, median {measurements['median']}; with a completion of "
+        f"{cfg.sampling.max_tokens} {measurements['room']} of the context's {context:,} are left"
+    )
+    if not measurements["left_out"]:
+        return Finding(Severity.OK, "length", text), measurements
+    text += f"; {measurements['left_out']:,} of {num_gradable:,} questions are longer and left out"
+    severity = Severity.WARNING if measurements["left_out"] > _MANY * num_gradable else Severity.OK
+    return Finding(severity, "length", text), measurements
+
+
+def check_epochs(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: Config) -> Iterator[Finding]:
+    """Findings on how often each problem is sampled, and on `evaluation` prompts that are also trained on."""
+    count, times = cfg.data.prompts_per_step, cfg.steps * cfg.data.prompts_per_step / len(prompts)
+    text = f"{count} of {len(prompts):,} a step; each is sampled {times:.1f} times in {cfg.steps} steps"
+    if count > len(prompts):
+        suggestion = f"--data.prompts_per_step {len(prompts)}"
+        yield Finding(Severity.WARNING, "epochs", f"{text}: the same one more than once in a step", suggestion)
+    else:
+        yield Finding(Severity.OK, "epochs", text)
+    known = {prompt.problem.question for prompt in prompts}
+    if seen := sum(prompt.problem.question in known for prompt in evaluation):
+        yield Finding(
+            Severity.WARNING, "evaluation", f"{seen} of its {len(evaluation)} questions are among those trained on"
+        )

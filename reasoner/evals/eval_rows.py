@@ -1,0 +1,130 @@
+"""The rows of an evaluation's files: lm-eval's samples, lighteval's details, and one flat row per response."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from reasoner.evals.result import EvalResult
+from reasoner.evals.tables import Sets
+from reasoner.types import EvalSample
+
+RESPONSE_SCHEMA = pa.schema(
+    [
+        ("set", pa.string()),
+        ("way", pa.string()),
+        ("problem_id", pa.string()),
+        ("sample", pa.int32()),
+        ("seed", pa.int64()),
+        ("text", pa.string()),
+        ("answer", pa.string()),
+        ("gold", pa.string()),
+        ("verdict", pa.string()),
+        ("layer", pa.string()),
+        ("correct", pa.bool_()),
+        ("correct_lenient", pa.bool_()),
+        ("well_formed", pa.bool_()),
+        ("class", pa.int32()),  # of the vote: 0 is the correct one; null abstains, or there was no vote
+        ("finish", pa.string()),
+        ("tokens", pa.int32()),
+    ]
+)
+
+
+def sample_rows(manifest: Mapping[str, Any], ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
+    """The rows of samples_SET.jsonl: one per problem and way, with the value of every metric on that problem."""
+    for way, evaluation in ways.items():
+        per_problem = evaluation.per_problem
+        for number, one in enumerate(evaluation.samples):
+            values = {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()}
+            doc = _doc(one)
+            yield {
+                "doc_id": number,
+                "doc": doc,
+                "target": one.problem.answer,
+                "arguments": {"gen_args_0": {"arg_0": one.prompt, "arg_1": manifest["sampling"].get(way, {})}},
+                "resps": [[response.text for response in one.responses]],
+                "filtered_resps": [score.extracted for score in one.scores],
+                "filter": "greedy" if way == "greedy" else "none",
+                "metrics": list(values),
+                "doc_hash": _sha(json.dumps(doc, ensure_ascii=False)),
+                "prompt_hash": _sha(one.prompt),
+                "target_hash": _sha(one.problem.answer),
+                **values,
+                "lenient": sum(score.lenient for score in one.scores) / len(one.scores),
+                "correct": [score.correct for score in one.scores],
+                "tokens": [response.tokens for response in one.responses],
+                "finish": [response.finish for response in one.responses],
+            }
+
+
+def _doc(one: EvalSample) -> dict[str, Any]:
+    problem = one.problem
+    return {
+        "id": problem.id,
+        "question": problem.question,
+        "answer": problem.answer,
+        "subject": problem.subject,
+        "level": problem.level,
+        "verifier": problem.verifier,
+    }
+
+
+def detail_rows(task: str, ways: Mapping[str, EvalResult]) -> Iterator[dict[str, Any]]:
+    """The rows of details_SET.parquet: one per problem and way. `task`: the name of the set in file names."""
+    for way, evaluation in ways.items():
+        per_problem = evaluation.per_problem
+        for number, one in enumerate(evaluation.samples):
+            yield {
+                "doc": {
+                    "choices": [one.problem.answer],
+                    "gold_index": 0,
+                    "id": one.problem.id,
+                    "query": one.prompt,
+                    "question": one.problem.question,
+                    "task_name": task,
+                    "verifier": one.problem.verifier,
+                },
+                "metric": {"greedy" if way == "greedy" else name: v[number] for name, v in per_problem.items()},
+                "model_response": {
+                    "output_tokens_count": [response.tokens for response in one.responses],
+                    "text": [response.text for response in one.responses],
+                    "text_post_processed": [score.extracted for score in one.scores],
+                    "truncated_count": sum(response.finish == "length" for response in one.responses),
+                },
+            }
+
+
+def response_rows(sets: Sets) -> Iterator[dict[str, Any]]:
+    """The rows of samples.parquet: one per response, with the columns of RESPONSE_SCHEMA."""
+    for spec, ways in sets.items():
+        for way, evaluation in ways.items():
+            for number, one in enumerate(evaluation.samples):
+                classes = evaluation.classes[number] if evaluation.classes else (None,) * len(one.responses)
+                for sample, (response, score) in enumerate(zip(one.responses, one.scores, strict=True)):
+                    yield {
+                        "set": spec,
+                        "way": way,
+                        "problem_id": one.problem.id,
+                        "sample": sample,
+                        "seed": response.seed,
+                        "text": response.text,
+                        "answer": score.extracted,
+                        "gold": one.problem.answer,
+                        "verdict": str(score.verdict),
+                        "layer": score.layer,
+                        "correct": score.correct,
+                        "correct_lenient": score.lenient,
+                        "well_formed": score.well_formed,
+                        "class": classes[sample],
+                        "finish": response.finish,
+                        "tokens": response.tokens,
+                    }
+
+
+def _sha(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

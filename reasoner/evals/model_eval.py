@@ -1,0 +1,169 @@
+"""Evaluate a model on problem sets: sample responses, or take them from the cache, and grade them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict
+from typing import Any
+
+from data import Problem, load
+from data.registry import check as check_problems
+from data.registry import measured_on
+from reasoner.config.schema import EngineConfig
+from reasoner.console import log
+from reasoner.evals import eval_log
+from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
+from reasoner.evals.request import EvalRequest
+from reasoner.evals.result import EvalResult, MetricKs, score_responses
+from reasoner.evals.sampling import generate_responses, num_missing
+from reasoner.evals.tables import Sets
+from reasoner.inference.factory import check_engine
+from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity, model_fingerprint
+from reasoner.progress import shown_progress
+from reasoner.rollouts.cache import ResponseCache, digest
+from reasoner.rollouts.dataset import filter_prompts
+from reasoner.types import Prompt, SamplingParams
+from verifiers import VerifierPool
+
+PromptsBySet = Mapping[str, Sequence[Prompt]]
+
+
+def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
+    """Sample the model on the problem sets of `request.data` and grade: (the manifest, the metrics by set and way).
+
+    Responses are cached, so that an interrupted evaluation continues. ValueError before anything is sampled for
+    arguments that cannot be evaluated.
+    """
+    specs = [measured_on(spec) for spec in request.data or ["generated"]]
+    check_set_names(specs)
+    for spec in specs:
+        check_problems(spec)
+    check_engine(request.engine)
+    model = _model_spec(request)
+    ways = _sampling_params(request, model)
+    problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
+    engine_config = model.engine_config(request.engine, request.dtype)
+    manifest = _manifest(request, model, engine_config, ways)
+    eval_folder(request, manifest, [name for name in IDENTITY if name != "data"])  # refuse a used name before loading
+    prompts = _render_prompts(model, problems)
+    manifest["data"] = {
+        spec: eval_log.data_entry([prompt.problem for prompt in own], left_out=len(problems[spec]) - len(own))
+        for spec, own in prompts.items()
+    }
+    eval_folder(request, manifest)  # and before anything is sampled
+    log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
+    longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
+    sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
+    with closing(EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)) as engine:
+        for way, sampling in ways.items():
+            for spec, result in _evaluate_way(request, manifest, engine, pool, prompts, way, sampling).items():
+                sets[spec][way] = result
+    return manifest, sets
+
+
+def _model_spec(request: EvalRequest) -> ModelSpec:
+    return ModelSpec.of(
+        request.model or "base",
+        runs=request.runs,
+        step=request.step,
+        prompt=request.prompt,
+        extract=request.extract,
+        stop=request.stop,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        max_tokens=request.max_tokens,
+    )
+
+
+def _manifest(
+    request: EvalRequest, model: ModelSpec, engine_config: EngineConfig, ways: Mapping[str, SamplingParams]
+) -> dict[str, Any]:
+    """The manifest without its data: the prompts, which decide the problems, are not rendered yet."""
+    return make_manifest(
+        model=model.name,
+        model_fingerprint=model_fingerprint(model.folder),
+        engine=engine_identity(engine_config),
+        prompt={"style": model.prompt, **asdict(model.template)},
+        sampling={way: _sampling_identity(sampling) for way, sampling in ways.items()},
+        num_samples=max(sampling.num_samples for sampling in ways.values()),
+        seed=request.seed,
+        ks=request.ks,
+    )
+
+
+def _evaluate_way(
+    request: EvalRequest,
+    manifest: Mapping[str, Any],
+    engine: EngineFactory,
+    pool: VerifierPool,
+    prompts: PromptsBySet,
+    way: str,
+    sampling: SamplingParams,
+) -> dict[str, EvalResult]:
+    """The metrics of every problem set for one way of sampling, "sampled" or "greedy"."""
+    fingerprint = str(manifest["model_fingerprint"])
+    identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": _sampling_identity(sampling)}
+    path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
+    results = {}
+    with ResponseCache(path, identity) as cache, shown_progress() as progress:
+        for spec, own in prompts.items():
+            _report_missing(request, f"{spec}, {way}", own, sampling, cache)
+            progress.begin(f"{spec}, {way}")
+            responses = generate_responses(engine, own, sampling, seed=request.seed, cache=cache, progress=progress)
+            results[spec] = score_responses(
+                [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
+                pool,
+                policy=own[0].extract,
+                label=spec,
+                temperature=sampling.temperature,
+                ks=request.ks if way == "sampled" else MetricKs(),
+                progress=progress,
+            )
+    return results
+
+
+def _render_prompts(model: ModelSpec, problems: Mapping[str, Sequence[Problem]]) -> dict[str, list[Prompt]]:
+    """Render each set's prompts. A prompt must leave room for `max_tokens` of completion, or for half the context."""
+    from reasoner.models.loading import load_tokenizer  # imports torch: some seconds, after everything is checked
+
+    tokenizer = load_tokenizer(model.folder)
+    room = min(model.max_tokens, max(1, model.context // 2))
+    return {
+        spec: filter_prompts(own, model.template, tokenizer, context=model.context, max_tokens=room)
+        for spec, own in problems.items()
+    }
+
+
+def _report_missing(
+    request: EvalRequest, title: str, prompts: Sequence[Prompt], sampling: SamplingParams, cache: ResponseCache
+) -> None:
+    """Log how many responses are cached. ValueError where some are missing and `regrade` forbids sampling."""
+    missing = num_missing(prompts, sampling, seed=request.seed, cache=cache)
+    total = sampling.num_samples * len(prompts)
+    log(f"{title}: {total - missing:,} of {total:,} responses are cached")
+    if request.regrade and missing:
+        raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored")
+
+
+def _sampling_params(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
+    """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
+    ways = {}
+    ks = request.ks
+    n = request.num_samples or ks.largest
+    if n < ks.largest:
+        raise ValueError(f"--n is {n}; the largest K asked for needs {ks.largest} samples of each problem")
+    if ks.pass_at or ks.pass_hat or ks.cons_at or not request.greedy:
+        if not model.temperature > 0:
+            raise ValueError(
+                f"--temperature is {model.temperature:g}; it must be above 0 (the likeliest answer is --greedy)"
+            )
+        ways["sampled"] = SamplingParams(n, model.temperature, model.top_p, 0, model.max_tokens, model.template.stop)
+    if request.greedy:
+        ways["greedy"] = SamplingParams(1, 0.0, 1.0, 0, model.max_tokens, model.template.stop)
+    return ways
+
+
+def _sampling_identity(sampling: SamplingParams) -> dict[str, Any]:
+    """The sampling parameters that change a response: all but the number of samples."""
+    return {name: value for name, value in asdict(sampling).items() if name != "num_samples"}
