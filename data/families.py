@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from data.arithmetic import Equation, Operator, Split, equation, split_of_key, split_of_step, strictest
+from data.arithmetic import Equation, Operator, equation
+from data.contamination import Split, split_of_key, split_of_step, strictest
 
 LEVELS = (1, 2, 3)
 

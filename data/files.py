@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data.problem import Problem
-from data.rows import Columns, problems
+from data.table_rows import Columns, problems
 
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 

@@ -22,9 +22,9 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from data.files import READERS, load_file
-from data.gym import TASKS, load_gym
 from data.hub import HUB, load_hub
 from data.problem import Problem
+from data.reasoning_gym import TASKS, load_gym
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from data.gold import last_boxed
+from data.answer_key import last_boxed
 from verifiers.score import Judgement, Verdict
 
 MAX_CHARACTERS = 500

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data.gold import boxed, last_boxed
+from data.answer_key import boxed, last_boxed
+from verifiers.format import blocks
 from verifiers.limits import too_long
-from verifiers.tags import blocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
 
-from data.gold import last_boxed
+from data.answer_key import last_boxed
 from verifiers import prose, structure
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
 from verifiers.number_words import in_words
-from verifiers.numerals import equal as equal_numerals
-from verifiers.numerals import numeral, without_unit
+from verifiers.numbers import equal as equal_numerals
+from verifiers.numbers import numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 

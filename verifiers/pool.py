@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any
 
 from data.problem import Problem
+from verifiers.equivalence import known
 from verifiers.extract import EXTRACTORS
 from verifiers.limits import too_long
-from verifiers.process import WorkerProcess
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
-from verifiers.rules import known
 from verifiers.score import Judgement, RewardInput, Score, Verdict
+from verifiers.worker_process import WorkerProcess
 
 MEMORY_MIB = 512  # of address space
 MAX_BATCH = 32  # items sent to a worker at once

@@ -10,10 +10,10 @@ from math import isfinite
 from time import perf_counter
 
 from data.problem import Problem
-from verifiers import shaping
+from verifiers import reward_functions
+from verifiers.equivalence import judge
 from verifiers.extract import Extraction, extract
 from verifiers.limits import too_long
-from verifiers.rules import judge
 from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 
@@ -29,11 +29,11 @@ class Reward:
 REWARDS: dict[str, Reward] = {
     "correct": Reward(lambda graded: float(graded.score.correct), 0, 1),
     "format": Reward(lambda graded: float(graded.score.well_formed), 0, 1),
-    "length": Reward(shaping.length, -1, 1),
-    "overlong": Reward(shaping.overlong, -1, 0),
-    "repetition": Reward(shaping.repetition, -1, 0),
-    "language": Reward(shaping.language, 0, 1),
-    "steps": Reward(shaping.steps, -1, 1),
+    "length": Reward(reward_functions.length, -1, 1),
+    "overlong": Reward(reward_functions.overlong, -1, 0),
+    "repetition": Reward(reward_functions.repetition, -1, 0),
+    "language": Reward(reward_functions.language, 0, 1),
+    "steps": Reward(reward_functions.steps, -1, 1),
 }
 
 

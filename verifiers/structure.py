@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from verifiers.numerals import numeral
+from verifiers.numbers import numeral
 
 _AND = re.compile(r",?\s*(?:\\text\{\s*and\s*\}|\band\b)\s*")
 _OPEN, _CLOSE = "([{<", ")]}>"

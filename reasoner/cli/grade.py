@@ -121,7 +121,7 @@ def summary(scores: Sequence[Score]) -> str:
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
-    from verifiers.rules import known
+    from verifiers.equivalence import known
 
     try:
         row = json.loads(line, parse_int=str, parse_float=str)  # the digits as written, however many

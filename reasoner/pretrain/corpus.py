@@ -2,8 +2,8 @@
 
 A document is a solved problem or a drill of bare arithmetic. Three tenths of the problems are in the R1-Zero prompt
 template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
-solutions are more common. No document states a calculation (data.arithmetic) or a countdown of the train, selection
-or held-out problems.
+solutions are more common. No document states a calculation or a countdown of the train, selection or held-out
+problems (data.contamination).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from data.arithmetic import Equation, equation, split_of_step, work
+from data.arithmetic import Equation, equation, work
+from data.contamination import split_of_step
 from data.families import LEVELS, Draft, candidates, draw
 from reasoner.pretrain.solutions import STYLES, Solution, checked, reread, slip, tried
 from reasoner.rollouts.prompts import R1_ZERO

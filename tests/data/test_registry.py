@@ -9,7 +9,7 @@ import pytest
 from data.hub import HUB, DownloadError
 from data.problem import Problem
 from data.registry import SOURCES, describe, fingerprint, load, measured_on, names
-from data.rows import problems
+from data.table_rows import problems
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 
 from data import Problem
-from data.arithmetic import equation, split_of_step
+from data.arithmetic import equation
+from data.contamination import split_of_step
 from data.families import LEVELS, draw
 from data.generated import problems
 from reasoner.pretrain.corpus import STYLE_SHARES, TAGGINGS, document, is_clean, stated

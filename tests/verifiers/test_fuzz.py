@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
 from verifiers import Verdict, VerifierPool, extract, grade
+from verifiers.equivalence import judge
 from verifiers.extract import EXTRACTORS
 from verifiers.maths import Undecided, without_algebra
 from verifiers.normalise import canonical
-from verifiers.rules import judge
 
 PIECES = [
     *"0123456789+-*/^_=<>(){}[],.;:|&%$!'\"\\ \n\tabcixyzAB",

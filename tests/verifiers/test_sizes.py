@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from data.gold import boxed, boxed_spans
+from data.answer_key import boxed, boxed_spans
 from tests.verifiers.test_pool import ENDLESS, problem
 from verifiers import Verdict, VerifierPool, score_response
 from verifiers.extract import answers_given, extract

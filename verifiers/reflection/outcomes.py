@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from data.gold import boxed_spans
+from data.answer_key import boxed_spans
 from verifiers import grade
 from verifiers.equations import equations, plain_with_places
 from verifiers.reflection.cues import LEXICON, Cue, cues

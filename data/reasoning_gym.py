@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from data.problem import Problem
-from data.rows import problems
+from data.table_rows import problems
 
 SIZE = 500  # problems, without a limit
 _SEED = 20250101  # fixed, so that a task has the same problems everywhere

@@ -1,6 +1,6 @@
 import pytest
 
-from data.gold import final_answer, last_boxed
+from data.answer_key import final_answer, last_boxed
 
 BOXES = [
     (r"so \boxed{5}.", "5"),

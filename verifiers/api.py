@@ -12,10 +12,10 @@ import os
 from functools import lru_cache
 
 from data.problem import Problem
+from verifiers.equivalence import judge
 from verifiers.maths import Undecided, without_algebra
 from verifiers.pool import VerifierPool
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward, judge_response
-from verifiers.rules import judge
 from verifiers.score import Judgement, RewardInput, Score
 
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
