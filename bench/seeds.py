@@ -24,8 +24,8 @@ ROWS: dict[str, Callable[[Figures], float | None]] = {
     "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
     "right given well-formed": lambda m: 100 * m["sampled"]["right_given_well_formed"],
     "countdown, pass@1": lambda m: 100 * m["sampled"]["cells"]["countdown"]["value"],
-    "check their own working": lambda m: 100 * m["sampled"]["reflection"]["checks"],
-    "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["caught_share"]),
+    "check their own working": lambda m: 100 * m["sampled"]["reflection"]["self_check_rate"],
+    "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["errors_caught_share"]),
     "response tokens": lambda m: m["sampled"]["health"]["tokens"],
 }
 

@@ -16,58 +16,58 @@ NGRAM = 20  # words
 OVERLONG_SHARE = 0.2  # of the length limit: the last share, in which the penalty grows
 
 
-def length(graded: RewardInput) -> float:
+def length(reward_input: RewardInput) -> float:
     """Reward short correct answers most and short wrong ones least: 1 to 0 for correct answers, -1 to 0 for wrong ones,
     by a cosine of the length; -1 at the limit. In [-1, 1]. Cosine reward of Yeo et al. 2025 (2502.03373, eq. 1).
     """
-    _needs_length(graded)
-    if graded.tokens >= graded.max_tokens:
+    _needs_length(reward_input)
+    if reward_input.tokens >= reward_input.max_tokens:
         return -1.0
-    wave = 0.5 * (1 + cos(pi * graded.tokens / graded.max_tokens))  # 1 for nothing, 0 at the limit
-    return wave if graded.score.correct else -wave
+    wave = 0.5 * (1 + cos(pi * reward_input.tokens / reward_input.max_tokens))  # 1 for nothing, 0 at the limit
+    return wave if reward_input.score.correct else -wave
 
 
-def overlong(graded: RewardInput) -> float:
+def overlong(reward_input: RewardInput) -> float:
     """0 up to 80 % of the length limit, then linearly down to -1 at the limit. In [-1, 0]. The soft overlong punishment
     of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
     """
-    _needs_length(graded)
-    cache = OVERLONG_SHARE * graded.max_tokens
-    return -min(1.0, max(0.0, graded.tokens - (graded.max_tokens - cache)) / cache)
+    _needs_length(reward_input)
+    cache = OVERLONG_SHARE * reward_input.max_tokens
+    return -min(1.0, max(0.0, reward_input.tokens - (reward_input.max_tokens - cache)) / cache)
 
 
-def repetition(graded: RewardInput) -> float:
+def repetition(reward_input: RewardInput) -> float:
     """Minus the share of 20-word sequences that repeat an earlier one. In [-1, 0]. The n-gram penalty of Yeo et
     al. 2025, as Open-R1 computes it.
     """
-    words = graded.response[:MAX_SCANNED].split()
+    words = reward_input.response[:MAX_SCANNED].split()
     runs = [tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1)]
     return len(set(runs)) / len(runs) - 1 if runs else 0.0
 
 
-def language(graded: RewardInput) -> float:
+def language(reward_input: RewardInput) -> float:
     """The share of the think block's letters in the main script of the question. In [0, 1]; 1 if there are no letters.
     After the language consistency reward of DeepSeek-R1 (2501.12948, section 2.3.2), which counts words.
     """
-    question_scripts = _scripts(graded.problem.question)
-    used = _scripts(think_block(graded.response).replace("<think>", ""))
-    if not question_scripts or not used:
+    question_scripts = _scripts(reward_input.problem.question)
+    scripts = _scripts(think_block(reward_input.response).replace("<think>", ""))
+    if not question_scripts or not scripts:
         return 1.0
-    return used[question_scripts.most_common(1)[0][0]] / used.total()
+    return scripts[question_scripts.most_common(1)[0][0]] / scripts.total()
 
 
-def steps(graded: RewardInput) -> float:
+def steps(reward_input: RewardInput) -> float:
     """Correct minus wrong equations in the think block, divided by their number. In [-1, 1]; 0 without equations.
 
     A process reward by rule, not by a model (compare DeepSeekMath, 2402.03300, section 4.1.3).
     """
-    stated = equations(plain(think_block(graded.response)[:MAX_SCANNED]))
-    right = sum(equation.is_correct for equation in stated)
-    return (2 * right - len(stated)) / len(stated) if stated else 0.0
+    claims = equations(plain(think_block(reward_input.response)[:MAX_SCANNED]))
+    num_correct = sum(equation.is_correct for equation in claims)
+    return (2 * num_correct - len(claims)) / len(claims) if claims else 0.0
 
 
-def _needs_length(graded: RewardInput) -> None:
-    if graded.max_tokens < 1:
+def _needs_length(reward_input: RewardInput) -> None:
+    if reward_input.max_tokens < 1:
         raise ValueError("the rewards length and overlong need the number of tokens of a response and its limit")
 
 

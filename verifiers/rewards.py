@@ -21,14 +21,14 @@ from verifiers.score import Judgement, RewardInput, Score, Verdict
 class Reward:
     """One row of REWARDS: a function of a graded response, and its range."""
 
-    of: Callable[[RewardInput], float]
+    function: Callable[[RewardInput], float]
     low: float
     high: float
 
 
 REWARDS: dict[str, Reward] = {
-    "correct": Reward(lambda graded: float(graded.score.correct), 0, 1),
-    "format": Reward(lambda graded: float(graded.score.well_formed), 0, 1),
+    "correct": Reward(lambda reward_input: float(reward_input.score.correct), 0, 1),
+    "format": Reward(lambda reward_input: float(reward_input.score.well_formed), 0, 1),
     "length": Reward(reward_functions.length, -1, 1),
     "overlong": Reward(reward_functions.overlong, -1, 0),
     "repetition": Reward(reward_functions.repetition, -1, 0),
@@ -62,17 +62,23 @@ class RewardWeights:
 DEFAULT_WEIGHTS = RewardWeights()
 
 
-def add_reward(graded: RewardInput, weights: RewardWeights) -> Score:
+def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
     """Add the parts and the reward, their weighted sum, to a score.
 
     The parts "correct" and "format" are always computed. ValueError for a custom reward function that fails or returns
     no finite number.
     """
     weight_of = {name: getattr(weights, name) for name in REWARDS}
-    parts = {name: row.of(graded) for name, row in REWARDS.items() if weight_of[name] or name in ("correct", "format")}
+    parts = {
+        name: row.function(reward_input)
+        for name, row in REWARDS.items()
+        if weight_of[name] or name in ("correct", "format")
+    }
     for name, (function, weight) in custom_rewards(weights.custom).items():
-        parts[name], weight_of[name] = _call_custom(name, function, graded), weight
-    return replace(graded.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items())))
+        parts[name], weight_of[name] = _call_custom(name, function, reward_input), weight
+    return replace(
+        reward_input.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items()))
+    )
 
 
 UserReward = Callable[[str, Problem], float]
@@ -97,13 +103,13 @@ def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
     return rewards
 
 
-def _call_custom(name: str, function: UserReward, graded: RewardInput) -> float:
+def _call_custom(name: str, function: UserReward, reward_input: RewardInput) -> float:
     try:
-        value = float(function(graded.response, graded.problem))
+        value = float(function(reward_input.response, reward_input.problem))
     except Exception as error:
-        raise ValueError(f"reward {name} failed on problem {graded.problem.id}: {error!r}") from error
+        raise ValueError(f"reward {name} failed on problem {reward_input.problem.id}: {error!r}") from error
     if not isfinite(value):
-        raise ValueError(f"reward {name} gave {value} on problem {graded.problem.id}; a finite number is needed")
+        raise ValueError(f"reward {name} gave {value} on problem {reward_input.problem.id}; a finite number is needed")
     return value
 
 
@@ -125,7 +131,7 @@ class Reading:
     well_formed: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
 
 
-def read(response: str, policy: str = "strict") -> Reading:
+def extract_answers(response: str, policy: str = "strict") -> Reading:
     """Extract a response's answer under a policy of EXTRACTORS and under the lenient one."""
     extraction, lenient = extract(response, policy), extract(response, "lenient")
     has_form = extraction.well_formed if policy == "strict" else extraction.answer is not None
@@ -143,7 +149,7 @@ def judge_response(
     start = perf_counter()
     if reason := too_long(response):
         return Score(0.0, {}, Verdict.REFUSED, layer=reason)
-    reading = read(response, policy)
+    reading = extract_answers(response, policy)
     if on_read is not None:
         on_read(reading)
     answer = reading.extraction.answer

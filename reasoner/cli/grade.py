@@ -121,7 +121,7 @@ def summary(scores: Sequence[Score]) -> str:
 def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
-    from verifiers.equivalence import known
+    from verifiers.equivalence import check_rule
 
     try:
         row = json.loads(line, parse_int=str, parse_float=str)  # the digits as written, however many
@@ -132,7 +132,7 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
         raise ValueError(f"{path}, line {number}: neither answer nor response")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
-        verifier = known(str(row.get("verifier", rule)))
+        verifier = check_rule(str(row.get("verifier", rule)))
     except ValueError as error:
         raise ValueError(f"{path}, line {number}: {error}") from error
     return str(text), Problem(str(number), "", str(gold), str(path), "file", verifier=verifier)

@@ -11,7 +11,7 @@ from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Verdict, grade, score_response
 from verifiers.api import _pool
 from verifiers.equivalence import judge
-from verifiers.maths import Undecided, without_algebra
+from verifiers.maths import UndecidedError, without_algebra
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = f"""
@@ -75,7 +75,7 @@ def test_weights_apply_to_answers_decided_by_algebra():
 
 
 def test_layers_in_the_calling_process_have_a_time_limit():
-    with pytest.raises(Undecided), without_algebra(seconds=0):
+    with pytest.raises(UndecidedError), without_algebra(seconds=0):
         judge("42", "43")
     with without_algebra(seconds=60):
         assert judge("43.0", "43")
