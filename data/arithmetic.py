@@ -10,7 +10,7 @@ Operator = Literal["+", "-", "*", "/"]
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """`left op right = value`, all whole numbers."""
+    """An equation `left op right = value` of whole numbers."""
 
     left: int
     op: Operator
@@ -38,7 +38,7 @@ def equation(left: int, op: Operator, right: int) -> Equation:
 
 
 def places(number: int) -> list[int]:
-    """347 -> [300, 40, 7]; zeros are left out."""
+    """Split a number by place value, without zeros: 347 -> [300, 40, 7]."""
     digits = str(number)
     return [int(d) * 10 ** (len(digits) - 1 - i) for i, d in enumerate(digits) if d != "0"]
 

@@ -27,7 +27,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # mo
 
 
 class UndecidedError(Exception):
-    """Raised inside `without_algebra`: a decision would need algebra or more time."""
+    """The decision would need algebra or more time. Raised inside `without_algebra` only."""
 
 
 @contextmanager

@@ -28,8 +28,8 @@ def length(reward_input: RewardInput) -> float:
 
 
 def overlong(reward_input: RewardInput) -> float:
-    """0 up to 80 % of the length limit, then linearly down to -1 at the limit. In [-1, 0]. The soft overlong punishment
-    of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
+    """Penalise long completions: 0 up to 80 % of the length limit, then linearly down to -1 at the limit. In [-1, 0].
+    The soft overlong punishment of DAPO (Yu et al. 2025, 2503.14476, eq. 13).
     """
     _needs_length(reward_input)
     cache = OVERLONG_SHARE * reward_input.max_tokens
@@ -37,7 +37,7 @@ def overlong(reward_input: RewardInput) -> float:
 
 
 def repetition(reward_input: RewardInput) -> float:
-    """Minus the share of 20-word sequences that repeat an earlier one. In [-1, 0]. The n-gram penalty of Yeo et
+    """Penalise repetition: minus the share of 20-word sequences that repeat an earlier one. In [-1, 0]. The n-gram penalty of Yeo et
     al. 2025, as Open-R1 computes it.
     """
     words = reward_input.response[:MAX_SCANNED].split()
@@ -75,10 +75,11 @@ _LETTERS = re.compile(r"[^\W\d_]")
 
 
 def _scripts(text: str) -> Counter[str]:
+    """Count the letters of a text by script."""
     return Counter(_script(letter) for letter in _LETTERS.findall(text[:MAX_SCANNED]))
 
 
 @lru_cache(maxsize=4096)
 def _script(letter: str) -> str:
-    """LATIN, CYRILLIC, CJK, ...: the first word of the character's name."""
+    """The script of a letter, from the first word of its Unicode name: LATIN, CYRILLIC, CJK, ..."""
     return unicodedata.name(letter, "UNKNOWN").split()[0]

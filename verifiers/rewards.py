@@ -1,4 +1,4 @@
-"""From a response to its reward: extraction, verdict, named parts, and their weighted sum."""
+"""The reward of a response: extraction, verdict, named parts, and their weighted sum."""
 
 from __future__ import annotations
 
@@ -39,23 +39,27 @@ REWARDS: dict[str, Reward] = {
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """The weight of each part of the reward: a field for every name in REWARDS. A part of weight 0 is not computed."""
+    """The weight of each part of the reward, any finite number. A part of weight 0 is not computed."""
 
-    # weight of a correct answer (0 or 1) in the reward
+    # Weight of the correctness reward: 1 for a correct answer in the required form, else 0.
     correct: float = 1.0
-    # weight of the strict <think>/<answer> form (0 or 1)
+    # Weight of the format reward: 1 for a well-formed response (the form that prompt.style requires), else 0.
     format: float = 0.2
-    # weight of the cosine length reward (-1 to 1): highest for short correct answers, lowest for short wrong ones
+    # Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for short correct responses, lowest for
+    # short wrong ones and for those that reach sampling.max_tokens. 0: off.
     length: float = 0.0
-    # weight of DAPO's soft overlong penalty over the last fifth of sampling.max_tokens (-1 to 0)
+    # Weight of DAPO's soft overlong penalty: 0 up to 80 % of sampling.max_tokens, then linearly down to -1. 0: off.
     overlong: float = 0.0
-    # weight of the penalty on repeated 20-word sequences (-1 to 0)
+    # Weight of the repetition penalty, from -1 to 0: minus the share of 20-word sequences that occurred before. 0: off.
     repetition: float = 0.0
-    # weight of the share of letters in the question's script (0 to 1)
+    # Weight of the language consistency reward, from 0 to 1: the share of the think block's letters that are in the main
+    # script of the question. 0: off.
     language: float = 0.0
-    # weight of correct minus wrong equations in the think block, as a share (-1 to 1)
+    # Weight of the process reward, from -1 to 1: correct minus wrong equations in the think block, divided by their
+    # number. 0: off.
     steps: float = 0.0
-    # your reward functions, (response, problem) -> float: module:function=weight, separated by commas
+    # Your reward functions, (response: str, problem: Problem) -> float, as module:function=weight, separated by commas
+    # (weight 1 if none is stated). Empty: none.
     custom: str = ""
 
 

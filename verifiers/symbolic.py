@@ -74,7 +74,7 @@ def expression(text: str) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _libraries() -> SimpleNamespace:
-    """sympy, and math-verify without its alarm clock and its logging."""
+    """Import sympy, and math-verify without its alarm clock and its logging."""
     with _notify_listeners():
         import logging
 
