@@ -37,8 +37,8 @@ def overlong(reward_input: RewardInput) -> float:
 
 
 def repetition(reward_input: RewardInput) -> float:
-    """Penalise repetition: minus the share of 20-word sequences that repeat an earlier one. In [-1, 0]. The n-gram penalty of Yeo et
-    al. 2025, as Open-R1 computes it.
+    """Penalise repetition: minus the share of 20-word sequences that repeat an earlier one. In [-1, 0].
+    The n-gram penalty of Yeo et al. 2025, as Open-R1 computes it.
     """
     words = reward_input.response[:MAX_SCANNED].split()
     runs = [tuple(words[i : i + NGRAM]) for i in range(len(words) - NGRAM + 1)]

@@ -45,15 +45,15 @@ class RewardWeights:
     correct: float = 1.0
     # Weight of the format reward: 1 for a well-formed response (the form that prompt.style requires), else 0.
     format: float = 0.2
-    # Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for short correct responses, lowest for
-    # short wrong ones and for those that reach sampling.max_tokens. 0: off.
+    # Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for short correct responses, lowest
+    # for short wrong ones and for those that reach sampling.max_tokens. 0: off.
     length: float = 0.0
     # Weight of DAPO's soft overlong penalty: 0 up to 80 % of sampling.max_tokens, then linearly down to -1. 0: off.
     overlong: float = 0.0
     # Weight of the repetition penalty, from -1 to 0: minus the share of 20-word sequences that occurred before. 0: off.
     repetition: float = 0.0
-    # Weight of the language consistency reward, from 0 to 1: the share of the think block's letters that are in the main
-    # script of the question. 0: off.
+    # Weight of the language consistency reward, from 0 to 1: the share of the think block's letters that are in the
+    # main script of the question. 0: off.
     language: float = 0.0
     # Weight of the process reward, from -1 to 1: correct minus wrong equations in the think block, divided by their
     # number. 0: off.

@@ -14,7 +14,7 @@ def test_grader_files_include_every_data_module_that_verifiers_import():
         f"{node.module.replace('.', '/')}.py"
         for path in (ROOT / "verifiers").glob("*.py")
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("data")
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("data.")
     }
     names = {path.relative_to(ROOT).as_posix() for path in grader_files()}
     assert imports - NO_VERDICT <= names and "data/answer_key.py" in imports
