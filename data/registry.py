@@ -39,14 +39,14 @@ class Source:
     package: str = ""  # import name of the package that it needs
 
 
-def _generated(split: str, limit: int | None) -> list[Problem]:
+def _load_generated(split: str, limit: int | None) -> list[Problem]:
     from data.generated import problems
 
     return problems(split, limit)
 
 
 SOURCES: dict[str, Source] = {
-    "generated": Source(("train", "selection", "heldout"), _generated, "made here: five families, three levels"),
+    "generated": Source(("train", "selection", "heldout"), _load_generated, "made here: five families, three levels"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
     "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"),
 }
@@ -99,8 +99,8 @@ def _source(spec: str) -> tuple[Source, str]:
     return source, split
 
 
-def measured_on(spec: str) -> str:
-    """The spec with the split that an evaluation uses by default: test or heldout if there is one."""
+def evaluation_spec(spec: str) -> str:
+    """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
     if spec not in SOURCES:
         return spec
     return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
@@ -113,9 +113,11 @@ def names() -> list[str]:
 
 def describe() -> list[tuple[str, str]]:
     """(spec, description) of everything that can be loaded, for `reasoner data list`."""
-    named = [(f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits]
+    names_with_split = [
+        (f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits
+    ]
     return [
-        *named,
+        *names_with_split,
         *(
             (f"PATH{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS

@@ -15,7 +15,7 @@ from typing import Any
 
 from data import Problem, load
 from data.registry import check as check_problems
-from data.registry import measured_on
+from data.registry import evaluation_spec
 from reasoner.config.resolve import DTYPES
 from reasoner.evals import PROBLEMS
 from reasoner.evals import eval_log as files
@@ -149,7 +149,7 @@ def _policy_of(path: Path) -> str:
 
 def _of_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
     """Sample a model on problem sets and grade its responses. Responses are cached: an interrupted run continues."""
-    specs = [measured_on(spec) for spec in request.data or ["generated"]]
+    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
     _check_names(specs)
     for spec in specs:
         check_problems(spec)
