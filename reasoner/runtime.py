@@ -1,4 +1,4 @@
-"""Pausing Python's garbage collector during imports."""
+"""The process and its machine: pauses of the garbage collector, and whether there is a GPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import atexit
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -25,3 +26,8 @@ def gc_paused() -> Iterator[None]:
         atexit.register(gc.unfreeze)
         if was_enabled:
             gc.enable()
+
+
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Whether there is a CUDA device, by its device file (`/dev/nvidia0`, ...) and without importing torch."""
+    return any(devices.glob("nvidia[0-9]*"))

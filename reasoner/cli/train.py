@@ -28,6 +28,7 @@ from reasoner.models.resolve import resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
+from reasoner.runtime import has_gpu
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -117,7 +118,7 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
         try:
             preset, why = _fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
         except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
-            preset, why = preset_for(model, None, has_gpu=_has_gpu())
+            preset, why = preset_for(model, None, has_gpu=has_gpu())
     else:
         why = "it is named by --preset"
     values = preset_values(preset, early_values["--algo.name"])
@@ -241,7 +242,7 @@ def _last(sources: Sequence[Mapping[str, object]], key: str, default: object) ->
 
 def _fitting_preset(model: str, runs: Path) -> tuple[str, str]:
     """(preset, reason) for a model on this machine; `runs` is the folder where a run of that name may be."""
-    return preset_for(model, _num_parameters(model, runs), has_gpu=_has_gpu())
+    return preset_for(model, _num_parameters(model, runs), has_gpu=has_gpu())
 
 
 def _num_parameters(model: str, runs: Path) -> int | None:
@@ -285,8 +286,3 @@ def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
         raise ValueError(f"{what} cannot change when a run is resumed; steps, run.*, validation.*, eval.*, verify.* and engine.* can")
     resolved = resolve([("the run", stored), ("command line", values)])
     return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, "command line")), run_dir
-
-
-def _has_gpu() -> bool:
-    """Whether there is a CUDA device, without importing torch."""
-    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()

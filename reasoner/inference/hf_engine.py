@@ -11,7 +11,7 @@ from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, most_tokens, stop_token_ids
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
@@ -27,13 +27,12 @@ class TransformersEngine:
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int) -> None:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._tokenizer = load_tokenizer(folder)
-        self._ends = end_token_ids(folder, self._tokenizer)
+        self._end_ids = end_token_ids(folder, self._tokenizer)
         self._model = load_policy(folder, device=self._device).to(getattr(torch, cfg.dtype)).requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
-        self.watcher: Callable[[int, float], None] | None = (
-            None  # called with (token, log-probability); may raise to stop
-        )
+        # Called with (token, log-probability) of each token; may raise to stop.
+        self.on_token: Callable[[int, float], None] | None = None
 
     def generate(
         self,
@@ -71,8 +70,8 @@ class TransformersEngine:
     ) -> list[Completion]:
         """Sample one completion per row. `before`: numbers of completions and tokens of the earlier batches."""
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
-        stops = self._ends | set(stop_ids)
-        limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
+        stop_and_end_ids = self._end_ids | set(stop_ids)
+        limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
         seeds = [seed for _, seed in rows]
         sizes = [len(prompt.token_ids) for prompt, _ in rows]
         tokens: list[list[int]] = [[] for _ in rows]
@@ -80,43 +79,43 @@ class TransformersEngine:
         finish: list[Finish] = ["length"] * len(rows)
         alive = list(range(len(rows)))  # unfinished rows; the tensors hold only these
 
-        def counted() -> tuple[int, int]:
+        def count() -> tuple[int, int]:
             return before[0] + len(rows) - len(alive), before[1] + sum(map(len, tokens))
 
-        states, attended, cache = self._run_prompts([prompt.token_ids for prompt, _ in rows])
-        lengths = attended.sum(dim=1)
+        states, attention_mask, cache = self._run_prompts([prompt.token_ids for prompt, _ in rows])
+        lengths = attention_mask.sum(dim=1)
         for step in range(max(limits)):
             if on_decode_step is not None:
-                on_decode_step(counted)
+                on_decode_step(count)
             log_softmax = _processed_logprobs(self._model.lm_head(states).float(), sampling)
             if sampling.temperature == 0:
-                sampled = log_softmax.argmax(dim=1)
+                token_ids = log_softmax.argmax(dim=1)
             else:
-                sampled = sample_tokens(
+                token_ids = sample_tokens(
                     log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive]
                 )
-            sampled_logprobs = log_softmax.gather(1, sampled[:, None])[:, 0].tolist()
-            for row, token, logprob in zip(alive, sampled.tolist(), sampled_logprobs, strict=True):
+            token_logprobs = log_softmax.gather(1, token_ids[:, None])[:, 0].tolist()
+            for row, token, logprob in zip(alive, token_ids.tolist(), token_logprobs, strict=True):
                 tokens[row].append(token)
                 logprobs[row].append(logprob)
-                if self.watcher is not None:
-                    self.watcher(token, logprob)
-                if token in stops or (stop_texts and self._ends_in(tokens[row], stop_texts)):
+                if self.on_token is not None:
+                    self.on_token(token, logprob)
+                if token in stop_and_end_ids or (stop_texts and self._ends_in(tokens[row], stop_texts)):
                     finish[row] = "stop"
-            going = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
-            if not going:
+            unfinished = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
+            if not unfinished:
                 break
-            if len(going) < len(alive):
-                index = torch.tensor(going, device=self._device)
+            if len(unfinished) < len(alive):
+                index = torch.tensor(unfinished, device=self._device)
                 cache.batch_select_indices(index)
-                sampled, attended, lengths = sampled[index], attended[index], lengths[index]
-                alive = [alive[i] for i in going]
-            attended = torch.cat([attended, attended.new_ones(len(alive), 1)], dim=1)
-            states = self._states(sampled[:, None], attended, (lengths + step)[:, None], cache)
+                token_ids, attention_mask, lengths = token_ids[index], attention_mask[index], lengths[index]
+                alive = [alive[i] for i in unfinished]
+            attention_mask = torch.cat([attention_mask, attention_mask.new_ones(len(alive), 1)], dim=1)
+            states = self._states(token_ids[:, None], attention_mask, (lengths + step)[:, None], cache)
         return [
             Completion(text, tuple(t), tuple(p), f, self._version)
             for text, t, p, f in zip(
-                decode_completions(tokens, self._ends, stop_texts, self._tokenizer),
+                decode_completions(tokens, self._end_ids, stop_texts, self._tokenizer),
                 tokens,
                 logprobs,
                 finish,
@@ -124,10 +123,10 @@ class TransformersEngine:
             )
         ]
 
-    def _states(self, ids: Tensor, attended: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
+    def _states(self, ids: Tensor, attention_mask: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
         """[N, L] tokens -> [N, H] hidden states at the last token."""
         output = self._model.model(
-            input_ids=ids, attention_mask=attended, position_ids=positions, past_key_values=cache, use_cache=True
+            input_ids=ids, attention_mask=attention_mask, position_ids=positions, past_key_values=cache, use_cache=True
         )
         states: Tensor = output.last_hidden_state[:, -1]
         return states
@@ -136,18 +135,18 @@ class TransformersEngine:
         """N prompts -> last states [N, H], attention mask [N, L], key-value cache. Equal prompts are computed once."""
         place = {ids: i for i, ids in enumerate(dict.fromkeys(prompts))}
         row_of = torch.tensor([place[ids] for ids in prompts], device=self._device)
-        ids, attended = self._left_padded(list(place))
+        ids, attention_mask = self._left_padded(list(place))
         cache = DynamicCache()
-        states = self._states(ids, attended, (attended.cumsum(dim=1) - 1).clamp_min(0), cache)
+        states = self._states(ids, attention_mask, (attention_mask.cumsum(dim=1) - 1).clamp_min(0), cache)
         cache.batch_select_indices(row_of)
-        return states[row_of], attended[row_of], cache
+        return states[row_of], attention_mask[row_of], cache
 
     def _left_padded(self, prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """P prompts -> token ids [P, L] padded with 0 on the left, attention mask [P, L]."""
         width = max(map(len, prompts))
         ids = torch.tensor([[0] * (width - len(p)) + list(p) for p in prompts], device=self._device)
-        attended = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self._device)
-        return ids, attended
+        attention_mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=self._device)
+        return ids, attention_mask
 
     def _ends_in(self, tokens: list[int], stop_texts: Sequence[str]) -> bool:
         """Whether the last token completes a stop text, which may begin in earlier tokens."""
@@ -183,6 +182,6 @@ def _processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
     if sampling.top_p < 1:
         sorted_logits, order = logits.sort(dim=-1, descending=True)
         before = sorted_logits.softmax(dim=-1).cumsum(dim=-1) - sorted_logits.softmax(dim=-1)
-        dropped = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
-        logits = logits.masked_fill(dropped, -torch.inf)
+        outside = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
+        logits = logits.masked_fill(outside, -torch.inf)
     return logits.log_softmax(dim=-1)

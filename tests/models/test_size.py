@@ -49,7 +49,7 @@ def test_num_parameters_is_none_for_damaged_file(tmp_path, content):
      (True, 134_515, "0.5b", "1e-06"), (True, 1_500_000, "1.5b", "1e-06")],
 )  # fmt: skip
 def test_local_folder_gets_preset_by_size_and_a_log_line(tmp_path, capsys, monkeypatch, gpu, rows, preset, lr):
-    monkeypatch.setattr("reasoner.cli.train._has_gpu", lambda: gpu)
+    monkeypatch.setattr("reasoner.cli.train.has_gpu", lambda: gpu)
     folder = with_header(tmp_path / "mine", {"a": {"dtype": "F32", "shape": [rows, 1000], "data_offsets": [0, 0]}})
     assert main(["train", "--model", str(folder), "--dry-run", "--seed", "3"]) == 0
     output = capsys.readouterr()
