@@ -72,15 +72,11 @@ class TransformersEngine:
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         stop_and_end_ids = self._end_ids | set(stop_ids)
         limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt, _ in rows]
-        seeds = [seed for _, seed in rows]
-        sizes = [len(prompt.token_ids) for prompt, _ in rows]
-        tokens: list[list[int]] = [[] for _ in rows]
-        logprobs: list[list[float]] = [[] for _ in rows]
-        finish: list[Finish] = ["length"] * len(rows)
+        outputs = _Outputs(len(rows))
         alive = list(range(len(rows)))  # unfinished rows; the tensors hold only these
 
         def count() -> tuple[int, int]:
-            return before[0] + len(rows) - len(alive), before[1] + sum(map(len, tokens))
+            return before[0] + len(rows) - len(alive), before[1] + sum(map(len, outputs.token_ids))
 
         states, attention_mask, cache = self._run_prompts([prompt.token_ids for prompt, _ in rows])
         lengths = attention_mask.sum(dim=1)
@@ -88,21 +84,13 @@ class TransformersEngine:
             if on_decode_step is not None:
                 on_decode_step(count)
             log_softmax = _processed_logprobs(self._model.lm_head(states).float(), sampling)
-            if sampling.temperature == 0:
-                token_ids = log_softmax.argmax(dim=1)
-            else:
-                token_ids = sample_tokens(
-                    log_softmax, [seeds[row] for row in alive], [sizes[row] + step for row in alive]
-                )
-            token_logprobs = log_softmax.gather(1, token_ids[:, None])[:, 0].tolist()
-            for row, token, logprob in zip(alive, token_ids.tolist(), token_logprobs, strict=True):
-                tokens[row].append(token)
-                logprobs[row].append(logprob)
-                if self.on_token is not None:
-                    self.on_token(token, logprob)
-                if token in stop_and_end_ids or (stop_texts and self._ends_in(tokens[row], stop_texts)):
-                    finish[row] = "stop"
-            unfinished = [i for i, row in enumerate(alive) if finish[row] != "stop" and step + 1 < limits[row]]
+            token_ids = _next_tokens(log_softmax, [rows[row] for row in alive], step, sampling.temperature)
+            outputs.add(alive, token_ids, log_softmax, self.on_token)
+            for row in alive:
+                tokens = outputs.token_ids[row]
+                if tokens[-1] in stop_and_end_ids or self._ends_in(tokens, stop_texts):
+                    outputs.finish[row] = "stop"
+            unfinished = [i for i, row in enumerate(alive) if outputs.finish[row] != "stop" and step + 1 < limits[row]]
             if not unfinished:
                 break
             if len(unfinished) < len(alive):
@@ -112,16 +100,8 @@ class TransformersEngine:
                 alive = [alive[i] for i in unfinished]
             attention_mask = torch.cat([attention_mask, attention_mask.new_ones(len(alive), 1)], dim=1)
             states = self._states(token_ids[:, None], attention_mask, (lengths + step)[:, None], cache)
-        return [
-            Completion(text, tuple(t), tuple(p), f, self._version)
-            for text, t, p, f in zip(
-                decode_completions(tokens, self._end_ids, stop_texts, self._tokenizer),
-                tokens,
-                logprobs,
-                finish,
-                strict=True,
-            )
-        ]
+        texts = decode_completions(outputs.token_ids, self._end_ids, stop_texts, self._tokenizer)
+        return outputs.completions(texts, self._version)
 
     def _states(self, ids: Tensor, attention_mask: Tensor, positions: Tensor, cache: DynamicCache) -> Tensor:
         """[N, L] tokens -> [N, H] hidden states at the last token."""
@@ -150,6 +130,8 @@ class TransformersEngine:
 
     def _ends_in(self, tokens: list[int], stop_texts: Sequence[str]) -> bool:
         """Whether the last token completes a stop text, which may begin in earlier tokens."""
+        if not stop_texts:
+            return False
         tail = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) :], skip_special_tokens=False)
         before = self._tokenizer.decode(tokens[-2 * max(map(len, stop_texts)) : -1], skip_special_tokens=False)
         return any(stop in tail and stop not in before for stop in stop_texts)
@@ -171,6 +153,41 @@ class TransformersEngine:
 
     def close(self) -> None:
         del self._model
+
+
+class _Outputs:
+    """Tokens, log-probabilities and finish reasons of N rows while they are decoded."""
+
+    def __init__(self, num_rows: int) -> None:
+        self.token_ids: list[list[int]] = [[] for _ in range(num_rows)]
+        self.logprobs: list[list[float]] = [[] for _ in range(num_rows)]
+        self.finish: list[Finish] = ["length"] * num_rows
+
+    def add(
+        self, rows: Sequence[int], token_ids: Tensor, log_softmax: Tensor, on_token: Callable[[int, float], None] | None
+    ) -> None:
+        """Add a token to each of the rows [B]: token_ids [B], log_softmax [B, V]. Calls `on_token` for each."""
+        logprobs = log_softmax.gather(1, token_ids[:, None])[:, 0].tolist()
+        for row, token, logprob in zip(rows, token_ids.tolist(), logprobs, strict=True):
+            self.token_ids[row].append(token)
+            self.logprobs[row].append(logprob)
+            if on_token is not None:
+                on_token(token, logprob)
+
+    def completions(self, texts: Sequence[str], policy_version: int) -> list[Completion]:
+        """Convert the rows, with their texts, to completions."""
+        return [
+            Completion(text, tuple(token_ids), tuple(logprobs), finish, policy_version)
+            for text, token_ids, logprobs, finish in zip(texts, self.token_ids, self.logprobs, self.finish, strict=True)
+        ]
+
+
+def _next_tokens(log_softmax: Tensor, rows: Sequence[tuple[Prompt, int]], step: int, temperature: float) -> Tensor:
+    """[B, V] log-probabilities -> [B] tokens at position `step` of the rows' completions; greedy at temperature 0."""
+    if temperature == 0:
+        return log_softmax.argmax(dim=1)
+    positions = [len(prompt.token_ids) + step for prompt, _ in rows]
+    return sample_tokens(log_softmax, [seed for _, seed in rows], positions)
 
 
 def _processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:

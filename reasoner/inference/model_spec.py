@@ -21,7 +21,8 @@ from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import has_gpu
 from reasoner.types import Engine
 
-MAX_TOKENS = 32_768  # of a completion, as in DeepSeek-R1's evaluation
+# For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
+_DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,7 @@ class ModelSpec:
         ValueError for a model or prompt template that does not exist.
         """
         folder = resolve_model(model, runs=runs, step=step)
-        defaults = _training_settings(folder) or (dict(PRESETS["base"]) if model == "base" else None)
-        if defaults is None:
-            defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MAX_TOKENS}
+        defaults = _training_settings(folder) or (PRESETS["base"] if model == "base" else _DEFAULTS)
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
         template = load_template(style)
         if extract:

@@ -8,7 +8,7 @@ import logging
 import mmap
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vllm import LLM, CompletionOutput, RequestOutput
     from vllm import SamplingParams as VllmSamplingParams
     from vllm.logprobs import FlatLogprobs
+    from vllm.v1.engine.llm_engine import LLMEngine
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
 _MAX_ROWS = 512  # completions in flight; the rest wait
@@ -87,12 +88,6 @@ class VllmEngine:
         outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
         completions: list[tuple[Completion, ...]] = [()] * len(prompts)
 
-        def count() -> tuple[int, int]:
-            finished_lengths = [len(output.token_ids) for own in outputs for output in own.values()]
-            detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
-            running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
-            return len(finished_lengths), sum(finished_lengths) + running_tokens
-
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
                 for number, seed in enumerate(own):
@@ -109,7 +104,7 @@ class VllmEngine:
                         if on_group_done is not None:
                             on_group_done(place, completions[place])
                 if on_decode_step is not None:
-                    on_decode_step(count)
+                    on_decode_step(lambda: _counts(engine, outputs))
         except BaseException:
             engine.abort_request(list(requests))
             raise
@@ -174,6 +169,14 @@ class VllmEngine:
     def close(self) -> None:
         del self._llm
         gc.collect()
+
+
+def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:
+    """Numbers of finished completions, and of tokens sampled so far."""
+    finished_lengths = [len(output.token_ids) for own in outputs for output in own.values()]
+    detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
+    running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
+    return len(finished_lengths), sum(finished_lengths) + running_tokens
 
 
 def _runner(llm: LLM) -> Any:
