@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 from data.files import READERS, load_file
 from data.hub import HUB, load_hub
 from data.problem import Problem
-from data.reasoning_gym import TASKS, load_gym
+from data.reasoning_gym import TASKS, load_reasoning_gym
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
@@ -48,7 +48,9 @@ def _load_generated(split: str, limit: int | None) -> list[Problem]:
 SOURCES: dict[str, Source] = {
     "generated": Source(("train", "selection", "heldout"), _load_generated, "made here: five families, three levels"),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
-    "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"),
+    "reasoning-gym": Source(
+        TASKS, load_reasoning_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"
+    ),
 }
 
 

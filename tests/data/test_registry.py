@@ -8,7 +8,7 @@ import pytest
 
 from data.hub import HUB, DownloadError
 from data.problem import Problem
-from data.registry import SOURCES, describe, fingerprint, load, evaluation_spec, names
+from data.registry import SOURCES, describe, evaluation_spec, fingerprint, load, names
 from data.table_rows import problems
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
