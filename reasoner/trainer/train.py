@@ -281,7 +281,8 @@ def summarise(groups: Sequence[RolloutGroup]) -> dict[str, float]:
         "repetition": repetition([completion.token_ids for completion in completions]),
         "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
-    return found if reflection.errors_caught_share is None else found | {"reflection/errors_caught": reflection.errors_caught_share}
+    errors_caught = reflection.errors_caught_share
+    return found if errors_caught is None else found | {"reflection/errors_caught": errors_caught}
 
 
 class Clock:
