@@ -19,7 +19,7 @@ from app.run_files import read_settings
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text
 from verifiers import extract, grade, score_response
-from verifiers.rules import RULES
+from verifiers.equivalence import RULES
 
 _MOST_MODELS = 2  # loaded at once
 _MOST_SAMPLES = 16

@@ -17,11 +17,11 @@ from random import Random
 from math_verify import parse, verify
 
 from data import Problem
-from data.gold import final_answer
+from data.answer_key import final_answer
 from verifiers import VerifierPool
+from verifiers.equivalence import judge
 from verifiers.normalise import canonical, key
-from verifiers.numerals import numeral
-from verifiers.rules import judge
+from verifiers.numbers import numeral
 from verifiers.symbolic import expression
 
 Pairs = list[tuple[str, str]]  # prediction, gold

@@ -26,8 +26,8 @@ ROWS: dict[str, Callable[[Metrics], float | None]] = {
     "well-formed": lambda m: 100 * m["sampled"]["well_formed"],
     "correct given well-formed": lambda m: 100 * m["sampled"]["correct_given_well_formed"],
     "countdown, pass@1": lambda m: _percent(m["sampled"]["cells"].get("countdown", {}).get("value")),
-    "check their own working": lambda m: 100 * m["sampled"]["reflection"]["checks"],
-    "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["caught_share"]),
+    "check their own working": lambda m: 100 * m["sampled"]["reflection"]["self_check_rate"],
+    "wrong claims caught": lambda m: _percent(m["sampled"]["reflection"]["errors_caught_share"]),
     "response tokens": lambda m: m["sampled"]["health"]["tokens"],
 }
 

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from data.arithmetic import Equation, Operator, Split, equation, split_of_key, split_of_step, strictest
+from data.arithmetic import Equation, Operator, equation
+from data.contamination import Split, split_of_key, split_of_step, strictest
 
 LEVELS = (1, 2, 3)
 
@@ -44,7 +45,7 @@ def draw(family: str, level: int, rng: Random) -> Draft:
     return FAMILIES[family](level, rng)
 
 
-def _solved(family: str, level: int, question: str, steps: list[Equation]) -> Draft:
+def _draft(family: str, level: int, question: str, steps: list[Equation]) -> Draft:
     return Draft(family, level, question, str(steps[-1].value), tuple(steps))
 
 
@@ -60,12 +61,12 @@ def _sums(level: int, rng: Random) -> Draft:
     if level > 1:
         low = _SECOND_TERM[level]
         steps.append(_sum_step(steps[0].value, rng, low, 99 if low < 100 else 999))
-    shown = str(steps[0].left) + "".join(f" {step.op} {step.right}" for step in steps)
-    return _solved("sums", level, rng.choice(_CALCULATE).format(shown), steps)
+    calculation = str(steps[0].left) + "".join(f" {step.op} {step.right}" for step in steps)
+    return _draft("sums", level, rng.choice(_CALCULATE).format(calculation), steps)
 
 
 def _sum_step(left: int, rng: Random, low: int = 101, high: int = 999) -> Equation:
-    """left + b or left - b, with b from low to high and a difference above 100."""
+    """A step left + b or left - b, with b from low to high and a difference above 100."""
     op: Operator = "-" if left > 200 + low and rng.random() < 0.5 else "+"
     right = rng.randint(low, min(high, left - 101) if op == "-" else high)
     return equation(left, op, right)
@@ -80,14 +81,14 @@ _FACTORS = {1: ((13, 99), (2, 9)), 2: ((101, 999), (2, 9)), 3: ((13, 99), (13, 9
 
 
 def _product(level: int, rng: Random) -> Equation:
-    """Levels 1 to 3: two digits times one, three times one, two times two."""
+    """A product. Levels 1 to 3: two digits times one, three times one, two times two."""
     (low, high), (low_2, high_2) = _FACTORS[level]
     return equation(rng.randint(low, high), "*", rng.randint(low_2, high_2))
 
 
 def _products(level: int, rng: Random) -> Draft:
     step = _product(level, rng)
-    return _solved("products", level, rng.choice(_CALCULATE).format(f"{step.left} * {step.right}"), [step])
+    return _draft("products", level, rng.choice(_CALCULATE).format(f"{step.left} * {step.right}"), [step])
 
 
 # -------------------------------------------------------------------------------------------------- equations
@@ -99,21 +100,21 @@ def _equations(level: int, rng: Random) -> Draft:
     if level == 1:
         step = _sum_step(rng.randint(202, 999), rng)
         sign = "-" if step.op == "+" else "+"
-        shown, steps = f"x {sign} {step.right} = {step.left}", [step]
+        equation_text, steps = f"x {sign} {step.right} = {step.left}", [step]
     elif level == 2:
         divide = equation(factor * solution, "/", factor)
-        shown, steps = f"{factor} * x = {divide.left}", [divide]
+        equation_text, steps = f"{factor} * x = {divide.left}", [divide]
     else:
         divide = equation(factor * solution, "/", factor)
         shift = rng.randint(101, 999)
         if divide.left > shift + 101 or rng.random() < 0.5:
-            shown = f"{factor} * x + {shift} = {divide.left + shift}"
+            equation_text = f"{factor} * x + {shift} = {divide.left + shift}"
             steps = [equation(divide.left + shift, "-", shift), divide]
         else:
             right = rng.randint(1, max(1, divide.left - 1))
-            shown = f"{factor} * x - {divide.left - right} = {right}"
+            equation_text = f"{factor} * x - {divide.left - right} = {right}"
             steps = [equation(right, "+", divide.left - right), divide]
-    return _solved("equations", level, rng.choice(_SOLVE).format(shown), steps)
+    return _draft("equations", level, rng.choice(_SOLVE).format(equation_text), steps)
 
 
 _SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
@@ -147,19 +148,19 @@ def _words(level: int, rng: Random) -> Draft:
         if story is _SHARE:
             a = boxes.value
         chain = [equation(a, steps[0], b)]  # type: ignore[arg-type]
-        return _solved("words", level, story.format(who=who, what=what, a=a, b=b), chain)
+        return _draft("words", level, story.format(who=who, what=what, a=a, b=b), chain)
     if level == 2:
         more = boxes.value <= 202 or rng.random() < 0.5
         c = rng.randint(101, 999) if more else rng.randint(101, boxes.value - 101)
         chain = [boxes, equation(boxes.value, "+" if more else "-", c)]
-        return _solved(
+        return _draft(
             "words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain
         )
     other = _product(1, rng)
     less = boxes.value > other.value + 101 and rng.random() < 0.5
     chain = [boxes, other, equation(boxes.value, "-" if less else "+", other.value)]
     story = _TWO_KINDS_LESS if less else _TWO_KINDS
-    return _solved("words", level, story.format(who=who, what=what, a=a, b=b, c=other.left, d=other.right), chain)
+    return _draft("words", level, story.format(who=who, what=what, a=a, b=b, c=other.left, d=other.right), chain)
 
 
 # -------------------------------------------------------------------------------------------------- countdown
@@ -200,15 +201,15 @@ def _countdown(level: int, rng: Random) -> Draft:
     numbers = tuple(sorted(rng.sample(range(low, high + 1), count), reverse=True))
     plain_sum = sum(numbers)
     expression, target = rng.choice([c for c in candidates(level, numbers) if c[1] != plain_sum])
-    shown = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
+    numbers_text = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
     signs = "+, - and *" if level == 3 else "+ and -"
-    question = rng.choice(_MAKE).format(shown=shown, signs=signs, target=target)
+    question = rng.choice(_MAKE).format(numbers=numbers_text, signs=signs, target=target)
     return Draft("countdown", level, question, expression, numbers=numbers, target=target)
 
 
 _MAKE = (
-    "Use {shown} once each with {signs} to make {target}.",
-    "Make {target} from {shown}, each used once, with {signs}.",
+    "Use {numbers} once each with {signs} to make {target}.",
+    "Make {target} from {numbers}, each used once, with {signs}.",
 )
 
 

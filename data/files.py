@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data.problem import Problem
-from data.rows import USUAL_COLUMNS, Columns, problems
+from data.table_rows import USUAL_COLUMNS, Columns, problems
 
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 
@@ -19,14 +19,14 @@ def load_file(path: Path, columns: Columns | None = None, limit: int | None = No
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    loaded: list[Problem] = []
+    result: list[Problem] = []
     for problem in problems(READERS[path.suffix](path), source=path.stem, split="file", columns=columns):
-        loaded.append(problem)
-        if len(loaded) == limit:
+        result.append(problem)
+        if len(result) == limit:
             break
-    if not loaded:
+    if not result:
         raise ValueError(f"{path}: the file holds no problems")
-    return loaded
+    return result
 
 
 def _jsonl(path: Path) -> Iterator[Row]:
@@ -46,10 +46,8 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 row = json.loads(line)
             except json.JSONDecodeError as error:
                 raise ValueError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
-            except (
-                ValueError,
-                RecursionError,
-            ) as error:  # a number of thousands of digits, brackets nested a thousand deep
+            # ValueError: a number of thousands of digits; RecursionError: brackets nested a thousand deep.
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"{where}: not JSON that can be read ({error})") from None
             if not isinstance(row, dict):
                 raise ValueError(f"{where}: expected a JSON object, got {type(row).__name__}")

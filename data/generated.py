@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import count, islice
 from random import Random
 
-from data.arithmetic import SPLITS, Split
+from data.contamination import SPLITS, Split
 from data.families import FAMILIES, LEVELS, Draft, draw
 from data.problem import Problem
 

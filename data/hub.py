@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from data.problem import Problem
-from data.rows import Columns, problems
+from data.table_rows import Columns, problems
 
 
 class DownloadError(ValueError):

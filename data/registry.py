@@ -22,9 +22,9 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 from data.files import READERS, load_file
-from data.gym import TASKS, load_gym
 from data.hub import HUB, load_hub
 from data.problem import Problem
+from data.reasoning_gym import TASKS, load_reasoning_gym
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
@@ -40,7 +40,7 @@ class Source:
     former_names: Mapping[str, str] = field(default_factory=dict)  # of splits: the former name and today's
 
 
-def _generated(split: str, limit: int | None) -> list[Problem]:
+def _load_generated(split: str, limit: int | None) -> list[Problem]:
     from data.generated import problems
 
     return problems(split, limit)
@@ -49,12 +49,14 @@ def _generated(split: str, limit: int | None) -> list[Problem]:
 SOURCES: dict[str, Source] = {
     "generated": Source(
         ("train", "validation", "heldout"),
-        _generated,
+        _load_generated,
         "made here: five families, three levels",
         former_names={"selection": "validation"},
     ),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
-    "reasoning-gym": Source(TASKS, load_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"),
+    "reasoning-gym": Source(
+        TASKS, load_reasoning_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"
+    ),
 }
 
 
@@ -108,8 +110,8 @@ def _source(spec: str) -> tuple[Source, str]:
     return source, split
 
 
-def measured_on(spec: str) -> str:
-    """The spec with the split that an evaluation uses by default: test or heldout if there is one."""
+def evaluation_spec(spec: str) -> str:
+    """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
     if spec not in SOURCES:
         return spec
     return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
@@ -122,9 +124,11 @@ def names() -> list[str]:
 
 def describe() -> list[tuple[str, str]]:
     """(spec, description) of everything that can be loaded, for `reasoner data list`."""
-    named = [(f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits]
+    names_with_split = [
+        (f"{name}:{split}", source.about) for name, source in SOURCES.items() for split in source.splits
+    ]
     return [
-        *named,
+        *names_with_split,
         *(
             (f"PATH{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS

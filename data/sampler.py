@@ -25,25 +25,25 @@ def sample_indices(num_problems: int, step: int, count: int, seed: int) -> list[
 def _epoch(num_problems: int, count: int, seed: int, epoch: int) -> tuple[int, ...]:
     """The order of one epoch. It depends on the epoch before only if that one ends within a step."""
     first = epoch
-    while count <= num_problems and _borrowed(num_problems, count, first):
+    while count <= num_problems and _num_borrowed(num_problems, count, first):
         first -= 1  # ends at the last epoch that begins with a step: at most `count` epochs back, and 0 is one
-    order = _shuffled(num_problems, seed, first)
+    order = _permutation(num_problems, seed, first)
     for number in range(first + 1, epoch + 1):
-        borrowed = _borrowed(num_problems, count, number)
-        in_this_step = set(order[borrowed - count :])
-        shuffled = _shuffled(num_problems, seed, number)
-        head = [index for index in shuffled if index not in in_this_step][:borrowed]
+        num_borrowed = _num_borrowed(num_problems, count, number)
+        in_this_step = set(order[num_borrowed - count :])
+        permutation = _permutation(num_problems, seed, number)
+        head = [index for index in permutation if index not in in_this_step][:num_borrowed]
         in_head = set(head)
-        order = (*head, *(index for index in shuffled if index not in in_head))
+        order = (*head, *(index for index in permutation if index not in in_head))
     return order
 
 
-def _borrowed(num_problems: int, count: int, epoch: int) -> int:
+def _num_borrowed(num_problems: int, count: int, epoch: int) -> int:
     """The number of problems at the start of an epoch that belong to a step of the epoch before."""
     return -epoch * num_problems % count
 
 
-def _shuffled(num_problems: int, seed: int, epoch: int) -> tuple[int, ...]:
+def _permutation(num_problems: int, seed: int, epoch: int) -> tuple[int, ...]:
     order = list(range(num_problems))
     Random(f"{seed}/{epoch}").shuffle(order)
     return tuple(order)

@@ -1,4 +1,4 @@
-"""The process: torch's threads, seed and device, and the garbage collector during imports."""
+"""The process and its machine: torch's threads, seed and device, the garbage collector, whether there is a GPU."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -46,3 +47,8 @@ def setup_torch(*, threads: int, seed: int) -> torch.device:
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def has_gpu(devices: Path = Path("/dev")) -> bool:
+    """Whether there is a CUDA device, by its device file (`/dev/nvidia0`, ...) and without importing torch."""
+    return any(devices.glob("nvidia[0-9]*"))

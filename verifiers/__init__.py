@@ -1,11 +1,11 @@
 """Grading of model responses: answer extraction, equivalence with the gold answer, rewards."""
 
 try:
+    from verifiers.api import grade, score_response
+    from verifiers.equivalence import same_answer
     from verifiers.extract import Extraction, extract
-    from verifiers.grading import grade, score_response
     from verifiers.pool import VerifierPool
     from verifiers.rewards import RewardWeights
-    from verifiers.rules import same_answer
     from verifiers.score import Judgement, Score, Verdict
     from verifiers.version import grader_version
 except ImportError:

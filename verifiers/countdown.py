@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from data.gold import last_boxed
+from data.answer_key import last_box
 from verifiers.score import Judgement, Verdict
 
 MAX_CHARACTERS = 500
@@ -62,13 +62,13 @@ def evaluate(text: str) -> Arithmetic:
     """The value and the numbers of an expression; a true "= value" may follow it. ValueError for anything else."""
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"over {MAX_CHARACTERS} characters")
-    boxed = last_boxed(text)
-    expression, equals, claimed = _plain(text if boxed is None else boxed).partition("=")
+    box = last_box(text)
+    expression, equals, stated_value = _plain(text if box is None else box).partition("=")
     result = _Parser(expression).result()
     if equals:
-        claim = _Parser(claimed).result()
+        claim = _Parser(stated_value).result()
         if len(claim.numbers) != 1 or claim.value != result.value:
-            raise ValueError(f"{claimed.strip()!r} is not the value of {expression.strip()!r}")
+            raise ValueError(f"{stated_value.strip()!r} is not the value of {expression.strip()!r}")
     return result
 
 

@@ -1,4 +1,4 @@
-"""Equations stated in a text, read exactly: whole or decimal numbers, + - * / in their spellings, parentheses.
+"""Equations in a text, evaluated exactly: whole or decimal numbers, + - * / in their spellings, parentheses.
 
 The text is written by a model: all patterns scan linearly, with bounded repeats.
 """
@@ -39,42 +39,42 @@ _EQUATION = re.compile(rf"{_BEFORE}({_ATOM}(?:[ ]?[+\-*/][ ]?{_ATOM}){{1,8}})[ ]
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """One stated equation: `expression` (without spaces), its exact value, the value as written, and its position."""
+    """An equation in a text: expression (without spaces), its exact value, the value in the text, position."""
 
     expression: str
     exact: Fraction
-    written: str
+    value_text: str  # the right-hand side as it is in the text
     start: int  # characters into the plain text
     end: int
 
     @property
     def is_correct(self) -> bool:
-        """Both sides agree. A non-terminating value (10/3) may be cut or rounded at the decimals that are written."""
-        stated, unit = Fraction(self.written), Fraction(1, 10 ** len(self.written.partition(".")[2]))
+        """Whether both sides agree. A non-terminating value (10/3) may be cut or rounded at the text's decimals."""
+        value, unit = Fraction(self.value_text), Fraction(1, 10 ** len(self.value_text.partition(".")[2]))
         is_non_terminating = unit != 1 and (self.exact / unit).denominator != 1
-        return abs(self.exact - stated) < unit if is_non_terminating else self.exact == stated
+        return abs(self.exact - value) < unit if is_non_terminating else self.exact == value
 
     @property
     def is_trivial(self) -> bool:
-        """One of its operations has no effect or gives zero: + 0, - 0, 0 +, * 1, 1 *, / 1, * 0, 0 *, 0 /."""
+        """Whether one of the operations has no effect or gives zero: + 0, - 0, 0 +, * 1, 1 *, / 1, * 0, 0 *, 0 /."""
         return bool(_NEUTRAL.search(self.expression))
 
     @property
     def statement(self) -> tuple[tuple[str, ...], Fraction, bool]:
-        """A key for what it states, whatever the order of its numbers: 2+3=5 and 3+2=5 have the same key."""
-        return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.written), self.is_correct
+        """A key that ignores the order of the numbers: 2+3=5 and 3+2=5 have the same key."""
+        return tuple(sorted(_TOKEN.findall(self.expression))), Fraction(self.value_text), self.is_correct
 
 
 def equations(text: str) -> list[Equation]:
     """Every equation of a plain text, in order."""
-    stated = []
+    result = []
     for match in _EQUATION.finditer(text):
         expression = match[1].replace(" ", "")
         expression = expression[max(0, expression.count("(") - expression.count(")")) :]  # "(3+4=7)"
         exact = evaluate(expression)
         if exact is not None:
-            stated.append(Equation(expression, exact, match[2], match.start(), match.end()))
-    return stated
+            result.append(Equation(expression, exact, match[2], match.start(), match.end()))
+    return result
 
 
 def evaluate(expression: str) -> Fraction | None:

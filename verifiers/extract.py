@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data.gold import boxed, last_boxed
+from data.answer_key import box_contents, last_box
+from verifiers.format import blocks
 from verifiers.limits import too_long
-from verifiers.tags import blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def answer_block(response: str) -> str | None:
     if start < 0:
         return None
     content = response[start + len("<answer>") : end]
-    inner = last_boxed(content)
+    inner = last_box(content)
     return content if inner is None else inner
 
 
@@ -67,18 +67,18 @@ def after_hashes(response: str) -> str | None:
     return rest.strip().partition("\n")[0] if mark else None
 
 
-def answers_given(response: str) -> int:
+def num_answers(response: str) -> int:
     """The number of different answers in a response: in boxes, or in `<answer>` blocks if there is no box.
 
     0 for a response over the size limit.
     """
     if too_long(response):
         return 0
-    answers = boxed(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
+    answers = box_contents(response) or [part.partition("</answer>")[0] for part in response.split("<answer>")[1:]]
     return len({"".join(answer.split()) for answer in answers})
 
 
-def first_found(*policies: Callable[[str], str | None]) -> Callable[[str], str | None]:
+def first_answer(*policies: Callable[[str], str | None]) -> Callable[[str], str | None]:
     """A policy that tries several in order and takes the first answer that is not blank."""
 
     def policy_chain(response: str) -> str | None:
@@ -90,8 +90,8 @@ def first_found(*policies: Callable[[str], str | None]) -> Callable[[str], str |
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {
     "strict": answer_block,  # and only from a well-formed response
-    "lenient": first_found(answer_block, last_boxed, after_hashes, last_number),
-    "boxed": last_boxed,
+    "lenient": first_answer(answer_block, last_box, after_hashes, last_number),
+    "boxed": last_box,
     "last-number": last_number,
     "gsm8k": after_hashes,
 }

@@ -13,26 +13,26 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from time import monotonic
 
-from data.gold import last_boxed
+from data.answer_key import last_box
 from verifiers import prose, structure
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
 from verifiers.number_words import in_words
-from verifiers.numerals import equal as equal_numerals
-from verifiers.numerals import numeral, without_unit
+from verifiers.numbers import equal as equal_numerals
+from verifiers.numbers import numeral, without_unit
 from verifiers.score import Judgement, Verdict
 from verifiers.symbolic import compare
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)  # monotonic; None: algebra allowed
 
 
-class Undecided(Exception):
-    """Raised inside `without_algebra`: a decision would need algebra or more time."""
+class UndecidedError(Exception):
+    """The decision would need algebra or more time. Raised inside `without_algebra` only."""
 
 
 @contextmanager
 def without_algebra(seconds: float) -> Iterator[None]:
-    """Context in which an answer that needs the last layer, or more than `seconds`, raises Undecided.
+    """Context in which an answer that needs the last layer, or more than `seconds`, raises UndecidedError.
 
     It applies to the current thread or asyncio task only.
     """
@@ -58,10 +58,15 @@ def equivalent(gold: str, answer: str) -> Judgement:
     return Judgement(verdict, layer, gold, answer)
 
 
+def same(left: str, right: str) -> bool:
+    """Whether two predictions count as one answer in a vote: each is equivalent to the other as gold."""
+    return all(equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
+
+
 def _answer_part(text: str) -> str:
     """The content of the last box; without a box, the formula of a sentence."""
-    boxed = last_boxed(text)
-    return prose.formula(text) if boxed is None else boxed
+    box = last_box(text)
+    return prose.formula(text) if box is None else box
 
 
 _LETTER = re.compile(r"[^\W\d_]")
@@ -72,7 +77,7 @@ def _decide(gold: str, answer: str, depth: int) -> Finding:
         return Verdict.CORRECT, "identical"
     deadline = _deadline.get()
     if deadline is not None and monotonic() > deadline:
-        raise Undecided
+        raise UndecidedError
     if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
         return finding  # most answers are numbers: no words to examine
     if key(gold) == key(answer):
@@ -125,12 +130,12 @@ def _rational(gold: str, answer: str, _depth: int) -> Finding | None:
     return _verdict(equal_numerals(gold_numeral, answer_numeral)), "rational"
 
 
-_BASED = re.compile(r"([0-9A-Z]+(?:\.\d+)?)_\{(?:\\text\{)?(\w+)\}?\}")
+_NUMERAL_WITH_BASE = re.compile(r"([0-9A-Z]+(?:\.\d+)?)_\{(?:\\text\{)?(\w+)\}?\}")
 
 
-def _based(gold: str, answer: str, _depth: int) -> Finding | None:
+def _base_numerals(gold: str, answer: str, _depth: int) -> Finding | None:
     """Layer "base": numerals with a base, digit by digit. The answer may leave the base out, but it must not differ."""
-    gold_match, answer_match = _BASED.fullmatch(gold), _BASED.fullmatch(answer)
+    gold_match, answer_match = _NUMERAL_WITH_BASE.fullmatch(gold), _NUMERAL_WITH_BASE.fullmatch(answer)
     if not gold_match and not answer_match:
         return None
     if gold_match and answer_match:
@@ -155,21 +160,21 @@ def _choice(gold: str, answer: str, _depth: int) -> Finding | None:
     return _verdict(gold_letter[1] == answer_letter[1].upper()), "choice"
 
 
-_EVALUATED = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
+_OPERATION = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
 _OPERATOR = re.compile(r"(?<=[\d)}!.])\s?(?:[-+/]|\\cdot ?)\s?(?=[\d({.\\])")
 
 
-def _unfinished(gold: str, answer: str, _depth: int) -> Finding | None:
+def _calculation(gold: str, answer: str, _depth: int) -> Finding | None:
     """Layer "undone": the gold is a number and the answer is a calculation that is not carried out."""
     if numeral(gold) is None:
         return None
     has_letters = re.search(r"[a-zA-Z]", re.sub(r"\\(?:frac|sqrt|cdot|pi)(?![a-z])", "", without_unit(answer)[0]))
-    if _EVALUATED.search(answer) or (not has_letters and _OPERATOR.search(answer)):
+    if _OPERATION.search(answer) or (not has_letters and _OPERATOR.search(answer)):
         return Verdict.WRONG, "undone"
     return None
 
 
-def _structured(gold: str, answer: str, depth: int) -> Finding | None:
+def _structure(gold: str, answer: str, depth: int) -> Finding | None:
     """Layer "structure": lists, sets, tuples, intervals, matrices and named values, compared part by part."""
 
     def same(gold_part: str, answer_part: str) -> bool:
@@ -221,7 +226,7 @@ def _symbolic(gold: str, answer: str, _depth: int) -> Finding:
     if too_costly(gold):
         return Verdict.WRONG, "text"
     if _deadline.get() is not None:
-        raise Undecided
+        raise UndecidedError
     return compare(gold, answer)
 
 
@@ -232,9 +237,9 @@ def _verdict(is_equal: bool) -> Verdict:
 LAYERS: tuple[Callable[[str, str, int], Finding | None], ...] = (
     _rational,
     _choice,
-    _based,
-    _structured,
-    _unfinished,
+    _base_numerals,
+    _structure,
+    _calculation,
     _textual,
     _symbolic,
 )

@@ -17,12 +17,12 @@ from types import TracebackType
 from typing import Any
 
 from data.problem import Problem
+from verifiers.equivalence import check_rule
 from verifiers.extract import EXTRACTORS
 from verifiers.limits import too_long
-from verifiers.process import WorkerProcess
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
-from verifiers.rules import known
 from verifiers.score import Judgement, RewardInput, Score, Verdict
+from verifiers.worker_process import WorkerProcess
 
 MEMORY_MIB = 512  # of address space
 MAX_BATCH = 32  # items sent to a worker at once
@@ -76,7 +76,7 @@ class VerifierPool:
         """
         if policy not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
-        jobs = [(response, problem.answer, known(problem.verifier), policy) for response, problem in items]
+        jobs = [(response, problem.answer, check_rule(problem.verifier), policy) for response, problem in items]
         results = self._run("score", jobs)
         scores = [
             add_reward(RewardInput(response, problem, _score(result), size, max_tokens), weights)
@@ -87,7 +87,7 @@ class VerifierPool:
 
     def judge(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[Judgement]:
         """Judge each (prediction, gold), in order."""
-        results = self._run("judge", [(*pair, known(rule)) for pair in pairs])
+        results = self._run("judge", [(*pair, check_rule(rule)) for pair in pairs])
         return [
             Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""), r["seconds"])
             for r in results
@@ -95,7 +95,7 @@ class VerifierPool:
 
     def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""
-        return [result is True for result in self._run("same", [(*pair, known(rule)) for pair in pairs])]
+        return [result is True for result in self._run("same", [(*pair, check_rule(rule)) for pair in pairs])]
 
     @property
     def pids(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""From a response to its reward: extraction, verdict, named parts, and their weighted sum."""
+"""The reward of a response: extraction, verdict, named parts, and their weighted sum."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from math import isfinite
 from time import perf_counter
 
 from data.problem import Problem
-from verifiers import shaping
+from verifiers import reward_functions
+from verifiers.equivalence import judge
 from verifiers.extract import Extraction, extract
 from verifiers.limits import too_long
-from verifiers.rules import judge
 from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 
@@ -21,58 +21,68 @@ from verifiers.score import Judgement, RewardInput, Score, Verdict
 class Reward:
     """One row of REWARDS: a function of a graded response, and its range."""
 
-    of: Callable[[RewardInput], float]
+    function: Callable[[RewardInput], float]
     low: float
     high: float
 
 
 REWARDS: dict[str, Reward] = {
-    "correct": Reward(lambda graded: float(graded.score.correct), 0, 1),
-    "format": Reward(lambda graded: float(graded.score.well_formed), 0, 1),
-    "length": Reward(shaping.length, -1, 1),
-    "overlong": Reward(shaping.overlong, -1, 0),
-    "repetition": Reward(shaping.repetition, -1, 0),
-    "language": Reward(shaping.language, 0, 1),
-    "steps": Reward(shaping.steps, -1, 1),
+    "correct": Reward(lambda reward_input: float(reward_input.score.correct), 0, 1),
+    "format": Reward(lambda reward_input: float(reward_input.score.well_formed), 0, 1),
+    "length": Reward(reward_functions.length, -1, 1),
+    "overlong": Reward(reward_functions.overlong, -1, 0),
+    "repetition": Reward(reward_functions.repetition, -1, 0),
+    "language": Reward(reward_functions.language, 0, 1),
+    "steps": Reward(reward_functions.steps, -1, 1),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """The weight of each part of the reward: a field for every name in REWARDS. A part of weight 0 is not computed."""
+    """The weight of each part of the reward, any finite number. A part of weight 0 is not computed."""
 
-    # weight of a correct answer (0 or 1) in the reward
+    # Weight of the correctness reward: 1 for a correct answer in the required form, else 0.
     correct: float = 1.0
-    # weight of the strict <think>/<answer> form (0 or 1)
+    # Weight of the format reward: 1 for a well-formed response (the form that prompt.style requires), else 0.
     format: float = 0.2
-    # weight of the cosine length reward (-1 to 1): highest for short correct answers, lowest for short wrong ones
+    # Weight of the cosine length reward, from -1 to 1 (Yeo et al. 2025): highest for short correct responses, lowest
+    # for short wrong ones and for those that reach sampling.max_tokens. 0: off.
     length: float = 0.0
-    # weight of DAPO's soft overlong penalty over the last fifth of sampling.max_tokens (-1 to 0)
+    # Weight of DAPO's soft overlong penalty: 0 up to 80 % of sampling.max_tokens, then linearly down to -1. 0: off.
     overlong: float = 0.0
-    # weight of the penalty on repeated 20-word sequences (-1 to 0)
+    # Weight of the repetition penalty, from -1 to 0: minus the share of 20-word sequences that occurred before. 0: off.
     repetition: float = 0.0
-    # weight of the share of letters in the question's script (0 to 1)
+    # Weight of the language consistency reward, from 0 to 1: the share of the think block's letters that are in the
+    # main script of the question. 0: off.
     language: float = 0.0
-    # weight of correct minus wrong equations in the think block, as a share (-1 to 1)
+    # Weight of the process reward, from -1 to 1: correct minus wrong equations in the think block, divided by their
+    # number. 0: off.
     steps: float = 0.0
-    # your reward functions, (response, problem) -> float: module:function=weight, separated by commas
+    # Your reward functions, (response: str, problem: Problem) -> float, as module:function=weight, separated by commas
+    # (weight 1 if none is stated). Empty: none.
     custom: str = ""
 
 
 DEFAULT_WEIGHTS = RewardWeights()
 
 
-def add_reward(graded: RewardInput, weights: RewardWeights) -> Score:
+def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
     """Add the parts and the reward, their weighted sum, to a score.
 
     The parts "correct" and "format" are always computed. ValueError for a custom reward function that fails or returns
     no finite number.
     """
     weight_of = {name: getattr(weights, name) for name in REWARDS}
-    parts = {name: row.of(graded) for name, row in REWARDS.items() if weight_of[name] or name in ("correct", "format")}
+    parts = {
+        name: row.function(reward_input)
+        for name, row in REWARDS.items()
+        if weight_of[name] or name in ("correct", "format")
+    }
     for name, (function, weight) in custom_rewards(weights.custom).items():
-        parts[name], weight_of[name] = _call_custom(name, function, graded), weight
-    return replace(graded.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items())))
+        parts[name], weight_of[name] = _call_custom(name, function, reward_input), weight
+    return replace(
+        reward_input.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items()))
+    )
 
 
 UserReward = Callable[[str, Problem], float]
@@ -97,13 +107,13 @@ def custom_rewards(spec: str) -> Mapping[str, tuple[UserReward, float]]:
     return rewards
 
 
-def _call_custom(name: str, function: UserReward, graded: RewardInput) -> float:
+def _call_custom(name: str, function: UserReward, reward_input: RewardInput) -> float:
     try:
-        value = float(function(graded.response, graded.problem))
+        value = float(function(reward_input.response, reward_input.problem))
     except Exception as error:
-        raise ValueError(f"reward {name} failed on problem {graded.problem.id}: {error!r}") from error
+        raise ValueError(f"reward {name} failed on problem {reward_input.problem.id}: {error!r}") from error
     if not isfinite(value):
-        raise ValueError(f"reward {name} gave {value} on problem {graded.problem.id}; a finite number is needed")
+        raise ValueError(f"reward {name} gave {value} on problem {reward_input.problem.id}; a finite number is needed")
     return value
 
 
@@ -125,7 +135,7 @@ class Reading:
     well_formed: bool  # in the required form: the strict one, or for other policies any answer that the policy finds
 
 
-def read(response: str, policy: str = "strict") -> Reading:
+def extract_answers(response: str, policy: str = "strict") -> Reading:
     """Extract a response's answer under a policy of EXTRACTORS and under the lenient one."""
     extraction, lenient = extract(response, policy), extract(response, "lenient")
     has_form = extraction.well_formed if policy == "strict" else extraction.answer is not None
@@ -143,7 +153,7 @@ def judge_response(
     start = perf_counter()
     if reason := too_long(response):
         return Score(0.0, {}, Verdict.REFUSED, layer=reason)
-    reading = read(response, policy)
+    reading = extract_answers(response, policy)
     if on_read is not None:
         on_read(reading)
     answer = reading.extraction.answer

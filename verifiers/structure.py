@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from verifiers.numerals import numeral
+from verifiers.numbers import numeral
 
 _AND = re.compile(r",?\s*(?:\\text\{\s*and\s*\}|\band\b)\s*")
 _OPEN, _CLOSE = "([{<", ")]}>"
@@ -28,12 +28,12 @@ def equal(gold: Shape, answer: Shape, same: Callable[[str, str], bool]) -> bool:
         return False
     if gold.order:
         return all(map(same, gold.parts, answer.parts))
-    left = list(answer.parts)
+    rest = list(answer.parts)
     for part in gold.parts:
-        match = next((other for other in left if same(part, other)), None)
+        match = next((other for other in rest if same(part, other)), None)
         if match is None:
             return False
-        left.remove(match)
+        rest.remove(match)
     return True
 
 
@@ -51,7 +51,7 @@ def shape(text: str) -> Shape | None:
         parts = tuple(pieces)
     if is_set or len(parts) > 1:
         return Shape(parts, order=False)
-    return _inequality(text) or _bracketed(text)
+    return _inequality(text) or _tuple_or_interval(text)
 
 
 _VARIABLE = re.compile(r"(?:[a-zA-Z]{1,12}|\\[a-z]+ ?|\\text\{[^{}]*\})(?:_\{\\?\w+\})?(?:\([\w, ]*\))?")
@@ -64,11 +64,11 @@ def values_by_name(text: str) -> dict[str, str] | None:
 
     None as well for `x_1=1, x_2=2`, the roots of one equation, which have no order.
     """
-    text = _unwrapped(text)
+    text = _without_brackets(text)
     sides = split(text, "=")
-    if len(sides) == 2 and len(split(_unwrapped(sides[0]))) > 1:
-        pairs = list(zip(*(split(_unwrapped(side)) for side in sides), strict=False))
-        is_whole = len(pairs) == max(len(split(_unwrapped(side))) for side in sides)
+    if len(sides) == 2 and len(split(_without_brackets(sides[0]))) > 1:
+        pairs = list(zip(*(split(_without_brackets(side)) for side in sides), strict=False))
+        is_whole = len(pairs) == max(len(split(_without_brackets(side))) for side in sides)
     else:
         pieces = [split(piece, "=") for piece in split(_AND.sub(", ", text)) if piece]
         pairs, is_whole = [(piece[0], piece[-1]) for piece in pieces], all(len(piece) > 1 for piece in pieces)
@@ -81,10 +81,10 @@ def values_by_name(text: str) -> dict[str, str] | None:
 
 def equal_by_name(gold: dict[str, str], answer: str, same: Callable[[str, str], bool]) -> bool:
     """Whether the answer gives each name the gold's value, or the values alone in the gold's order (not as a set)."""
-    named = values_by_name(answer)
-    if named is not None:
-        return named.keys() == gold.keys() and all(same(value, named[name]) for name, value in gold.items())
-    pieces = [] if answer.startswith(r"\{") else _pieces(_unwrapped(answer))
+    values = values_by_name(answer)
+    if values is not None:
+        return values.keys() == gold.keys() and all(same(value, values[name]) for name, value in gold.items())
+    pieces = [] if answer.startswith(r"\{") else _pieces(_without_brackets(answer))
     if len(pieces) != len(gold):
         return False
     sides = [split(piece, "=") for piece in pieces]
@@ -100,7 +100,7 @@ def equal_to_tuple(gold: Shape, answer: dict[str, str], same: Callable[[str, str
     return gold.order and len(gold.parts) == len(values) and all(map(same, gold.parts, values))
 
 
-def _unwrapped(text: str) -> str:
+def _without_brackets(text: str) -> str:
     r"""Remove the brackets around the whole text: (x=1, y=2), \{x=1, y=2\}."""
     text = text.strip()
     if text.startswith(r"\{") and text.endswith(r"\}"):
@@ -154,7 +154,7 @@ def _matrix(text: str) -> Shape | None:
     return Shape(cells, order=True, brackets="matrix " + " ".join(str(len(row)) for row in rows))
 
 
-def _bracketed(text: str) -> Shape | None:
+def _tuple_or_interval(text: str) -> Shape | None:
     """The shape of a tuple or an interval. The brackets matter for two members, not for more."""
     if len(text) < 2 or text[0] not in "([<" or text[-1] not in ")]>" or not _is_one_group(text):
         return None
@@ -178,7 +178,7 @@ def _is_one_group(text: str) -> bool:
 _RELATION = re.compile(r"\s*(\\le|\\ge|<|>)\s*")
 _NUMBER_END = re.compile(r"(?:[-+\d.,/(){}^]|\\(?:frac|sqrt|pi|infty|cdot)(?![a-zA-Z])|\s)+")
 _SHUT = {r"\le": "]", "<": ")"}
-_MIRRORED = {r"\le": r"\ge", r"\ge": r"\le", "<": ">", ">": "<"}
+_MIRROR = {r"\le": r"\ge", r"\ge": r"\le", "<": ">", ">": "<"}
 
 
 def _inequality(text: str) -> Shape | None:
@@ -186,11 +186,11 @@ def _inequality(text: str) -> Shape | None:
     pieces = _RELATION.split(text)
     terms, relations = pieces[::2], pieces[1::2]
     if relations and relations[0] in (r"\ge", ">"):
-        terms, relations = terms[::-1], [_MIRRORED[relation] for relation in relations[::-1]]
+        terms, relations = terms[::-1], [_MIRROR[relation] for relation in relations[::-1]]
     if not relations or any(relation not in _SHUT for relation in relations):
         return None
     if any(re.fullmatch(r"-[a-zA-Z]", term) for term in terms):  # -x < 2 is -2 < x
-        terms = [_negated(term) for term in terms[::-1]]
+        terms = [_negation(term) for term in terms[::-1]]
         relations = relations[::-1]
     if len(terms) == 2:
         below = _is_letter(terms[0])
@@ -202,7 +202,7 @@ def _inequality(text: str) -> Shape | None:
     return Shape((terms[0], terms[2]), order=True, brackets=opening + _SHUT[relations[1]])
 
 
-def _negated(text: str) -> str:
+def _negation(text: str) -> str:
     return (
         text[1:] if text.startswith("-") else f"-({text.removeprefix('+')})" if re.search("[-+]", text) else f"-{text}"
     )

@@ -61,10 +61,10 @@ def expression(text: str) -> Any | None:
     library = _libraries()
     sympy = library.sympy
     latex = text.replace(r"\degree", "").replace(r"\dollar", "")
-    parsed = [part for part in library.parse(rf"\boxed{{{latex}}}") if not isinstance(part, str)]
-    if not parsed:
+    parts = [part for part in library.parse(rf"\boxed{{{latex}}}") if not isinstance(part, str)]
+    if not parts:
         return None
-    value = parsed[0]
+    value = parts[0]
     if isinstance(value, sympy.Expr | sympy.Equality):
         decimals = {number: sympy.Rational(str(number)) for number in value.atoms(sympy.Float)}
         imaginary = {symbol: sympy.I for symbol in value.free_symbols if symbol.name == "i"}
@@ -74,7 +74,7 @@ def expression(text: str) -> Any | None:
 
 @lru_cache(maxsize=1)
 def _libraries() -> SimpleNamespace:
-    """sympy, and math-verify without its alarm clock and its logging."""
+    """Import sympy, and math-verify without its alarm clock and its logging."""
     with _notify_listeners():
         import logging
 

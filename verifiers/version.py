@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
 _LIBRARIES = ("sympy", "math-verify", "latex2sympy2_extended")
+_ROOT = Path(__file__).resolve().parents[1]
 
 
 @lru_cache(maxsize=1)
 def grader_version() -> str:
-    """A 12-digit hexadecimal hash of this package's code and of the versions of the algebra libraries."""
+    """A 12-digit hexadecimal hash of the grader's code and of the versions of the algebra libraries."""
+    return code_hash(_ROOT, grader_files(), [f"{library} {version(library)}" for library in _LIBRARIES])
+
+
+def grader_files() -> list[Path]:
+    """The files that decide a verdict: the modules of this package, and the one of `data` that extracts boxes."""
+    return [*sorted((_ROOT / "verifiers").glob("*.py")), _ROOT / "data" / "answer_key.py"]
+
+
+def code_hash(root: Path, files: Iterable[Path], versions: Iterable[str]) -> str:
+    """Hash names (relative to `root`) and contents of the files, and version texts, to 12 hexadecimal digits."""
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode() + path.read_bytes())
-    for library in _LIBRARIES:
-        digest.update(f"{library} {version(library)}".encode())
+    for path in files:
+        digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    for text in versions:
+        digest.update(text.encode())
     return digest.hexdigest()[:12]

@@ -22,8 +22,8 @@ from time import process_time
 from typing import Any
 
 from verifiers import symbolic
+from verifiers.equivalence import judge, same_answer
 from verifiers.rewards import Reading, judge_response
-from verifiers.rules import judge, same_answer
 from verifiers.score import Verdict
 
 LOADING_SECONDS = 120.0  # for the import of the algebra libraries on a busy machine

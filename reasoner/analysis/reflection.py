@@ -16,7 +16,7 @@ from typing import Any
 from reasoner.evals.paired import Difference, difference
 from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.cues import LEXICON
-from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labelled, score, spans
+from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
 _SHUFFLED = "id % 1000003 * 7919 % 1000003"  # breaks ties in an order that favours no step
 
@@ -58,9 +58,9 @@ def _study_step(index: RolloutIndex, step: int) -> None:
     groups = []
     for grp, own in groupby(rows, key=lambda item: item[1]["group"]):
         group_rows = list(own)
-        members = labelled([_member(row) for _, row in group_rows])
+        members = assign_labels([_member(row) for _, row in group_rows])
         groups.append((step, grp, *_split(members)))
-        others = [member.is_correct for member in members if not member.corrects]
+        others = [member.is_correct for member in members if not member.has_self_correction]
         share = sum(others) / len(others) if others else 1.0
         labelled_members += [(number, member, share) for (number, _), member in zip(group_rows, members, strict=True)]
     all_spans = [span for _, member, _ in labelled_members for span in member.spans]
@@ -68,7 +68,7 @@ def _study_step(index: RolloutIndex, step: int) -> None:
     index.store(
         {
             "spans": [
-                (n, *asdict(span).values(), others, member.is_correct, score(span, others_right=others))
+                (n, *asdict(span).values(), others, member.is_correct, score(span, others_correct=others))
                 for n, member, others in labelled_members
                 for span in member.spans
             ],
@@ -157,5 +157,5 @@ def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]
     """The reflection spans of a group's completions by rollout id. They are detected now and need no `study`."""
     rows = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
     numbers = [row["id"] for row in rows]
-    members = labelled([_member(index.rollout(number)) for number in numbers])
+    members = assign_labels([_member(index.rollout(number)) for number in numbers])
     return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

@@ -234,7 +234,7 @@ def _varied(pairs: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> list[tupl
     """Sort the pairs so that every subject comes once before any comes twice, most self-corrections first."""
     counts: Counter[str] = Counter()
     ranked = []
-    for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).caught):
+    for pair in sorted(pairs, key=lambda pair: -reflect(_greedy(pair[1])).errors_caught):
         subject = str(pair[0]["doc"].get("subject"))
         ranked.append((counts[subject], pair))
         counts[subject] += 1

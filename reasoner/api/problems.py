@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from data.rows import problems as problems_of_rows
+from data.table_rows import problems as problems_of_rows
 
 # A name of `reasoner data list`, a .jsonl or .parquet file, or rows: problems, mappings, or a `datasets.Dataset`.
 Data = str | Path | Iterable[Problem | Mapping[str, Any]]

@@ -125,7 +125,7 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
     """(response, problem) of a line. ValueError naming file and line where it cannot be used."""
     from data import Problem
     from reasoner.runs.json_files import check, parse
-    from verifiers.rules import known
+    from verifiers.equivalence import check_rule
 
     where = f"{path}, line {number}"
     row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
@@ -134,7 +134,7 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
         raise ValueError(f"{where}: it must have gold, and answer or response; it has {', '.join(row) or 'nothing'}")
     text = response if response is not None else f"<think>-</think><answer>{answer}</answer>"
     try:
-        verifier = known(str(row.get("verifier", rule)))
+        verifier = check_rule(str(row.get("verifier", rule)))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
     return str(text), Problem(str(number), "", str(row["gold"]), str(path), "file", verifier=verifier)

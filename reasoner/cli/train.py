@@ -21,7 +21,8 @@ from reasoner.config.resolve import (
 )
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, has_gpu, resolve_new_run, resolve_resumed_run
+from reasoner.runtime import has_gpu
+from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",

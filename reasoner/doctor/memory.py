@@ -22,7 +22,7 @@ from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
-from reasoner.models.loading import MOST_LOGITS, context_length
+from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.rl.algorithms import Algorithm
 
 _MIB = 2**20
@@ -117,7 +117,7 @@ class MemoryEstimate:
         last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         logits = tokens * sizes.vocabulary
-        if logits > MOST_LOGITS:
+        if logits > MAX_LOGITS:
             tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
             head = _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
         else:

@@ -55,12 +55,12 @@ _ROWS: dict[str, Callable[[HeldOutEvals], str]] = {
     "  of correct responses": lambda m: _tokens(m, "tokens_correct"),
     "  of wrong responses": lambda m: _tokens(m, "tokens_wrong"),
     "truncated at the limit": lambda m: percent(m.sampled.health["truncated"]),
-    "check their own working": lambda m: percent(m.sampled.reflection.checks),
-    'say "wait"': lambda m: percent(m.sampled.reflection.waits),
+    "check their own working": lambda m: percent(m.sampled.reflection.self_check_rate),
+    'say "wait"': lambda m: percent(m.sampled.reflection.wait_rate),
     "wrong claims caught": lambda m: _caught(m.sampled.reflection),
-    "  replaced without a word": lambda m: str(m.sampled.reflection.replaced_unsaid),
+    "  replaced without a word": lambda m: str(m.sampled.reflection.errors_replaced_silently),
     "false alarms": lambda m: str(m.sampled.reflection.false_alarms),
-    "wrong steps inside checks": lambda m: str(m.sampled.reflection.wrong_in_checks),
+    "wrong steps inside checks": lambda m: str(m.sampled.reflection.errors_in_checks),
 }
 
 
@@ -79,8 +79,8 @@ def _tokens(evals: HeldOutEvals, name: str) -> str:
 
 
 def _caught(rates: ReflectionRates) -> str:
-    share = rates.caught_share
-    return "none to catch" if share is None else f"{percent(share)} ({rates.caught} of {rates.wrong_claims})"
+    share = rates.errors_caught_share
+    return "none to catch" if share is None else f"{percent(share)} ({rates.errors_caught} of {rates.wrong_claims})"
 
 
 def _cell_rows(before: HeldOutEvals, after: HeldOutEvals) -> list[Row]:
@@ -107,7 +107,7 @@ def example_answers(before: HeldOutEvals, after: HeldOutEvals, number: int = 3) 
         for old, new in zip(before.greedy.samples, after.greedy.samples, strict=True)
         if not old.scores[0].correct and new.scores[0].correct
     ]
-    pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).caught)
+    pairs.sort(key=lambda pair: -reflect(pair[1].responses[0].text).errors_caught)
     by_family: dict[str, tuple[EvalSample, EvalSample]] = {}
     for old, new in pairs:
         by_family.setdefault(old.problem.subject or "", (old, new))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from data import Problem
-from data.gold import final_answer
+from data.answer_key import final_answer
 from reasoner.runs.json_files import foreign_objects
 from reasoner.types import Response
 

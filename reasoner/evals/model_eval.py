@@ -9,7 +9,7 @@ from typing import Any
 
 from data import Problem, load
 from data.registry import check as check_problems
-from data.registry import measured_on
+from data.registry import evaluation_spec
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.evals import eval_log
@@ -35,7 +35,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, 
     Responses are cached, so that an interrupted evaluation continues. ValueError before anything is sampled for
     arguments that cannot be evaluated.
     """
-    specs = [measured_on(spec) for spec in request.data or ["generated"]]
+    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
     check_set_names(specs)
     for spec in specs:
         check_problems(spec)

@@ -25,7 +25,7 @@ from reasoner.evals.sampling import generate_responses
 from reasoner.progress import Progress
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
-from verifiers.extract import answers_given
+from verifiers.extract import num_answers
 from verifiers.reflection import ReflectionRates, rates
 from verifiers.score import UNJUDGED
 
@@ -143,7 +143,7 @@ class EvalResult:
         return {
             "truncated": _mean([float(f == "length") for f in finishes]) if finishes else None,
             "no_answer": _mean([float(s.extracted is None) for _, s in rows]),
-            "several_answers": _mean([float(answers_given(r.text) > 1) for r, _ in rows]),
+            "several_answers": _mean([float(num_answers(r.text) > 1) for r, _ in rows]),
             "grading_failed": _mean([float(s.verdict in UNJUDGED) for _, s in rows]),
             "tokens": _mean(lengths[True] + lengths[False]) if any(lengths.values()) else None,
             "tokens_correct": _mean(lengths[True]) if lengths[True] else None,
@@ -184,7 +184,7 @@ class EvalResult:
             "vote_share": self.vote_share,
             "ties": self.ties,
             "health": self.health,
-            "reflection": asdict(self.reflection) | {"caught_share": self.reflection.caught_share},
+            "reflection": asdict(self.reflection) | {"errors_caught_share": self.reflection.errors_caught_share},
             "cells": {name: asdict(value) for name, value in self.cells.items()},
         }
 

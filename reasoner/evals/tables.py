@@ -87,8 +87,8 @@ def _detail_rows(evaluation: EvalResult) -> dict[str, str]:
         "several different answers": percent(health["several_answers"]),
         "grading failed": percent(health["grading_failed"]),
         "tokens: correct, wrong": f"{_count(health['tokens_correct'])}, {_count(health['tokens_wrong'])}",
-        "check their own working": percent(reflection.checks),
-        "wrong claims caught": _caught(reflection.caught_share, reflection.wrong_claims),
+        "check their own working": percent(reflection.self_check_rate),
+        "wrong claims caught": _caught(reflection.errors_caught_share, reflection.wrong_claims),
     }
     if evaluation.votes:
         rows |= {

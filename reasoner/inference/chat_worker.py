@@ -90,7 +90,7 @@ def _answer(model: _Model, request: dict[str, Any], out: Any) -> None:
             if text:
                 _send(out, sample=sample, text=text, logprob=logprob)
 
-        model.engine.watcher = send_token
+        model.engine.on_token = send_token
         seed = sample_seed(request["seed"], "play", prompt.problem.id, sample)
         completion = model.engine.generate([prompt], sampling, [[seed]])[0][0]
         _send(out, sample=sample, ended=completion.finish, tokens=len(completion.token_ids))

@@ -18,9 +18,11 @@ from reasoner.models.folder import check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
+from reasoner.runtime import has_gpu
 from reasoner.types import Engine
 
-MAX_TOKENS = 32_768  # of a completion, as in DeepSeek-R1's evaluation
+# For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
+_DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
 
 
 @dataclass(frozen=True)
@@ -50,29 +52,27 @@ class ModelSpec:
         top_p: float | None = None,
         max_tokens: int | None = None,
     ) -> ModelSpec:
-        """Resolve a model name. What is None or empty comes from the model: a run's checkpoint is sampled as it was
-        trained, the embedded base as its preset says, any other model with DeepSeek-R1's settings (temperature 0.6,
-        top-p 0.95, up to 32,768 tokens).
+        """Resolve a model name. Arguments that are None or empty have defaults by model: for a run's checkpoint its
+        training settings, for the embedded base those of its preset, for any other model those of DeepSeek-R1
+        (temperature 0.6, top-p 0.95, up to 32,768 tokens).
 
         ValueError for a model or prompt template that does not exist.
         """
         folder = resolve_model(model, runs=runs, step=step)
-        defaults = _trained_with(folder) or (dict(PRESETS["base"]) if model == "base" else None)
-        if defaults is None:
-            defaults = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": MAX_TOKENS}
+        defaults = _training_settings(folder) or (PRESETS["base"] if model == "base" else _DEFAULTS)
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
-        chosen = load_template(style)
+        template = load_template(style)
         if extract:
-            chosen = replace(chosen, extract=extract)
+            template = replace(template, extract=extract)
         if stop:
-            chosen = replace(chosen, stop=tuple(stop))
-        check_tokenizer(folder, needs_chat=chosen.chat)
+            template = replace(template, stop=tuple(stop))
+        check_tokenizer(folder, needs_chat=template.chat)
         context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model
         return cls(
             name=name,
             folder=folder,
-            template=chosen,
+            template=template,
             prompt=style,
             temperature=_first(temperature, defaults.get("sampling.temperature"), 1.0),
             top_p=_first(top_p, defaults.get("sampling.top_p"), 1.0),
@@ -82,8 +82,7 @@ class ModelSpec:
 
     def engine_config(self, engine: str, dtype: str | None = None) -> EngineConfig:
         """The engine's settings. Default dtype: bfloat16 for completions above 1,024 tokens on a GPU, else float32."""
-        on_gpu = Path("/dev/nvidia0").exists()
-        dtype = dtype or ("bfloat16" if on_gpu and self.max_tokens > 1024 else "float32")
+        dtype = dtype or ("bfloat16" if has_gpu() and self.max_tokens > 1024 else "float32")
         return EngineConfig(name=engine, dtype=dtype, gpu_memory=0.9)
 
 
@@ -92,7 +91,7 @@ def engine_identity(config: EngineConfig) -> str:
     name = config.name
     if name == "auto":
         name = "vllm" if importlib.util.find_spec("vllm") is not None else "transformers"
-    device = "cuda" if Path("/dev/nvidia0").exists() else "cpu"
+    device = "cuda" if has_gpu() else "cpu"
     return f"{name} {_version(name)} {config.dtype} {device}"
 
 
@@ -102,11 +101,11 @@ class EngineFactory:
     `longest_prompt`: tokens of the longest prompt that will be sampled from.
     """
 
-    def __init__(self, subject: ModelSpec, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
-        self._folder = subject.folder
+    def __init__(self, spec: ModelSpec, config: EngineConfig, *, seed: int, longest_prompt: int) -> None:
+        self._folder = spec.folder
         self._config = config
         self._seed = seed
-        self._max_model_len = min(subject.context, longest_prompt + subject.max_tokens)
+        self._max_model_len = min(spec.context, longest_prompt + spec.max_tokens)
 
     def __call__(self) -> Engine:
         return self._engine
@@ -124,7 +123,7 @@ class EngineFactory:
             self._engine.close()
 
 
-def _trained_with(folder: Path) -> Mapping[str, Any] | None:
+def _training_settings(folder: Path) -> Mapping[str, Any] | None:
     """The settings of the run that a checkpoint folder belongs to; None for a folder that is no checkpoint."""
     path = folder.parent.parent / "config.json"
     if folder.parent.name != "checkpoints" or not path.is_file():

@@ -31,7 +31,7 @@ _IN_CACHE = 2**19  # elements per block: small enough to stay in a CPU's cache o
 
 def _gumbel_max(log_softmax: Tensor, counters: Tensor, streams: Tensor) -> Tensor:
     """log_softmax [N, V], counters [V], streams [N, 2] -> sampled tokens [N]."""
-    bits = _mixed(_mixed(counters ^ streams[:, :1]).bitwise_xor_(streams[:, 1:]))
+    bits = _mix(_mix(counters ^ streams[:, :1]).bitwise_xor_(streams[:, 1:]))
     bits = (bits >> 9).bitwise_and_(0x7FFFFF)
     uniform = bits.float().add_(0.5).mul_(2.0**-23)  # in (0, 1), exact
     return (log_softmax - uniform.log_().neg_().log_()).argmax(dim=1)
@@ -40,7 +40,7 @@ def _gumbel_max(log_softmax: Tensor, counters: Tensor, streams: Tensor) -> Tenso
 _GOLDEN = -1640531527  # 0x9E3779B9, 2^32 over the golden ratio, as int32
 
 
-def _mixed(x: Tensor) -> Tensor:
+def _mix(x: Tensor) -> Tensor:
     """MurmurHash3's 32-bit finaliser, in place. int32 overflow wraps; masks make the shifts logical."""
     x.bitwise_xor_((x >> 16).bitwise_and_(0xFFFF)).mul_(-2048144789)  # 0x85EBCA6B
     x.bitwise_xor_((x >> 13).bitwise_and_(0x7FFFF)).mul_(-1028477387)  # 0xC2B2AE35

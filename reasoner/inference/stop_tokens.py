@@ -14,10 +14,10 @@ from reasoner.types import Prompt, SamplingParams
 def end_token_ids(folder: Path, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """All tokens that end a completion: the tokenizer's end token, and those of the generation or model config."""
     if (folder / "generation_config.json").is_file():
-        configured = GenerationConfig.from_pretrained(folder).eos_token_id
+        config_ids = GenerationConfig.from_pretrained(folder).eos_token_id
     else:
-        configured = load_config(folder).eos_token_id
-    ids = {tokenizer.eos_token_id} | (set(configured) if isinstance(configured, list) else {configured})
+        config_ids = load_config(folder).eos_token_id
+    ids = {tokenizer.eos_token_id} | (set(config_ids) if isinstance(config_ids, list) else {config_ids})
     return frozenset(i for i in ids if i is not None)
 
 
@@ -26,8 +26,8 @@ def stop_token_ids(sampling: SamplingParams, tokenizer: PreTrainedTokenizerBase)
 
     Only an added token represents its text in every context; an ordinary one ("and") may be part of others (" hand").
     """
-    added = tokenizer.get_added_vocab()
-    return [added[s] for s in sampling.stop if s in added], [s for s in sampling.stop if s not in added]
+    vocabulary = tokenizer.get_added_vocab()
+    return [vocabulary[s] for s in sampling.stop if s in vocabulary], [s for s in sampling.stop if s not in vocabulary]
 
 
 def decode_completions(
@@ -39,8 +39,8 @@ def decode_completions(
     "</answer>", say), the rest is in the row's ids and not in its text.
     """
     without_end = [list(row[:-1] if row and row[-1] in ends else row) for row in rows]
-    decoded = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-    return [_up_to(text, stop_texts) for text in decoded]
+    texts = tokenizer.batch_decode(without_end, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    return [_up_to(text, stop_texts) for text in texts]
 
 
 def _up_to(text: str, stop_texts: Sequence[str]) -> str:
@@ -49,7 +49,7 @@ def _up_to(text: str, stop_texts: Sequence[str]) -> str:
     return text[: min(ends)] if ends else text
 
 
-def most_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:
+def max_completion_tokens(prompt: Prompt, sampling: SamplingParams, max_model_len: int) -> int:
     """Maximum tokens of the prompt's completion. ValueError if the context leaves no room for one."""
     room = max_model_len - len(prompt.token_ids)
     if room < 1:

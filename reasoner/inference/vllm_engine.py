@@ -8,7 +8,7 @@ import logging
 import mmap
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
-from reasoner.inference.stop_tokens import decode_completions, end_token_ids, most_tokens, stop_token_ids
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
 from reasoner.models.loading import load_tokenizer
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from vllm import LLM, CompletionOutput, RequestOutput
     from vllm import SamplingParams as VllmSamplingParams
     from vllm.logprobs import FlatLogprobs
+    from vllm.v1.engine.llm_engine import LLMEngine
 
 _FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}  # every other reason is "abort"
 _MAX_ROWS = 512  # completions in flight; the rest wait
@@ -44,7 +45,7 @@ class VllmEngine:
             from vllm import LLM
 
         self._tokenizer = load_tokenizer(folder)
-        self._ends = end_token_ids(folder, self._tokenizer)
+        self._end_ids = end_token_ids(folder, self._tokenizer)
         self._sleeps = torch.cuda.is_available()
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
@@ -64,8 +65,8 @@ class VllmEngine:
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
         torch.set_num_threads = set_num_threads
         torch.set_num_threads(threads)
-        self._draws = not self._sleeps
-        if self._draws:
+        self._has_own_sampler = not self._sleeps
+        if self._has_own_sampler:
             _install_sampler(self._llm)
             _release_kv_cache(self._llm)
         self._max_model_len = max_model_len
@@ -81,17 +82,11 @@ class VllmEngine:
     ) -> list[tuple[Completion, ...]]:
         self._llm.reset_prefix_cache()  # cached prefixes would change the last digits of the log-probabilities
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
-        limits = [most_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
+        limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
         engine = self._llm.llm_engine
         requests: dict[str, tuple[int, int]] = {}  # request id -> (index of its prompt, index of its seed)
         outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
         completions: list[tuple[Completion, ...]] = [()] * len(prompts)
-
-        def counted() -> tuple[int, int]:
-            finished = [len(output.token_ids) for own in outputs for output in own.values()]
-            states = engine.output_processor.request_states.values()
-            running = [state.detokenizer.num_output_tokens() for state in states if state.detokenizer is not None]
-            return len(finished), sum(finished) + sum(running)
 
         try:
             for place, (prompt, limit, own) in enumerate(zip(prompts, limits, seeds, strict=True)):
@@ -104,12 +99,12 @@ class VllmEngine:
                     place, number = requests[output.request_id]
                     outputs[place][number] = cast("RequestOutput", output).outputs[0]
                     if len(outputs[place]) == len(seeds[place]):
-                        ordered = [own for _, own in sorted(outputs[place].items())]
-                        completions[place] = self._completions(ordered, stop_texts)
+                        own_outputs = [own for _, own in sorted(outputs[place].items())]
+                        completions[place] = self._completions(own_outputs, stop_texts)
                         if on_group_done is not None:
                             on_group_done(place, completions[place])
                 if on_decode_step is not None:
-                    on_decode_step(counted)
+                    on_decode_step(lambda: _counts(engine, outputs))
         except BaseException:
             engine.abort_request(list(requests))
             raise
@@ -123,13 +118,13 @@ class VllmEngine:
 
         return VllmSamplingParams(
             n=1,
-            seed=None if self._draws else seed,
-            extra_args={"seed": seed} if self._draws else None,
+            seed=None if self._has_own_sampler else seed,
+            extra_args={"seed": seed} if self._has_own_sampler else None,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             max_tokens=limit,
-            stop_token_ids=sorted({*stop_ids, *self._ends}),
+            stop_token_ids=sorted({*stop_ids, *self._end_ids}),
             stop=list(stop_texts) or None,
             include_stop_str_in_output=True,
             skip_special_tokens=False,
@@ -141,8 +136,8 @@ class VllmEngine:
 
     def _completions(self, outputs: Sequence[CompletionOutput], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
         """Convert vLLM's outputs for one prompt."""
-        decoded = decode_completions(
-            [list(output.token_ids) for output in outputs], self._ends, stop_texts, self._tokenizer
+        texts = decode_completions(
+            [list(output.token_ids) for output in outputs], self._end_ids, stop_texts, self._tokenizer
         )
         return tuple(
             Completion(
@@ -152,7 +147,7 @@ class VllmEngine:
                 finish=_FINISH.get(output.finish_reason or "", "abort"),
                 policy_version=self._version,
             )
-            for text, output in zip(decoded, outputs, strict=True)
+            for text, output in zip(texts, outputs, strict=True)
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
@@ -174,6 +169,14 @@ class VllmEngine:
     def close(self) -> None:
         del self._llm
         gc.collect()
+
+
+def _counts(engine: LLMEngine, outputs: Sequence[Mapping[int, CompletionOutput]]) -> tuple[int, int]:
+    """Numbers of finished completions, and of tokens sampled so far."""
+    finished_lengths = [len(output.token_ids) for own in outputs for output in own.values()]
+    detokenizers = [state.detokenizer for state in engine.output_processor.request_states.values()]
+    running_tokens = sum(each.num_output_tokens() for each in detokenizers if each is not None)
+    return len(finished_lengths), sum(finished_lengths) + running_tokens
 
 
 def _runner(llm: LLM) -> Any:

@@ -16,7 +16,7 @@ CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills 
 
 
 def selective_log_softmax(
-    head: nn.Linear, states: Tensor, sampled: Tensor, *, temperature: float, learns_entropy: bool
+    head: nn.Linear, states: Tensor, token_ids: Tensor, *, temperature: float, learns_entropy: bool
 ) -> tuple[Tensor, Tensor]:
     """States [K, H] and the token sampled after each [K] -> its log-probability at the temperature, and the entropy of
     the distribution in nats, [K] each, in float32.
@@ -25,7 +25,7 @@ def selective_log_softmax(
     and a tile's logits are recomputed for its gradient. The entropy has a gradient only if `learns_entropy`.
     """
     outputs: tuple[Tensor, Tensor] = _TiledLogProbs.apply(  # type: ignore[no-untyped-call]
-        states, head.weight, head.bias, sampled, temperature, learns_entropy
+        states, head.weight, head.bias, token_ids, temperature, learns_entropy
     )
     return outputs
 
@@ -37,7 +37,7 @@ class _TiledLogProbs(torch.autograd.Function):
         states: Tensor,
         weight: Tensor,
         bias: Tensor | None,
-        sampled: Tensor,
+        token_ids: Tensor,
         temperature: float,
         learns_entropy: bool,
     ) -> tuple[Tensor, Tensor]:
@@ -51,7 +51,7 @@ class _TiledLogProbs(torch.autograd.Function):
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
                 new_top = torch.maximum(top, logits.amax(dim=1))
                 rescale = (top - new_top).exp_()
-                inside, index = _target_in_tile(sampled[rows], tokens)
+                inside, index = _target_in_tile(token_ids[rows], tokens)
                 target_logit = torch.where(inside, logits.gather(1, index)[:, 0], target_logit)
                 exp_logits = (logits - new_top[:, None]).exp_()
                 total = total * rescale + exp_logits.sum(dim=1)
@@ -62,35 +62,37 @@ class _TiledLogProbs(torch.autograd.Function):
                 target_logit,
                 weighted_sum / total,
             )
-        ctx.save_for_backward(states, weight, bias, sampled, logsumexp, entropy := logsumexp - mean_logit)
+        ctx.save_for_backward(states, weight, bias, token_ids, logsumexp, entropy := logsumexp - mean_logit)
         if not learns_entropy:
             ctx.mark_non_differentiable(entropy)
         return target_logits - logsumexp, entropy
 
     @staticmethod
-    def backward(ctx: Any, of_logprob: Tensor, of_entropy: Tensor) -> tuple[Tensor | None, ...]:
-        states, weight, bias, sampled, logsumexp, entropy = ctx.saved_tensors
-        to_states = torch.zeros_like(states, dtype=torch.float32)
-        to_weight = torch.zeros_like(weight, dtype=torch.float32)
-        to_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
+    def backward(ctx: Any, grad_logprob: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
+        states, weight, bias, token_ids, logsumexp, entropy = ctx.saved_tensors
+        grad_states = torch.zeros_like(states, dtype=torch.float32)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for rows in split(len(states), ROWS):
-            logprob_gradient = of_logprob[rows, None]
+            logprob_gradient = grad_logprob[rows, None]
             for tokens, logits in _logits(ctx, states[rows], weight, bias):
                 logprobs = logits.sub_(logsumexp[rows, None])
                 # d logprob / d logits = onehot(sampled) - p;  d entropy / d logits = -p (log p + entropy)
                 if ctx.learns_entropy:
-                    factor = (logprobs + entropy[rows, None]).mul_(of_entropy[rows, None]).add_(logprob_gradient).neg_()
+                    factor = (
+                        (logprobs + entropy[rows, None]).mul_(grad_entropy[rows, None]).add_(logprob_gradient).neg_()
+                    )
                 else:
                     factor = -logprob_gradient
                 gradient = logprobs.exp_().mul_(factor)
-                inside, index = _target_in_tile(sampled[rows], tokens)
+                inside, index = _target_in_tile(token_ids[rows], tokens)
                 gradient.scatter_add_(1, index, torch.where(inside[:, None], logprob_gradient, 0.0))
                 gradient = gradient.div_(ctx.temperature).to(ctx.dtype)
-                to_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
-                to_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
-                if to_bias is not None:
-                    to_bias[tokens] += gradient.sum(dim=0)
-        return to_states.to(states.dtype), to_weight.to(weight.dtype), to_bias, None, None, None
+                grad_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
+                grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
+                if grad_bias is not None:
+                    grad_bias[tokens] += gradient.sum(dim=0)
+        return grad_states.to(states.dtype), grad_weight.to(weight.dtype), grad_bias, None, None, None
 
 
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:
@@ -113,7 +115,7 @@ def split(length: int, size: int) -> Iterator[slice]:
     yield from (slice(start, min(start + size, length)) for start in range(0, length, size))
 
 
-def _target_in_tile(sampled: Tensor, tokens: slice) -> tuple[Tensor, Tensor]:
+def _target_in_tile(token_ids: Tensor, tokens: slice) -> tuple[Tensor, Tensor]:
     """[K] bool, whether the sampled token is in the tile, and its index in the tile [K, 1] (0 if it is not)."""
-    inside = (sampled >= tokens.start) & (sampled < tokens.stop)
-    return inside, torch.where(inside, sampled - tokens.start, 0)[:, None]
+    inside = (token_ids >= tokens.start) & (token_ids < tokens.stop)
+    return inside, torch.where(inside, token_ids - tokens.start, 0)[:, None]

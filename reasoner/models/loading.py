@@ -5,6 +5,8 @@ Shapes: P prompts, L longest prompt, N completions, T longest completion, H widt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -26,7 +28,7 @@ from reasoner.models.fused_lm_head import selective_log_softmax
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
-MOST_LOGITS = 2**22  # most logits that are computed at once and kept for the gradient: 16 MiB in float32
+MAX_LOGITS = 2**22  # computed at once and kept for the gradient: 16 MiB in float32
 
 
 # Configs, tokenizers and models are loaded from folders only in this file. A folder may name Python files of its own
@@ -39,19 +41,15 @@ def load_config(folder: Path) -> PretrainedConfig:
 
     ValueError if there is none, or if reading it would need code from the folder, which is never run.
     """
-    try:
+    with _load_errors("model configuration", folder):
         config: PretrainedConfig = AutoConfig.from_pretrained(folder, **_SAFE).get_text_config()
-        return config
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"no model configuration can be loaded from {folder}: {_first_line(error)}") from error
+    return config
 
 
 def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     """Load the folder's tokenizer. ValueError if there is none, or if it has no end token."""
-    try:
+    with _load_errors("tokenizer", folder):
         tokenizer = AutoTokenizer.from_pretrained(folder, **_SAFE)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"no tokenizer can be loaded from {folder}: {_first_line(error)}") from error
     if tokenizer.eos_token_id is None:
         raise ValueError(f"the tokenizer of {folder} has no end token (eos_token)")
     return tokenizer
@@ -62,12 +60,10 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
 
     Weights are read from safetensors only, and code in the folder is never run.
     """
-    try:
+    with _load_errors("language model", folder):
         model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, use_safetensors=True, **_SAFE
         )
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
@@ -79,15 +75,21 @@ def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
 
 def load_meta_model(folder: Path) -> PreTrainedModel:
     """Build the folder's model without weights, on the meta device: it takes no memory. ValueError if there is none."""
+    with _load_errors("language model", folder), torch.device("meta"):
+        config = AutoConfig.from_pretrained(folder, **_SAFE)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            config, dtype=torch.float32, **_SAFE
+        )
+    return model
+
+
+@contextmanager
+def _load_errors(what: str, folder: Path) -> Iterator[None]:
+    """Raise the errors of transformers in the block as a ValueError of one line that names the folder."""
     try:
-        config = AutoConfig.from_pretrained(folder, trust_remote_code=False)
-        with torch.device("meta"):
-            model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
-                config, dtype=torch.float32, trust_remote_code=False
-            )
-            return model
+        yield
     except (OSError, ValueError, KeyError) as error:
-        raise ValueError(f"no language model can be loaded from {folder}: {_first_line(error)}") from error
+        raise ValueError(f"no {what} can be loaded from {folder}: {_first_line(error)}") from error
 
 
 @torch.no_grad()
@@ -112,7 +114,7 @@ def context_length(model: PreTrainedModel) -> int:
     return int(model.config.get_text_config().max_position_embeddings)
 
 
-class Reader(Protocol):
+class BackboneModel(Protocol):
     """A model with a transformer backbone: a policy or a critic."""
 
     @property
@@ -121,10 +123,10 @@ class Reader(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadPrompts:
-    """Forward pass of P prompts, kept for their completions: last states, and keys and values of every layer."""
+    """Forward pass of P prompts, cached for their completions: last states, and keys and values of every layer."""
 
     lengths: Tensor  # [P]
-    attended: Tensor  # [P, L] int64, 0 in the padding
+    attention_mask: Tensor  # [P, L] int64, 0 in the padding
     last: Tensor  # [P, H]
     keys: tuple[Tensor, ...]  # per layer: [P, heads, L, head size]
     values: tuple[Tensor, ...]
@@ -144,26 +146,26 @@ class ReadPrompts:
         return (self.last, *self.keys, *self.values)
 
 
-def read_prompts(model: Reader, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
+def read_prompts(model: BackboneModel, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
     """Run the model over prompt_ids [P, L], padded on the left, with prompt_lengths [P]."""
     width = prompt_ids.shape[1]
     positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
-    attended = (positions >= 0).long()
+    attention_mask = (positions >= 0).long()
     cache = DynamicCache()
     states = model.base_model(
         input_ids=prompt_ids,
-        attention_mask=attended,
+        attention_mask=attention_mask,
         position_ids=positions.clamp_min(0),
         past_key_values=cache,
         use_cache=True,
     ).last_hidden_state
     layers = cast("list[Any]", cache.layers)  # a layer without keys is an AttributeError: such models are refused
     keys, values = zip(*((layer.keys, layer.values) for layer in layers), strict=True)
-    return ReadPrompts(prompt_lengths, attended, states[:, -1], keys, values)
+    return ReadPrompts(prompt_lengths, attention_mask, states[:, -1], keys, values)
 
 
 def completion_states(
-    model: Reader, prompts: ReadPrompts, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
+    model: BackboneModel, prompts: ReadPrompts, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
 ) -> Tensor:
     """Hidden states before each completion token: prompt_of [N], completion_ids [N, T] -> [N, T, H].
 
@@ -177,10 +179,10 @@ def completion_states(
     for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
         # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
         cache.update(keys.index_select(0, prompt_of), values.index_select(0, prompt_of), layer)
-    attended = prompts.attended[prompt_of]
+    attention_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
-        attention_mask=torch.cat([attended, attended.new_ones(len(prompt_of), inner)], dim=1),
+        attention_mask=torch.cat([attention_mask, attention_mask.new_ones(len(prompt_of), inner)], dim=1),
         position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=prompt_of.device),
         past_key_values=cache,
         use_cache=True,
@@ -201,12 +203,12 @@ def completion_logprobs(
 
     states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
     [N, T] x 2, 0 in the padding. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in
-    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MOST_LOGITS.
+    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MAX_LOGITS.
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     token_states, token_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    is_large = len(token_states) * model.config.get_text_config().vocab_size > MOST_LOGITS
+    is_large = len(token_states) * model.config.get_text_config().vocab_size > MAX_LOGITS
     compute = selective_log_softmax if is_large and type(head) is nn.Linear else _dense_log_softmax
     logprobs, entropy = compute(
         head, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy

@@ -25,7 +25,7 @@ def resolve_cached_model(model: str, *, runs: Path) -> Path | None:
 
     ValueError if the hub can be reached and does not have the model.
     """
-    return _local(model, runs, None) or _cached(model)
+    return _local(model, runs, None) or _find_in_cache(model)
 
 
 def _local(model: str, runs: Path, step: str | None) -> Path | None:
@@ -82,7 +82,7 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _cached(name: str) -> Path | None:
+def _find_in_cache(name: str) -> Path | None:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
 

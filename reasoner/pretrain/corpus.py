@@ -2,8 +2,8 @@
 
 A document is a solved problem or a drill of bare arithmetic. Three tenths of the problems are in the R1-Zero prompt
 template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
-solutions are more common. No document states a calculation (data.arithmetic) or a countdown of the train, selection
-or held-out problems.
+solutions are more common. No document states a calculation or a countdown of the train, selection or held-out
+problems (data.contamination).
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from data.arithmetic import Equation, equation, split_of_step, work
+from data.arithmetic import Equation, equation, work
+from data.contamination import split_of_step
 from data.families import LEVELS, Draft, candidates, draw
-from reasoner.pretrain.solutions import STYLES, Solution, checked, reread, slip, tried
+from reasoner.pretrain.solutions import STYLES, Solution, candidate_with_verdict, claim_with_check, compare_values, slip
 from reasoner.rollouts.prompts import R1_ZERO
 
 DRILLS = 0.45  # share of the documents
@@ -46,7 +47,7 @@ TEXTBOOKS = (
 
 
 def document(seed: int, index: int) -> str:
-    """The document number `index`, generated again until it states nothing that belongs to another split."""
+    """Generate document number `index`, again and again until it states nothing that belongs to another split."""
     rng = Random(f"corpus/{seed}/{index}")
     while not is_clean(text := _drill(rng) if rng.random() < DRILLS else _problem(rng)):
         pass
@@ -56,7 +57,7 @@ def document(seed: int, index: int) -> str:
 _EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=")
 
 
-def stated(text: str) -> list[Equation]:
+def calculations_in(text: str) -> list[Equation]:
     """The calculations `a op b=` in a text, with their true values; a division is rounded down."""
     calculations = []
     for left, op, right in _EQUATION.findall(text):
@@ -70,11 +71,11 @@ def stated(text: str) -> list[Equation]:
 
 def is_clean(text: str) -> bool:
     """Whether no calculation in the text belongs to the train, selection or held-out problems."""
-    return all(split_of_step(step) == "corpus" for step in stated(text))
+    return all(split_of_step(step) == "corpus" for step in calculations_in(text))
 
 
 def _draft(rng: Random) -> Draft:
-    """A problem of the corpus split: a family by FAMILY_SHARES, each level equally often."""
+    """Draw a problem of the corpus split: a family by FAMILY_SHARES, each level equally often."""
     family, level = _choose(FAMILY_SHARES, rng), rng.choice(LEVELS)
     while (draft := draw(family, level, rng)).split != "corpus":
         pass
@@ -110,14 +111,14 @@ def _drill(rng: Random) -> str:
 
 
 def _steps(rng: Random, number: int) -> list[Equation]:
-    """`number` solution steps of problems of the corpus split, by _OPERATOR_SHARES."""
-    chosen: list[Equation] = []
+    """Draw `number` solution steps of problems of the corpus split, with operators by _OPERATOR_SHARES."""
+    sample: list[Equation] = []
     for _ in range(number):
         op = _choose(_OPERATOR_SHARES, rng)
         while not (steps := [step for step in _draft(rng).steps if step.op == op and split_of_step(step) == "corpus"]):
             pass
-        chosen.append(rng.choice(steps))
-    return chosen
+        sample.append(rng.choice(steps))
+    return sample
 
 
 _OPERATOR_SHARES = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
@@ -145,20 +146,20 @@ def _workings(rng: Random) -> str:
 
 def _checks(rng: Random) -> str:
     """Steps with their result, its check and, where it was wrong, the correction."""
-    return " ".join(checked(step, rng)[0] for step in _steps(rng, 2))
+    return " ".join(claim_with_check(step, rng)[0] for step in _steps(rng, 2))
 
 
 def _comparisons(rng: Random) -> str:
     """Comparisons of two values, digit by digit."""
     lines = []
     for _ in range(7):
-        value = rng.randint(*rng.choice(_COMPARED))
-        had = slip(value, rng) if rng.random() < 0.5 else value
-        lines.append(f"{value}. {reread(had, value, mended=str(value))}")
+        value = rng.randint(*rng.choice(_COMPARISON_RANGES))
+        claim = slip(value, rng) if rng.random() < 0.5 else value
+        lines.append(f"{value}. {compare_values(claim, value, correction=str(value))}")
     return " ".join(lines)
 
 
-_COMPARED = ((11, 99), (101, 999), (101, 999), (1000, 6000))
+_COMPARISON_RANGES = ((11, 99), (101, 999), (101, 999), (1000, 6000))
 
 
 def _searches(rng: Random) -> str:
@@ -167,7 +168,8 @@ def _searches(rng: Random) -> str:
     while (draft := draw("countdown", level, rng)).split != "corpus":
         pass
     options = rng.sample(pool := candidates(level, draft.numbers), min(5, len(pool)))
-    return f"Make {draft.target}: {' '.join(tried(shape, value, draft.target) for shape, value in options)}"
+    texts = (candidate_with_verdict(shape, value, draft.target) for shape, value in options)
+    return f"Make {draft.target}: {' '.join(texts)}"
 
 
 _DRILLS: dict[str, Callable[[Random], str]] = {

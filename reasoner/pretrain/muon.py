@@ -15,7 +15,7 @@ from torch import Tensor
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
-def orthogonalised(matrices: Tensor, iterations: int = 5) -> Tensor:
+def orthogonalise(matrices: Tensor, iterations: int = 5) -> Tensor:
     """Orthogonalise matrices: [B, m, n] -> [B, m, n] with the same singular vectors, singular values near 1."""
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
@@ -41,7 +41,7 @@ class Muon(torch.optim.Optimizer):
                 if parameter.grad is not None:
                     same_shape[parameter.shape].append(parameter)
             for shape, parameters in same_shape.items():
-                updates = orthogonalised(torch.stack([self._nesterov(p, group["momentum"]) for p in parameters]))
+                updates = orthogonalise(torch.stack([self._nesterov(p, group["momentum"]) for p in parameters]))
                 scale = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
                 for parameter, update in zip(parameters, updates, strict=True):
                     parameter.sub_(update, alpha=scale)

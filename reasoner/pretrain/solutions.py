@@ -29,7 +29,7 @@ def guess(draft: Draft, rng: Random) -> Solution:
         return f"Try {expression}.", expression
     value = int(draft.answer)
     if rng.random() < 0.8:
-        value = _rounded(value)
+        value = _round(value)
         return f"About {value}.", str(value)
     value = slip(value, rng) if rng.random() < 0.6 else value
     return f"Maybe {value}.", str(value)
@@ -46,31 +46,31 @@ def quick(draft: Draft, rng: Random) -> Solution:
 
 
 def steps(draft: Draft, rng: Random) -> Solution:
-    """Every step with its result, none checked: slips stay in. In countdown: a search that ends too early."""
+    """Every step with its result and without a check, so slips stay. In countdown: a search that ends too early."""
     if draft.numbers:
         tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
-        text = " ".join(tried(expression, value, draft.target) for expression, value in tries)
+        text = " ".join(candidate_with_verdict(expression, value, draft.target) for expression, value in tries)
         return f"Let me see. {text} So {tries[-1][0]}.", tries[-1][0]
-    written: list[str] = []
-    carried: dict[int, int] = {}
+    lines: list[str] = []
+    values: dict[int, int] = {}  # correct value of a step -> value in the text
     for step in draft.steps:
-        actual = _redone(step, carried)
+        actual = _recalculate(step, values)
         value = slip(actual.value, rng) if rng.random() < SLIPS_UNCHECKED else actual.value
-        carried[step.value] = value
-        written.append(f"{actual.expression}={value}.")
-    return "Let me see. " + " ".join(written), str(value)
+        values[step.value] = value
+        lines.append(f"{actual.expression}={value}.")
+    return "Let me see. " + " ".join(lines), str(value)
 
 
 def check(draft: Draft, rng: Random) -> Solution:
     """Every step with its result, then by place value; slips are corrected. In countdown: the whole search."""
     if draft.numbers:
         return _search(draft, rng)
-    written: list[str] = []
-    carried: dict[int, int] = {}
+    lines: list[str] = []
+    values: dict[int, int] = {}  # correct value of a step -> value in the text
     for step in draft.steps:
-        text, carried[step.value] = checked(_redone(step, carried), rng, careless=CARELESS)
-        written.append(text)
-    return f"Let me work and check. {' '.join(written)}", str(carried[step.value])
+        text, values[step.value] = claim_with_check(_recalculate(step, values), rng, careless=CARELESS)
+        lines.append(text)
+    return f"Let me work and check. {' '.join(lines)}", str(values[step.value])
 
 
 STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
@@ -81,31 +81,31 @@ STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
 }
 
 
-def checked(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, int]:
-    """(the text of a step with its result, its check by place value and a verdict; the value that later steps use).
+def claim_with_check(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, int]:
+    """A step with its result, its check by place value and a verdict, as (text, value that later steps use).
 
-    The value after the verdict is the one that is used: a careless check keeps a wrong value. `careless`: how often.
+    Later steps use the value after the verdict: a careless check keeps a wrong value. `careless`: the share of these.
     """
-    again = work(step)
-    if not again or again[-1].value != step.value:
+    small_steps = work(step)
+    if not small_steps or small_steps[-1].value != step.value:
         return f"{step}.", step.value
-    had = slip(step.value, rng) if rng.random() < SLIPS_CHECKED else step.value
-    settled = had if rng.random() < careless else step.value
-    check = f"{step.expression}={had}. Check: {', '.join(map(str, again))}."
-    return f"{check} {reread(had, settled, mended=str(step))}", settled
+    claim = slip(step.value, rng) if rng.random() < SLIPS_CHECKED else step.value
+    final = claim if rng.random() < careless else step.value
+    text = f"{step.expression}={claim}. Check: {', '.join(map(str, small_steps))}."
+    return f"{text} {compare_values(claim, final, correction=str(step))}", final
 
 
-def reread(had: int, settled: int, mended: str) -> str:
+def compare_values(claim: int, final: int, correction: str) -> str:
     """Compare the earlier value with the new one, digit by digit up to the first difference, and state a verdict.
 
     2083 against 2085: "I had 208... Wait, " and the correction. Comparing digits is easier to learn than numbers.
     """
-    if had == settled:
-        return f"I had {had}. Good, {had}."
-    return f"I had {_shared(had, settled)}... Wait, {mended}."
+    if claim == final:
+        return f"I had {claim}. Good, {claim}."
+    return f"I had {_common_digits(claim, final)}... Wait, {correction}."
 
 
-def _shared(a: int, b: int) -> str:
+def _common_digits(a: int, b: int) -> str:
     """The leading digits that two numbers have in common."""
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(str(a), str(b), strict=False)))
 
@@ -125,29 +125,29 @@ def _search(draft: Draft, rng: Random) -> Solution:
     tries: list[str] = []
     for expression, value in candidates(draft.level, draft.numbers):
         if value == draft.target:
-            tries += [tried(expression, value, value), _claim(expression, value, value)]
+            tries += [candidate_with_verdict(expression, value, value), _claim(expression, value, value)]
             break
         slips = rng.random() < 0.05
-        tries.append(tried(expression, draft.target if slips else value, draft.target))
+        tries.append(candidate_with_verdict(expression, draft.target if slips else value, draft.target))
         if slips:
             tries.append(_claim(expression, draft.target, value))
     return f"Let me work and check. {' '.join(tries)}", expression
 
 
-def tried(expression: str, value: int, target: int) -> str:
-    """A candidate with its running values, the last of them compared with the target up to the first difference.
+def candidate_with_verdict(expression: str, value: int, target: int) -> str:
+    """A candidate with its running values, and the comparison of the last one with the target (first different digit).
 
     18+5-7 for 16 -> "18+5-7: 23, 16, want 16 yes."; for 19 -> "18+5-7: 23, 16, want 1 no."
     """
     *running, _ = (line.partition("=")[2] for line in _left_to_right(expression))
-    verdict = f"want {target} yes" if value == target else f"want {_shared(value, target)} no".replace("  ", " ")
+    verdict = f"want {target} yes" if value == target else f"want {_common_digits(value, target)} no".replace("  ", " ")
     return f"{expression}: {', '.join([*running, str(value)])}, {verdict}."
 
 
-def _claim(expression: str, had: int, value: int) -> str:
-    """The claim that a candidate makes `had`, and its check."""
-    mended = f"{expression}={value} no"
-    return f"{expression}={had}. Check: {', '.join(_left_to_right(expression))}. {reread(had, value, mended)}"
+def _claim(expression: str, claim: int, value: int) -> str:
+    """The claim that a candidate has the value `claim`, and its check."""
+    comparison = compare_values(claim, value, correction=f"{expression}={value} no")
+    return f"{expression}={claim}. Check: {', '.join(_left_to_right(expression))}. {comparison}"
 
 
 def _left_to_right(expression: str) -> list[str]:
@@ -168,14 +168,14 @@ def _misses(draft: Draft) -> list[tuple[str, int]]:
     ]
 
 
-def _redone(step: Equation, carried: dict[int, int]) -> Equation:
-    """The step with the values that were written before it, slips included; a division is rounded down."""
-    left, right = carried.get(step.left, step.left), carried.get(step.right, step.right)
+def _recalculate(step: Equation, values: dict[int, int]) -> Equation:
+    """Recalculate a step with the earlier values of the text, slips included; a division is rounded down."""
+    left, right = values.get(step.left, step.left), values.get(step.right, step.right)
     value = {"+": left + right, "-": abs(left - right), "*": left * right, "/": left // max(right, 1)}[step.op]
     return Equation(left, step.op, right, value)
 
 
-def _rounded(value: int) -> int:
+def _round(value: int) -> int:
     """Round to one significant digit."""
     unit: int = 10 ** (len(str(value)) - 1)
     return max(1, (value + unit // 2) // unit) * unit

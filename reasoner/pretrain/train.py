@@ -35,7 +35,7 @@ class Recipe:
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
-    """A model with random weights, a function of the seed.
+    """Create a model with random weights, a function of the seed.
 
     Llama with biases, not Qwen2: AutoTokenizer gives every Qwen2 model folder Qwen's pre-tokenizer, whatever its
     tokenizer.json says, and the model would get tokens that it was not trained on.
@@ -60,7 +60,7 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
 
 
 def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Iterator[list[int]]:
-    """Endless rows of token ids: whole documents, each followed by the end token, at most recipe.row_tokens in a row.
+    """Yield rows of token ids without end: whole documents, each with the end token, at most recipe.row_tokens a row.
 
     A document that does not fit into the current row waits for a later one, so that there is little padding.
     """
@@ -87,7 +87,7 @@ def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Itera
 def batches(
     tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Endless (inputs, targets), both [rows, row_tokens - 1] int64; targets after a row's last token are IGNORED."""
+    """Yield (inputs, targets) without end, both [rows, row_tokens - 1] int64; targets in the padding are IGNORED."""
     stream = rows(tokenizer, seed, recipe)
     while True:
         ids = torch.full((recipe.rows, recipe.row_tokens), tokenizer.pad_token_id)
@@ -100,9 +100,9 @@ def batches(
 
 def learning_rate_factor(step: int, recipe: Recipe) -> float:
     """The factor of the learning rates at a step: linear warm-up, constant, linear decay to 0."""
-    warm = min(1.0, (step + 1) / recipe.warmup_steps)
-    left = (recipe.steps - step) / max(1.0, recipe.decay_share * recipe.steps)
-    return warm * min(1.0, left)
+    warmup = min(1.0, (step + 1) / recipe.warmup_steps)
+    decay = (recipe.steps - step) / max(1.0, recipe.decay_share * recipe.steps)
+    return warmup * min(1.0, decay)
 
 
 def pretrain(
@@ -110,7 +110,7 @@ def pretrain(
 ) -> LlamaForCausalLM:
     """Train a model and return it. `report(step, loss)` is called after every step, the loss in nats per token.
 
-    RuntimeError where the loss is not finite.
+    RuntimeError if the loss is not finite.
     """
     model = new_model(recipe, tokenizer, seed)
     matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]

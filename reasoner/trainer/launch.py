@@ -17,6 +17,7 @@ from reasoner.config.schema import Config
 from reasoner.models.resolve import resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
+from reasoner.runtime import has_gpu
 
 Values = Mapping[str, object]  # settings by dotted key
 
@@ -126,8 +127,3 @@ def _preset_note(preset: str, why: str, cfg: Config) -> str:
         f"change it with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: "
         f"--dry-run lists them all"
     )
-
-
-def has_gpu() -> bool:
-    """Whether there is a CUDA device, without importing torch."""
-    return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidia0").exists()

@@ -25,14 +25,14 @@ def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
         "well_formed": sum(s.well_formed for s in scores) / size,
         "completions/mean_length": sum(len(c.token_ids) for c in completions) / size,
         "completions/clipped_ratio": sum(c.finish == "length" for c in completions) / size,
-        "reflection/self_check_rate": reflection.checks,
+        "reflection/self_check_rate": reflection.self_check_rate,
         "frac_reward_zero_std": sum(group.has_zero_variance for group in groups) / len(groups),
         "repetition": repetition([completion.token_ids for completion in completions]),
         "grading/failed": sum(s.verdict in UNJUDGED for s in scores) / size,
     }
-    if reflection.caught_share is None:
+    if reflection.errors_caught_share is None:
         return metrics
-    return metrics | {"reflection/errors_caught": reflection.caught_share}
+    return metrics | {"reflection/errors_caught": reflection.errors_caught_share}
 
 
 def stored_advantages(batch: Batch, replaced: Sequence[RolloutGroup]) -> list[float]:

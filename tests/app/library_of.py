@@ -25,7 +25,7 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
-from verifiers.reflection.outcomes import Member, labelled, spans
+from verifiers.reflection.outcomes import Member, assign_labels, spans
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
@@ -200,7 +200,8 @@ def labels_of(rows: Rows) -> dict[str, list[str]]:
             Member(r["verdict"] == "correct", tuple(spans(r["completion"], r["question"], r["gold"], r["verifier"])))
             for r in own
         ]
-        labels |= {r["name"]: [span.label for span in m.spans] for r, m in zip(own, labelled(members), strict=True)}
+        for row, member in zip(own, assign_labels(members), strict=True):
+            labels[row["name"]] = [span.label for span in member.spans]
     return labels
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from data.arithmetic import split_of_step
+from data.contamination import split_of_step
 from data.generated import CELLS, draft, problems
 from data.registry import fingerprint
 

@@ -8,8 +8,8 @@ import pytest
 
 from data.hub import HUB, DownloadError
 from data.problem import Problem
-from data.registry import SOURCES, describe, fingerprint, load, measured_on, names
-from data.rows import problems
+from data.registry import SOURCES, describe, evaluation_spec, fingerprint, load, names
+from data.table_rows import problems
 
 BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
 
@@ -27,7 +27,7 @@ def test_generated_is_generated_train() -> None:
 
 def test_an_evaluation_uses_the_test_split_by_default() -> None:
     specs = ["gsm8k", "gsm8k:train", "generated", "aime24", "mine.jsonl"]
-    assert [measured_on(spec) for spec in specs] == [
+    assert [evaluation_spec(spec) for spec in specs] == [
         "gsm8k:test", "gsm8k:train", "generated:heldout", "aime24", "mine.jsonl"
     ]  # fmt: skip
 

@@ -60,8 +60,8 @@ def test_well_formed_and_lenient_shares_are_counted(evaluation):
 
 
 def test_reflection_follows_the_published_rule(evaluation):
-    assert evaluation.reflection.checks == pytest.approx(1 / 12)
-    assert (evaluation.reflection.wrong_claims, evaluation.reflection.caught) == (1, 1)
+    assert evaluation.reflection.self_check_rate == pytest.approx(1 / 12)
+    assert (evaluation.reflection.wrong_claims, evaluation.reflection.errors_caught) == (1, 1)
 
 
 def test_cells_are_families_and_levels(evaluation):

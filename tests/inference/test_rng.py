@@ -1,6 +1,6 @@
 import torch
 
-from reasoner.inference.rng import _mixed, _streams, sample_tokens
+from reasoner.inference.rng import _mix, _streams, sample_tokens
 
 
 def test_streams_match_published_splitmix64():
@@ -18,7 +18,7 @@ def test_mixing_matches_murmurhash3_finaliser():
     assert finaliser(1) == 0x514E28B7  # published
     numbers = [0, 1, 2, 77, 2**31 - 1, 2**31, 2**32 - 1]
     signed = torch.tensor([n - 2**32 if n >= 2**31 else n for n in numbers], dtype=torch.int32)
-    assert [x % 2**32 for x in _mixed(signed).tolist()] == [finaliser(n) for n in numbers]
+    assert [x % 2**32 for x in _mix(signed).tolist()] == [finaliser(n) for n in numbers]
 
 
 def test_draw_frequencies_match_probabilities():

@@ -93,7 +93,7 @@ def test_tiled_logits_give_same_logprobs_and_gradient(monkeypatch):
         )
 
     whole = outputs()
-    monkeypatch.setattr(models, "MOST_LOGITS", 5 * 40)  # those of five positions, of six
+    monkeypatch.setattr(models, "MAX_LOGITS", 5 * 40)  # those of five positions, of six
     for one, other in zip(whole, outputs(), strict=True):
         assert torch.allclose(one, other, atol=2e-6 * float(one.abs().max()))
 

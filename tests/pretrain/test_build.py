@@ -8,7 +8,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.build import build
 from reasoner.pretrain.corpus import document
-from reasoner.pretrain.muon import orthogonalised
+from reasoner.pretrain.muon import orthogonalise
 from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
 from reasoner.pretrain.train import IGNORED, Recipe, batches, learning_rate_factor
 
@@ -16,7 +16,7 @@ TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
 
 
 def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
-    monkeypatch.setattr("reasoner.pretrain.build.TOKENIZER_DOCUMENTS", 300)
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
     first, second = (load_policy(build(tmp_path / n, recipe=TINY), device=torch.device("cpu")) for n in "ab")
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     with pytest.raises(ValueError, match="not empty"):
@@ -29,7 +29,7 @@ def cuts(tokenizer, text):
 
 def test_a_folder_is_read_back_with_the_tokenizer_that_the_model_was_trained_with(tmp_path, monkeypatch):
     # transformers gives folders of some architectures (qwen2) another way of cutting words than their tokenizer.json's
-    monkeypatch.setattr("reasoner.pretrain.build.TOKENIZER_DOCUMENTS", 300)
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
     read = load_tokenizer(build(tmp_path / "a", recipe=TINY))
     trained = train_tokenizer(document(0, index) for index in range(300))
     assert all(cuts(read, text) == cuts(trained, text) for text in (document(0, index) for index in range(100)))
@@ -75,7 +75,7 @@ def test_the_learning_rate_rises_stays_and_falls_to_nearly_nothing():
 
 def test_muon_updates_are_nearly_orthogonal():
     torch.manual_seed(0)
-    values = torch.linalg.svdvals(orthogonalised(torch.randn(3, 48, 20)))
+    values = torch.linalg.svdvals(orthogonalise(torch.randn(3, 48, 20)))
     assert values.min() > 0.5 and values.max() < 1.3
 
 

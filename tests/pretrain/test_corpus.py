@@ -6,11 +6,12 @@ from random import Random
 import pytest
 
 from data import Problem
-from data.arithmetic import equation, split_of_step
+from data.arithmetic import equation
+from data.contamination import split_of_step
 from data.families import LEVELS, draw
 from data.generated import problems
-from reasoner.pretrain.corpus import STYLE_SHARES, TAGGINGS, document, is_clean, stated
-from reasoner.pretrain.solutions import CARELESS, STYLES, checked, slip
+from reasoner.pretrain.corpus import STYLE_SHARES, TAGGINGS, calculations_in, document, is_clean
+from reasoner.pretrain.solutions import CARELESS, STYLES, claim_with_check, slip
 from verifiers import grade
 
 DOCUMENTS = 6000
@@ -57,7 +58,7 @@ def test_a_stated_step_of_another_split_is_noticed_in_every_form():
         f"{step.value}/{step.left}={step.right}",
     ]
     assert not any(is_clean(f"Check: 1+1=2, {form}.") for form in forms)
-    assert [str(step) for step in stated(forms[1])] == [f"{step.right}*{step.left}={step.value}"]
+    assert [str(step) for step in calculations_in(forms[1])] == [f"{step.right}*{step.left}={step.value}"]
 
 
 def test_shares_add_up():
@@ -81,7 +82,7 @@ def test_a_slip_in_a_checked_step_is_corrected_and_the_corrected_value_is_used()
     rng = Random(3)
     step = equation(347, "*", 6)
     for _ in range(200):
-        text, settled = checked(step, rng)
+        text, final = claim_with_check(step, rng)
         had = re.match(r"347\*6=(\d+)\. Check: 300\*6=1800", text).group(1)
         reread = text.rpartition("I had ")[2]
         if had == "2082":
@@ -94,15 +95,15 @@ def test_a_slip_in_a_checked_step_is_corrected_and_the_corrected_value_is_used()
                 and "2082".startswith(shared)
                 and had[: len(shared) + 1] != "2082"[: len(shared) + 1]
             )
-        assert settled == 2082
+        assert final == 2082
 
 
 def test_a_careless_check_keeps_the_wrong_value_for_later_steps():
     rng = Random(4)
     step = equation(347, "*", 6)
-    texts = {checked(step, rng, careless=1.0) for _ in range(50)}
-    assert all(text.endswith(f"I had {settled}. Good, {settled}.") for text, settled in texts)
-    assert len({settled for _, settled in texts}) > 5
+    texts = {claim_with_check(step, rng, careless=1.0) for _ in range(50)}
+    assert all(text.endswith(f"I had {final}. Good, {final}.") for text, final in texts)
+    assert len({final for _, final in texts}) > 5
     draft = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
     for _ in range(300):
         thought, answer = STYLES["check"](draft, rng)

@@ -13,7 +13,7 @@ from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
 from verifiers import Score, Verdict, VerifierPool
-from verifiers.rules import judge
+from verifiers.equivalence import judge
 
 PROBLEMS = load("generated", limit=400)
 RIGHT = "<think> So. </think> <answer> {} </answer>"

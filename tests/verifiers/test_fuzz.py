@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
 from verifiers import Verdict, VerifierPool, extract, grade
+from verifiers.equivalence import judge
 from verifiers.extract import EXTRACTORS
-from verifiers.maths import Undecided, without_algebra
+from verifiers.maths import UndecidedError, without_algebra
 from verifiers.normalise import canonical
-from verifiers.rules import judge
 
 PIECES = [
     *"0123456789+-*/^_=<>(){}[],.;:|&%$!'\"\\ \n\tabcixyzAB",
@@ -100,7 +100,7 @@ TEXTS = st.text(max_size=60) | st.lists(st.sampled_from(PIECES) | st.text(max_si
 @given(TEXTS, st.sampled_from(sorted(CONVENTIONS)))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, gold: str):
-    with without_algebra(60), suppress(Undecided):
+    with without_algebra(60), suppress(UndecidedError):
         assert judge(text, gold).verdict in set(Verdict)
     assert judge(text, "(1+2)*8", "countdown").verdict in set(Verdict)
     assert len(canonical(text)) <= 40 * len(text)

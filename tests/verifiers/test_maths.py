@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from data.registry import load
+from verifiers.equivalence import judge, same_answer
 from verifiers.maths import equivalent
-from verifiers.rules import judge, same_answer
 
 SETS = ["gsm8k_test", "math500", "math_train_2000", "amc22_23", "minerva", "olympiadbench_maths_en"]
 SHARED = Path(__file__).parents[3] / "shared"

@@ -13,7 +13,7 @@ import pytest
 
 from data import Problem
 from verifiers import RewardWeights, Verdict, VerifierPool
-from verifiers.process import WorkerProcess
+from verifiers.worker_process import WorkerProcess
 
 CHECKOUT = Path(__file__).parents[2]
 ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"

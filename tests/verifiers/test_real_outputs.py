@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from data.gold import final_answer
+from data.answer_key import final_answer
 from verifiers import Verdict, extract
 from verifiers.maths import equivalent
 

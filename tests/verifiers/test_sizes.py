@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from data.gold import boxed, boxed_spans
+from data.answer_key import box_contents, box_spans
 from tests.verifiers.test_pool import ENDLESS, problem
 from verifiers import Verdict, VerifierPool, score_response
-from verifiers.extract import answers_given, extract
+from verifiers.extract import extract, num_answers
 from verifiers.limits import MAX_RESPONSE_CHARACTERS
 from verifiers.normalise import canonical
 
@@ -30,14 +30,14 @@ resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 from data import Problem
 from tests.verifiers.test_sizes import PAIRS, hostile
 from verifiers import VerifierPool
-from verifiers.extract import EXTRACTORS, answers_given, extract
+from verifiers.extract import EXTRACTORS, num_answers, extract
 
 problem = Problem("p", "?", "5", "test", "test")
 with VerifierPool(seconds=60) as pool:
     for length in (10_000, 100_000, 1_000_000, 10_000_000):
         for opening, closing in PAIRS:
             for response in hostile(opening, closing, length):
-                answers_given(response)
+                num_answers(response)
                 for policy in EXTRACTORS:
                     extract(response, policy)
                 pool.score([(response, problem)])
@@ -96,7 +96,7 @@ def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> N
 def test_a_response_over_the_limit_is_refused_by_every_entry_point() -> None:
     response = "<think>a</think><answer>5</answer>".ljust(MAX_RESPONSE_CHARACTERS + 1)
     reason = "over 1000000 characters"
-    assert extract(response).reason == reason and answers_given(response) == 0
+    assert extract(response).reason == reason and num_answers(response) == 0
     alone = score_response(response, "5")
     with VerifierPool() as pool:
         (pooled,) = pool.score([(response, problem("5"))])
@@ -117,15 +117,15 @@ def test_a_batch_of_long_responses_costs_no_worker() -> None:
 
 def test_a_timed_out_item_keeps_what_its_worker_extracted_under_every_policy() -> None:
     with VerifierPool(seconds=0.5) as pool:
-        (boxed_one,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem(r"\sqrt{2}"))], policy="boxed")
-        assert (boxed_one.verdict, boxed_one.extracted, boxed_one.well_formed) == (Verdict.TIMED_OUT, ENDLESS, True)
+        (box_result,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem(r"\sqrt{2}"))], policy="boxed")
+        assert (box_result.verdict, box_result.extracted, box_result.well_formed) == (Verdict.TIMED_OUT, ENDLESS, True)
 
 
 def test_spans_of_nested_boxes_do_not_overlap() -> None:
     text = r"\boxed{a \boxed{b} \boxed{c}} \boxed{d} \boxed{\boxed{e} \boxed{f}"
-    assert boxed(text) == ["b", "c", "d", "e", "f"]
-    assert [text[start:end] for start, end in boxed_spans(text)] == boxed(text)
-    assert answers_given(r"\boxed{\boxed{5}}") == 1
+    assert box_contents(text) == ["b", "c", "d", "e", "f"]
+    assert [text[start:end] for start, end in box_spans(text)] == box_contents(text)
+    assert num_answers(r"\boxed{\boxed{5}}") == 1
 
 
 @pytest.mark.parametrize("filling", [" ", "\n", "~", "$", r"\,"])

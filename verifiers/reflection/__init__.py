@@ -1,9 +1,9 @@
 """Reflection in model responses, detected by rules and not by another model.
 
-`self_checks`: does a response check its own arithmetic, and does a check catch errors? `cues`: the words of a second
-thought, in context. `outcomes`: whether the answer changed after a cue.
+`self_checks`: whether a response checks its own arithmetic, and which errors it corrects. `cues`: the words of a
+self-check or a change of mind, in context. `outcomes`: whether the answer changed after a cue.
 """
 
-from verifiers.reflection.self_checks import Placed, Reflection, ReflectionRates, placed, rates, reflect
+from verifiers.reflection.self_checks import Reflection, ReflectionRates, rates, reflect
 
-__all__ = ["Placed", "Reflection", "ReflectionRates", "placed", "rates", "reflect"]
+__all__ = ["Reflection", "ReflectionRates", "rates", "reflect"]

@@ -1,9 +1,9 @@
-"""Reflection cues: words that mark a second thought, in context. "Wait, that is wrong" is a cue, "waiter" is not.
+"""Reflection cues: words that mark a self-check or a change of mind, in context ("Wait, that is wrong", not "waiter").
 
 The lexicon includes the published ones (DeepSeek-R1 Nature, extended data fig. 1; Liu et al. 2025, understand-r1-zero;
-SimpleRL-Zoo) and requires a context that separates a second thought from the same word in a word problem: most cues
-must open a clause or be followed by typical words. A cue is no evidence that an answer changed: that is decided in
-verifiers.reflection.outcomes.
+SimpleRL-Zoo) and requires a context that separates a cue from the same word in a word problem: most cues must open a
+clause or be followed by typical words. A cue is no evidence that an answer changed: verifiers.reflection.outcomes
+decides that.
 """
 
 from __future__ import annotations
@@ -74,10 +74,11 @@ LEXICON: dict[str, tuple[str, ...]] = {
 }
 _PATTERNS = {kind: re.compile("|".join(patterns), re.IGNORECASE) for kind, patterns in LEXICON.items()}
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_APART = 120  # characters; cues that are closer form one span
-_COPIED = 8  # consecutive words that are also in the question: a quotation
-_LOOP = 60  # characters after a cue (at the end of the text: before it) that mark a repeat if equal to an earlier cue's
-_MOST = 200  # cues that are examined
+_MAX_GAP = 120  # characters; cues that are closer form one span
+_QUOTE_WORDS = 8  # consecutive words that are also in the question: a quotation
+# Characters after a cue (at the end of the text: before it) that mark a repeat if equal to those of an earlier cue.
+_REPEAT_CHARACTERS = 60
+_MAX_CUES = 200  # cues that are examined
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,8 @@ class Cue:
     kind: str
 
 
-def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) -> list[Cue]:
-    """Find the cue spans of a text, in order. Cues with a position of `keeps_apart` between them are not merged.
+def cues(text: str, question: str = "", *, separators: tuple[int, ...] = ()) -> list[Cue]:
+    """Find the cue spans of a text, in order. Cues with a position of `separators` between them are not merged.
 
     Code, words copied from the question, and repeats in a loop are skipped.
     """
@@ -102,18 +103,23 @@ def cues(text: str, question: str = "", *, keeps_apart: tuple[int, ...] = ()) ->
             for match in pattern.finditer(text)
         ),
         key=lambda cue: (cue.start, cue.end),
-    )[:_MOST]
+    )[:_MAX_CUES]
     question_words = f" {' '.join(_words(question))} "
-    seen: set[tuple[str, str]] = set()
+    contexts: set[tuple[str, str]] = set()
     spans: list[Cue] = []
     for cue in singles:
-        onwards, up_to = text[cue.start : cue.start + _LOOP], text[max(0, cue.end - _LOOP) : cue.end]
-        is_repeat = (cue.kind, onwards if len(onwards) == _LOOP else up_to) in seen
-        seen |= {(cue.kind, onwards), (cue.kind, up_to)}
-        if is_repeat or _is_copied(text, cue, question_words):
+        after = text[cue.start : cue.start + _REPEAT_CHARACTERS]
+        before = text[max(0, cue.end - _REPEAT_CHARACTERS) : cue.end]
+        is_repeat = (cue.kind, after if len(after) == _REPEAT_CHARACTERS else before) in contexts
+        contexts |= {(cue.kind, after), (cue.kind, before)}
+        if is_repeat or _is_quote(text, cue, question_words):
             continue
         last = spans[-1] if spans else None
-        if last and cue.start - last.end <= _APART and not any(last.end <= place <= cue.start for place in keeps_apart):
+        if (
+            last
+            and cue.start - last.end <= _MAX_GAP
+            and not any(last.end <= place <= cue.start for place in separators)
+        ):
             kind = min(last.kind, cue.kind, key=list(LEXICON).index)
             spans[-1] = Cue(last.start, max(last.end, cue.end), kind)
         else:
@@ -127,11 +133,11 @@ def _first_letter(text: str, start: int) -> int:
     return start
 
 
-def _is_copied(text: str, cue: Cue, question_words: str) -> bool:
+def _is_quote(text: str, cue: Cue, question_words: str) -> bool:
     """Whether the cue's first word is among eight consecutive words that are also in the question."""
     before, after = _words(text[max(0, cue.start - 80) : cue.start]), _words(text[cue.start : cue.end + 80])
-    words = before[-_COPIED + 1 :] + after[:_COPIED]
-    windows = (words[i : i + _COPIED] for i in range(len(words) - _COPIED + 1))
+    words = before[-_QUOTE_WORDS + 1 :] + after[:_QUOTE_WORDS]
+    windows = (words[i : i + _QUOTE_WORDS] for i in range(len(words) - _QUOTE_WORDS + 1))
     return question_words != "  " and any(f" {' '.join(window)} " in question_words for window in windows)
 
 

@@ -1,4 +1,4 @@
-"""Self-checks in a response: does it check its own calculations, and does a check catch errors?
+"""Self-checks in a response: whether it checks its own calculations, and which errors it corrects.
 
 The rule, for the text of any model. Only the think block counts (the text before `</think>`, or all without that tag).
 
@@ -9,10 +9,10 @@ The rule, for the text of any model. Only the think block counts (the text befor
   make sure", ...) is followed by an equation before anything is concluded: "I will check" before there is anything to
   check does not count, nor does "I checked" with no calculation behind it.
 - A *claim* is an expression with the value stated for it outside the checks. In a response that checks itself, a wrong
-  claim is *caught* when the same expression has its correct value in the end, or when it is retracted explicitly ("I
-  had 472. Wait, 402", "402, not 472"). A check that evaluates the expression again and then accepts the wrong value
-  with "ok" catches nothing. If the correct value is used afterwards nevertheless, it is *replaced unsaid*: counted
-  separately, never as caught.
+  claim is an *error caught* when the same expression has its correct value in the end, or when the claim is retracted
+  explicitly ("I had 472. Wait, 402", "402, not 472"). A check that evaluates the expression again and then accepts the
+  wrong value with "ok" catches no error. If the response uses the correct value afterwards nevertheless, the error is
+  *replaced silently*: counted separately, never as caught.
 - A *false alarm* is a correct claim whose expression has another, wrong, value in the end.
 """
 
@@ -31,16 +31,16 @@ _CHECK = re.compile(
 )
 # A verdict ends a check. Equations after it are claims again.
 _VERDICT = re.compile(r"\b(?:I had|good|ok|okay|correct|right|wait|so|therefore|hence)\b", re.IGNORECASE)
-_ACCEPTED = re.compile(r"(?:I had [\d.]+\W+)?(?:good|ok|okay|correct|right)\b", re.IGNORECASE)
+_ACCEPTANCE = re.compile(r"(?:I had [\d.]+\W+)?(?:good|ok|okay|correct|right)\b", re.IGNORECASE)
 _WAIT = re.compile(r"\bwait\b", re.IGNORECASE)
 # The text after each wrong claim is searched, so both are bounded: a hostile text must not take minutes.
-_MOST_CHARACTERS = 200_000  # of a response that are read
-_MOST_CLAIMS = 50  # wrong claims that are searched for a retraction; later ones count as not retracted
+_MAX_CHARACTERS = 200_000  # of a response; the rest is ignored
+_MAX_CLAIMS = 50  # wrong claims that are checked for a retraction; later ones count as not retracted
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """A stated equation, and whether it is inside a check."""
+class EquationInContext:
+    """An equation of a text, and whether it is inside a check."""
 
     equation: Equation
     in_check: bool
@@ -51,31 +51,31 @@ class Placed:
 class Reflection:
     """The counts of one response."""
 
-    checks: bool
-    waits: bool
+    has_self_check: bool
+    has_wait: bool  # the word "wait"
     wrong_claims: int = 0  # this and the following fields are counted only in responses that check themselves
-    caught: int = 0
-    replaced_unsaid: int = 0
+    errors_caught: int = 0
+    errors_replaced_silently: int = 0
     false_alarms: int = 0
-    wrong_in_checks: int = 0  # arithmetic inside the checks that is itself wrong
+    errors_in_checks: int = 0  # wrong equations inside the checks
 
 
-def placed(text: str) -> list[Placed]:
+def equations_in_context(text: str) -> list[EquationInContext]:
     """Every equation of a plain text, in order, marked as inside or outside of a check."""
-    stated = equations(text)
-    checks = list(_check_spans(text, stated[0].end)) if stated else []
+    all_equations = equations(text)
+    checks = list(_check_spans(text, all_equations[0].end)) if all_equations else []
     starts = [start for start, _ in checks]
     result = []
-    for equation in stated:
+    for equation in all_equations:
         check = bisect(starts, equation.start) - 1
         in_check = check >= 0 and equation.start < checks[check][1]
-        accepted = in_check and _ACCEPTED.match(text, checks[check][1]) is not None
-        result.append(Placed(equation, in_check, accepted))
+        is_accepted = in_check and _ACCEPTANCE.match(text, checks[check][1]) is not None
+        result.append(EquationInContext(equation, in_check, is_accepted))
     return result
 
 
 def _check_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """From each checking word after `at`, where the first equation ends, to the verdict after it (or the end)."""
+    """Yield (start, end) of each check after position `at`: from a checking word to the next verdict, or the end."""
     while cue := _CHECK.search(text, at):
         verdict = _VERDICT.search(text, cue.end())
         at = verdict.start() if verdict else len(text)
@@ -83,31 +83,31 @@ def _check_spans(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def reflect(response: str) -> Reflection:
-    """The rule of this module's docstring, applied to one response."""
-    response = response[:_MOST_CHARACTERS]
+    """Apply the rule of this module's docstring to one response."""
+    response = response[:_MAX_CHARACTERS]
     text = plain(think_block(response))
-    items = placed(text)
-    waits = _WAIT.search(text) is not None
+    items = equations_in_context(text)
+    has_wait = _WAIT.search(text) is not None
     if not any(item.in_check for item in items):
-        return Reflection(False, waits)
+        return Reflection(False, has_wait)
     claims = list(_by_expression(items))
     wrong = [values for values in claims if not values[0].is_correct]
-    uncorrected = [values[0] for values in wrong if not values[-1].is_correct]
-    searched = uncorrected[:_MOST_CLAIMS]
-    missed = [claim for claim in searched if not _is_retracted(claim, text)]
-    whole = plain(response)
+    wrong_in_the_end = [values[0] for values in wrong if not values[-1].is_correct]
+    candidates = wrong_in_the_end[:_MAX_CLAIMS]
+    missed_claims = [claim for claim in candidates if not _is_retracted(claim, text)]
+    whole_text = plain(response)
     return Reflection(
-        checks=True,
-        waits=waits,
+        has_self_check=True,
+        has_wait=has_wait,
         wrong_claims=len(wrong),
-        caught=len(wrong) - len(uncorrected) + len(searched) - len(missed),
-        replaced_unsaid=sum(_is_replaced(claim, whole) for claim in missed),
+        errors_caught=len(wrong) - len(wrong_in_the_end) + len(candidates) - len(missed_claims),
+        errors_replaced_silently=sum(_is_replaced(claim, whole_text) for claim in missed_claims),
         false_alarms=sum(values[0].is_correct and not values[-1].is_correct for values in claims),
-        wrong_in_checks=sum(item.in_check and not item.equation.is_correct for item in items),
+        errors_in_checks=sum(item.in_check and not item.equation.is_correct for item in items),
     )
 
 
-def _by_expression(items: Iterable[Placed]) -> Iterable[list[Equation]]:
+def _by_expression(items: Iterable[EquationInContext]) -> Iterable[list[Equation]]:
     """The claims of each expression, in order. A correct value in a check that does not end in "ok" is a claim too."""
     claims: dict[str, list[Equation]] = {}
     for item in items:
@@ -123,34 +123,34 @@ def _is_retracted(claim: Equation, text: str) -> bool:
     """Whether the wrong value is retracted for the correct one: "I had 472. Wait, 402" or "402, not 472"."""
     if claim.exact.denominator != 1:
         return False
-    had, should = re.escape(claim.written), str(claim.exact)
-    patterns = (rf"\bI had {had}\W+(?:wait|no)\b\D{{0,40}}\b{should}\b", rf"\b{should}\b,? not {had}\b")
+    wrong, correct = re.escape(claim.value_text), str(claim.exact)
+    patterns = (rf"\bI had {wrong}\W+(?:wait|no)\b\D{{0,40}}\b{correct}\b", rf"\b{correct}\b,? not {wrong}\b")
     return any(re.compile(pattern, re.IGNORECASE).search(text, claim.end) for pattern in patterns)
 
 
 def _is_replaced(claim: Equation, response: str) -> bool:
     """Whether the correct value is used after the check that follows the claim, in the thought or in the answer."""
     verdict = _VERDICT.search(response, claim.end)
-    right = rf"(?<![\d.]){claim.exact}(?![\d.]\d|\d)"
-    return verdict is not None and re.compile(right).search(response, verdict.start()) is not None
+    correct = rf"(?<![\d.]){claim.exact}(?![\d.]\d|\d)"
+    return verdict is not None and re.compile(correct).search(response, verdict.start()) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectionRates:
     """The rates and counts of many responses."""
 
-    checks: float  # share of responses that check themselves
-    waits: float  # share that say "wait"
+    self_check_rate: float  # share of responses that check themselves
+    wait_rate: float  # share of responses with the word "wait"
     wrong_claims: int
-    caught: int
-    replaced_unsaid: int
+    errors_caught: int
+    errors_replaced_silently: int
     false_alarms: int
-    wrong_in_checks: int
+    errors_in_checks: int
 
     @property
-    def caught_share(self) -> float | None:
-        """The share of wrong claims that were caught, in responses that check themselves; None without wrong claims."""
-        return self.caught / self.wrong_claims if self.wrong_claims else None
+    def errors_caught_share(self) -> float | None:
+        """Errors caught as a share of wrong claims, in responses that check themselves; None without wrong claims."""
+        return self.errors_caught / self.wrong_claims if self.wrong_claims else None
 
 
 def rates(responses: Iterable[str]) -> ReflectionRates:
@@ -158,11 +158,11 @@ def rates(responses: Iterable[str]) -> ReflectionRates:
     reflections = [reflect(response) for response in responses]
     size = max(1, len(reflections))
     return ReflectionRates(
-        checks=sum(r.checks for r in reflections) / size,
-        waits=sum(r.waits for r in reflections) / size,
+        self_check_rate=sum(r.has_self_check for r in reflections) / size,
+        wait_rate=sum(r.has_wait for r in reflections) / size,
         wrong_claims=sum(r.wrong_claims for r in reflections),
-        caught=sum(r.caught for r in reflections),
-        replaced_unsaid=sum(r.replaced_unsaid for r in reflections),
+        errors_caught=sum(r.errors_caught for r in reflections),
+        errors_replaced_silently=sum(r.errors_replaced_silently for r in reflections),
         false_alarms=sum(r.false_alarms for r in reflections),
-        wrong_in_checks=sum(r.wrong_in_checks for r in reflections),
+        errors_in_checks=sum(r.errors_in_checks for r in reflections),
     )

@@ -265,8 +265,8 @@ def test_adjacent_cues_are_one_span(between, number):
 def test_a_place_that_keeps_cues_apart_makes_two_of_them():
     text = "Wait, 7*6=42. Wait, no."
     assert len(cues(text)) == 1
-    assert [(cue.start, cue.end) for cue in cues(text, keeps_apart=(6,))] == [(0, 4), (14, 18)]
-    assert len(cues(text, keeps_apart=(0, 18))) == 1
+    assert [(cue.start, cue.end) for cue in cues(text, separators=(6,))] == [(0, 4), (14, 18)]
+    assert len(cues(text, separators=(0, 18))) == 1
 
 
 @pytest.mark.parametrize("weak", list(LEXICON))
@@ -297,7 +297,7 @@ TEXTS = st.one_of(st.text(), PIECED)
 
 @given(TEXTS, TEXTS, st.lists(st.integers(0, 200), max_size=5))
 def test_spans_lie_in_any_text_in_order_and_apart(text, question, places):
-    spans = cues(text, question, keeps_apart=tuple(places))
+    spans = cues(text, question, separators=tuple(places))
     assert all(0 <= cue.start < cue.end <= len(text) and cue.kind in LEXICON for cue in spans)
     assert all(text[cue.start].isalnum() and not text[cue.end - 1].isspace() for cue in spans)
     assert all(one.end <= other.start for one, other in pairwise(spans))

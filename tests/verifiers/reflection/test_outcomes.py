@@ -1,4 +1,4 @@
-"""Outcomes of second thoughts: the answer before a cue against the answer after it."""
+"""Outcomes of reflection: the answer before a cue against the answer after it."""
 
 import time
 from dataclasses import replace
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from verifiers.reflection.cues import LEXICON
-from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, labelled, score, spans
+from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
 QUESTION = "What is 7 times 6?"
 
@@ -82,14 +82,14 @@ def test_a_text_without_a_readable_answer_has_outcome_open(said):
     assert outcomes(rf"{said} Wait, no. \boxed{{42}}") == [("open", "", "")]
 
 
-def test_each_second_thought_has_its_own_outcome():
+def test_each_cue_has_its_own_outcome():
     text = "7*6=44. Wait, 7*6=43. Hmm, 7*6=42. Let me check: 7*6=42. Good."
     assert outcomes(text) == [("switch", "44", "43"), ("correct", "43", "42"), ("confirm", "42", "42")]
 
 
-def test_words_after_the_thought_are_no_second_thoughts_but_its_answer_counts():
-    thoughts = spans(r"<think>\boxed{44}. Wait, no.</think> \boxed{42}. Let me check. \boxed{44}", QUESTION, "42")
-    assert [(span.kind, span.outcome) for span in thoughts] == [("doubt", "correct")]
+def test_cues_after_the_think_block_are_ignored_but_its_answer_counts():
+    all_spans = spans(r"<think>\boxed{44}. Wait, no.</think> \boxed{42}. Let me check. \boxed{44}", QUESTION, "42")
+    assert [(span.kind, span.outcome) for span in all_spans] == [("doubt", "correct")]
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ PIECES = [
 @settings(deadline=None)
 @given(st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=40).map("".join), st.text(max_size=9))
 def test_any_text_has_spans_in_order_that_lie_in_it(text, question):
-    thoughts = spans(text, question, "42")
-    assert all(0 <= span.start < span.end <= len(text) for span in thoughts)
-    assert all(one.end <= other.start for one, other in pairwise(thoughts))
-    assert all(span.kind in LEXICON and span.outcome in OUTCOMES and span.label in LABELS[:2] for span in thoughts)
-    assert all((span.outcome == "correct") == (span.label == "self-correction") for span in thoughts)
-    assert all((span.outcome == "open") == (span.before == span.after == "") for span in thoughts)
+    all_spans = spans(text, question, "42")
+    assert all(0 <= span.start < span.end <= len(text) for span in all_spans)
+    assert all(one.end <= other.start for one, other in pairwise(all_spans))
+    assert all(span.kind in LEXICON and span.outcome in OUTCOMES and span.label in LABELS[:2] for span in all_spans)
+    assert all((span.outcome == "correct") == (span.label == "self-correction") for span in all_spans)
+    assert all((span.outcome == "open") == (span.before == span.after == "") for span in all_spans)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +216,11 @@ def test_an_aha_is_a_self_correction_on_a_question_that_the_others_mostly_get_wr
         *(Member(right, (MENDED,) if mends else (OPEN,)) for right, mends in others),
     ]
     for members in (group, group[::-1]):
-        relabelled = labelled(members)
-        assert [replace(member, spans=()) for member in relabelled] == [replace(member, spans=()) for member in members]
-        first = relabelled[members.index(group[0])]
+        with_labels = assign_labels(members)
+        assert [replace(member, spans=()) for member in with_labels] == [
+            replace(member, spans=()) for member in members
+        ]
+        first = with_labels[members.index(group[0])]
         assert [span.label for span in first.spans] == ["cue", label]
 
 
@@ -227,12 +229,12 @@ def test_the_gallery_is_sorted_by_label_then_difficulty_then_kind():
         return Span(0, 4, kind, "open" if label == "cue" else "correct", label)
 
     ranked = [
-        score(of("aha", "aha"), others_right=0.0),
-        score(of("aha", "alternative"), others_right=0.0),
-        score(of("aha", "doubt"), others_right=0.5),
-        score(of("self-correction", "error"), others_right=0.0),
-        score(of("self-correction", "error"), others_right=1.0),
-        score(of("cue", "aha"), others_right=0.0),
-        score(of("cue", "verify"), others_right=1.0),
+        score(of("aha", "aha"), others_correct=0.0),
+        score(of("aha", "alternative"), others_correct=0.0),
+        score(of("aha", "doubt"), others_correct=0.5),
+        score(of("self-correction", "error"), others_correct=0.0),
+        score(of("self-correction", "error"), others_correct=1.0),
+        score(of("cue", "aha"), others_correct=0.0),
+        score(of("cue", "verify"), others_correct=1.0),
     ]
     assert ranked == sorted(ranked, reverse=True) and len(set(ranked)) == len(ranked)

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from data.problem import Problem
-from data.rows import problems
+from data.table_rows import problems
 
-SIZE = 500  # problems, without a limit
-_SEED = 20250101  # fixed, so that a task has the same problems everywhere
+DEFAULT_NUM_PROBLEMS = 500  # of a task, which has no natural end
+_SEED = 20250101  # constant, so that a task has the same problems everywhere
 
 # Tasks with one numeric answer. The others need reasoning-gym's own scorers.
 TASKS = (
@@ -29,7 +29,7 @@ TASKS = (
 )
 
 
-def load_gym(task: str, limit: int | None = None) -> list[Problem]:
+def load_reasoning_gym(task: str, limit: int | None = None) -> list[Problem]:
     """Load the first `limit` problems of a task. ValueError for a task that is not in TASKS, or without the extra."""
     if task not in TASKS:
         raise ValueError(
@@ -39,7 +39,7 @@ def load_gym(task: str, limit: int | None = None) -> list[Problem]:
         import reasoning_gym
     except ImportError as error:
         raise ValueError("reasoning-gym is not installed; install it with: pip install reasoning-gym") from error
-    size = limit or SIZE
+    size = limit or DEFAULT_NUM_PROBLEMS
     table = reasoning_gym.create_dataset(task, size=size, seed=_SEED)
     return list(problems(_rows(task, table, size), source=f"reasoning-gym/{task}", split="test"))
 

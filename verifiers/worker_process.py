@@ -97,13 +97,13 @@ class WorkerProcess:
 
     def seconds_left(self) -> float:
         """Seconds until the current item, or the start, times out. Time without a processor does not count."""
-        left = self._deadline - monotonic()
-        if left > 0 or self._is_loading or not self.is_ready:
-            return left
-        used, wall_left = _cpu_seconds(self.pid), self._since + MAX_STRETCH * self._seconds - monotonic()
-        if used is None or wall_left <= 0:
-            return left
-        return min(wall_left, self._seconds - (used - self._cpu))
+        remaining = self._deadline - monotonic()
+        if remaining > 0 or self._is_loading or not self.is_ready:
+            return remaining
+        cpu_seconds, wall_left = _cpu_seconds(self.pid), self._since + MAX_STRETCH * self._seconds - monotonic()
+        if cpu_seconds is None or wall_left <= 0:
+            return remaining
+        return min(wall_left, self._seconds - (cpu_seconds - self._cpu))
 
     def startup_error(self) -> str:
         """The last line that the child wrote before it was ready."""
@@ -140,10 +140,10 @@ class WorkerProcess:
             try:
                 data = data[os.write(self._input.fileno(), data) :]
             except BlockingIOError:
-                left = self._since + MAX_STRETCH * self._seconds - monotonic()
-                if left <= 0:
+                remaining = self._since + MAX_STRETCH * self._seconds - monotonic()
+                if remaining <= 0:
                     return
-                ready.poll(1000 * left)
+                ready.poll(1000 * remaining)
 
     def _start_clock(self) -> None:
         self._since = monotonic()
@@ -152,8 +152,8 @@ class WorkerProcess:
 
 def _environment() -> dict[str, str]:
     """The parent's environment with one thread, a fixed hash seed, and the checkout first on the module path."""
-    inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
-    return inherited | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
+    return environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 
 
 def _cpu_seconds(pid: int) -> float | None:

@@ -9,9 +9,9 @@ import pytest
 
 from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Verdict, grade, score_response
-from verifiers.grading import _pool
-from verifiers.maths import Undecided, without_algebra
-from verifiers.rules import judge
+from verifiers.api import _pool
+from verifiers.equivalence import judge
+from verifiers.maths import UndecidedError, without_algebra
 
 CHECKOUT = Path(__file__).parents[2]
 SCRIPT = f"""
@@ -23,9 +23,9 @@ hung = grade({ENDLESS!r}, r"\\sqrt{{7}}")
 assert not hung and hung.verdict == "timed_out", hung
 assert grade("(x+1)^2", "x^2+2x+1")
 score = score_response("<think>so</think><answer>(x+1)^2</answer>", "x^2+2x+1")
-assert score.correct and score.format_ok and score.reward == 1.2 and score.extracted == "(x+1)^2", score
+assert score.correct and score.well_formed and score.reward == 1.2 and score.extracted == "(x+1)^2", score
 assert "sympy" not in sys.modules
-from verifiers.grading import _pool
+from verifiers.api import _pool
 import os
 print(*_pool(os.getpid()).pids)
 """
@@ -75,7 +75,7 @@ def test_weights_apply_to_answers_decided_by_algebra():
 
 
 def test_layers_in_the_calling_process_have_a_time_limit():
-    with pytest.raises(Undecided), without_algebra(seconds=0):
+    with pytest.raises(UndecidedError), without_algebra(seconds=0):
         judge("42", "43")
     with without_algebra(seconds=60):
         assert judge("43.0", "43")

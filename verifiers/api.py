@@ -12,10 +12,10 @@ import os
 from functools import lru_cache
 
 from data.problem import Problem
-from verifiers.maths import Undecided, without_algebra
+from verifiers.equivalence import judge
+from verifiers.maths import UndecidedError, without_algebra
 from verifiers.pool import VerifierPool
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward, judge_response
-from verifiers.rules import judge
 from verifiers.score import Judgement, RewardInput, Score
 
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
@@ -29,7 +29,7 @@ def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
     try:
         with without_algebra(SECONDS):
             return judge(prediction, gold, rule)
-    except Undecided:
+    except UndecidedError:
         return _pool(os.getpid()).judge([(prediction, gold)], rule)[0]
 
 
@@ -39,7 +39,7 @@ def score_response(response: str, gold: str, rule: str = "maths", weights: Rewar
     try:
         with without_algebra(SECONDS):
             score = judge_response(response, gold, rule)
-    except Undecided:
+    except UndecidedError:
         return _pool(os.getpid()).score([(response, problem)], weights)[0]
     return add_reward(RewardInput(response, problem, score), weights)
 

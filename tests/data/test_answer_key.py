@@ -1,6 +1,6 @@
 import pytest
 
-from data.gold import final_answer, last_boxed
+from data.answer_key import final_answer, last_box
 
 BOXES = [
     (r"so \boxed{5}.", "5"),
@@ -23,13 +23,13 @@ BOXES = [
 
 
 @pytest.mark.parametrize(("text", "content"), BOXES)
-def test_last_boxed(text: str, content: str | None) -> None:
-    assert last_boxed(text) == content
+def test_last_box(text: str, content: str | None) -> None:
+    assert last_box(text) == content
 
 
 def test_a_megabyte_of_open_boxes_takes_one_pass() -> None:
-    assert last_boxed(r"\boxed{" * 150_000) is None
-    assert last_boxed(r"\boxed{" * 150_000 + "5}") == "5"
+    assert last_box(r"\boxed{" * 150_000) is None
+    assert last_box(r"\boxed{" * 150_000 + "5}") == "5"
 
 
 @pytest.mark.parametrize(

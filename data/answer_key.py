@@ -7,12 +7,12 @@ import re
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
 
-def boxed(text: str) -> list[str]:
+def box_contents(text: str) -> list[str]:
     """The contents of the complete, innermost `\\boxed{}` (and `\\fbox{}`), in order."""
-    return [text[start:end] for start, end in boxed_spans(text)]
+    return [text[start:end] for start, end in box_spans(text)]
 
 
-def boxed_spans(text: str) -> list[tuple[int, int]]:
+def box_spans(text: str) -> list[tuple[int, int]]:
     """(start, end) of the content of each complete box that contains no other complete box, in order.
 
     One pass over the text. The spans do not overlap, so copying all of them is linear in the text however deeply the
@@ -35,9 +35,9 @@ def boxed_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def last_boxed(text: str) -> str | None:
+def last_box(text: str) -> str | None:
     """The content of the box that opens last, or None; b for `\\boxed{a \\boxed{b}}`."""
-    spans = boxed_spans(text)
+    spans = box_spans(text)
     return text[slice(*spans[-1])] if spans else None
 
 
@@ -45,5 +45,5 @@ def final_answer(solution: str) -> str:
     """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
     if "####" in solution:
         return solution.rpartition("####")[2].strip()
-    content = last_boxed(solution)
+    content = last_box(solution)
     return (solution if content is None else content).strip()

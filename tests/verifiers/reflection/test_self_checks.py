@@ -19,27 +19,27 @@ MENDED = (
 
 def test_a_corrected_wrong_claim_counts_as_caught():
     counts = reflect(MENDED)
-    assert (counts.checks, counts.waits) == (True, True)
-    assert (counts.wrong_claims, counts.caught, counts.false_alarms, counts.wrong_in_checks) == (1, 1, 0, 0)
+    assert (counts.has_self_check, counts.has_wait) == (True, True)
+    assert (counts.wrong_claims, counts.errors_caught, counts.false_alarms, counts.errors_in_checks) == (1, 1, 0, 0)
 
 
 def test_a_check_that_says_good_to_another_value_catches_nothing():
     counts = reflect(
         "<think> 67*6=472. Check: 60*6=360, 7*6=42, 360+42=402. I had 472. Good. </think> <answer> 402 </answer>"
     )
-    assert (counts.checks, counts.wrong_claims, counts.caught) == (True, 1, 0)
+    assert (counts.has_self_check, counts.wrong_claims, counts.errors_caught) == (True, 1, 0)
 
 
 def test_a_right_claim_changed_for_a_wrong_one_is_a_false_alarm():
     counts = reflect("<think> 67*6=402. Check: 60*6=360, 7*6=52, 360+52=412. I had 402. Wait, 67*6=412. </think>")
-    assert (counts.wrong_claims, counts.caught, counts.false_alarms, counts.wrong_in_checks) == (0, 0, 1, 1)
+    assert (counts.wrong_claims, counts.errors_caught, counts.false_alarms, counts.errors_in_checks) == (0, 0, 1, 1)
 
 
 def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
     counts = reflect(
         "<think> Let me see. 25+3+7=35 no. 25-3+7=29 no. 25+3*7=46 yes. </think> <answer> 25+3*7 </answer>"
     )
-    assert (counts.checks, counts.wrong_claims) == (False, 0)
+    assert (counts.has_self_check, counts.wrong_claims) == (False, 0)
 
 
 @pytest.mark.parametrize(
@@ -56,12 +56,12 @@ def test_a_search_that_misses_its_target_is_not_wrong_and_not_a_check():
 )
 def test_a_claim_is_caught_only_where_its_right_value_takes_its_place(ending, caught):
     counts = reflect(f"<think> 67*6=472. Let me verify: 60*6=360, 7*6=42, 360+42=402. {ending} </think>")
-    assert (counts.checks, counts.wrong_claims, counts.caught) == (True, 1, caught)
+    assert (counts.has_self_check, counts.wrong_claims, counts.errors_caught) == (True, 1, caught)
 
 
 def test_a_check_of_the_same_expression_counts_unless_it_accepts_the_error():
-    assert reflect("<think> 7*6=44. Check: 7*6=42. So we go on. </think>").caught == 1
-    assert reflect("<think> 7*6=44. Check: 7*6=42. I had 44. Good. </think>").caught == 0
+    assert reflect("<think> 7*6=44. Check: 7*6=42. So we go on. </think>").errors_caught == 1
+    assert reflect("<think> 7*6=44. Check: 7*6=42. I had 44. Good. </think>").errors_caught == 0
 
 
 def test_a_right_value_that_is_used_without_a_word_is_replaced_and_not_caught():
@@ -72,18 +72,18 @@ def test_a_right_value_that_is_used_without_a_word_is_replaced_and_not_caught():
         ("472+8=480. </think>", 0),
     ]:
         counts = reflect(waved + rest)
-        assert (counts.wrong_claims, counts.caught, counts.replaced_unsaid) == (1, 0, replaced)
-    assert reflect(MENDED).replaced_unsaid == 0
+        assert (counts.wrong_claims, counts.errors_caught, counts.errors_replaced_silently) == (1, 0, replaced)
+    assert reflect(MENDED).errors_replaced_silently == 0
 
 
 def test_correcting_one_claim_does_not_correct_another():
     """A correct claim that is changed and restored is no catch, and does not make up for one that stays wrong."""
     counts = reflect("<think> 3*4=12. 5*5=26. Check: 2*2=4. So 3*4=13. 3*4=12. </think>")
-    assert (counts.wrong_claims, counts.caught, counts.false_alarms) == (1, 0, 0)
+    assert (counts.wrong_claims, counts.errors_caught, counts.false_alarms) == (1, 0, 0)
 
 
 def stated(text):
-    return [(e.expression, e.written, e.is_correct) for e in equations(plain(text))]
+    return [(e.expression, e.value_text, e.is_correct) for e in equations(plain(text))]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_piece_of_something_longer_is_not_an_equation(text):
     "hostile", ["1" * 20_000, "1+" * 10_000, "(1+" * 6_000, "1+1=2 " + "check " * 10_000, "- " * 10_000]
 )
 def test_hostile_text_ends(hostile):
-    assert not reflect(hostile).checks
+    assert not reflect(hostile).has_self_check
 
 
 SOLUTIONS = Path(__file__).parents[4] / "shared/benchmarks/gsm8k_train_2000.jsonl"
@@ -149,18 +149,18 @@ def test_human_solutions_have_correct_equations_and_no_checks():
     stated_equations = [equation for text in texts for equation in equations(plain(text))]
     assert len(stated_equations) > 1_200
     assert sum(not equation.is_correct for equation in stated_equations) <= 5
-    assert rates(texts).checks == 0
+    assert rates(texts).self_check_rate == 0
 
 
 def test_announcing_a_check_is_not_checking():
-    assert not reflect("<think> Let me work and check. 347*6=2082. </think>").checks
+    assert not reflect("<think> Let me work and check. 347*6=2082. </think>").has_self_check
     waiter = reflect("<think> 2+2=4. I will check that the waiter waits. </think>")
-    assert (waiter.checks, waiter.waits) == (False, False)
-    assert not reflect("<think> He pays by check for $20. </think>").checks
+    assert (waiter.has_self_check, waiter.has_wait) == (False, False)
+    assert not reflect("<think> He pays by check for $20. </think>").has_self_check
 
 
 def test_words_after_the_think_block_do_not_count():
-    assert not reflect("<think> 2+2=4. </think> <answer> Check: 2+2=4 </answer>").checks
+    assert not reflect("<think> 2+2=4. </think> <answer> Check: 2+2=4 </answer>").has_self_check
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,17 @@ def test_values_are_exact(expression, value):
 
 def test_rates_add_up_over_responses():
     totals = rates([MENDED, "<think> About 900. </think> <answer> 900 </answer>"])
-    assert (totals.checks, totals.waits, totals.wrong_claims, totals.caught_share) == (0.5, 0.5, 1, 1.0)
-    assert rates([]).caught_share is None
+    assert (totals.self_check_rate, totals.wait_rate, totals.wrong_claims, totals.errors_caught_share) == (
+        0.5,
+        0.5,
+        1,
+        1.0,
+    )
+    assert rates([]).errors_caught_share is None
 
 
 @pytest.mark.timeout(60)
 def test_a_hundred_thousand_wrong_claims_are_read_in_one_pass():
     """Searching the rest of the text for each claim took minutes."""
     counts = reflect("1+1=2. Check: 2+2=4. " + "".join(f"wait, {i}+1={i}. check " for i in range(100_000)))
-    assert counts.wrong_claims > 5_000 and counts.caught == 0
+    assert counts.wrong_claims > 5_000 and counts.errors_caught == 0

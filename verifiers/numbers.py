@@ -12,13 +12,13 @@ from verifiers.number_words import changes_value, factor, in_words
 
 _INTEGER = r"\d{1,3}(?:,\d{3})+(?!\d)|\d+"
 _DECIMAL = rf"(?:{_INTEGER})?\.\d+|(?:{_INTEGER})\.?"
-_SIGNED = rf"[-+]?\s?(?:{_DECIMAL})"
+_SIGNED_DECIMAL = rf"[-+]?\s?(?:{_DECIMAL})"
 
 # Tried in this order at the start of the text; groups by name, any of them may be missing.
 _NUMBER = re.compile(
     r"(?P<sign>[-+]?)\s?(?:(?:\\dollar|\\text\{(?P<currency>euro|pound|dollar)s?\})\s?(?P<sign2>-?))?(?:"
     rf"(?P<repeat>\d*\.\d*)\\(?:overline|bar)\{{(?P<cycle>\d+)\}}"
-    rf"|(?:(?P<whole>\d+)\s?)?\\frac\{{(?P<over>{_SIGNED})\}}\{{(?P<under>{_SIGNED})\}}"
+    rf"|(?:(?P<whole>\d+)\s?)?\\frac\{{(?P<over>{_SIGNED_DECIMAL})\}}\{{(?P<under>{_SIGNED_DECIMAL})\}}"
     rf"|(?P<whole2>\d+)\s(?P<over2>\d+)\s?/\s?(?P<under2>\d+)"
     rf"|(?P<over3>{_DECIMAL})\s?/\s?(?P<under3>{_DECIMAL})"
     rf"|(?P<decimal>{_DECIMAL})(?:\s?\\cdot\s?10\^\{{(?P<power>[-+]?\d+)\}}|[eE](?P<power2>[-+]?\d+))?"
@@ -106,9 +106,9 @@ def _value(match: re.Match[str]) -> Fraction | None:
     value: Fraction
     if part["cycle"]:
         head, _, tail = part["repeat"].partition(".")
-        shown = int(f"{head}{tail}" or 0)
+        digits = int(f"{head}{tail}" or 0)
         cycle = Fraction(int(part["cycle"]), 10 ** len(part["cycle"]) - 1)
-        value = (shown + cycle) / 10 ** len(tail)
+        value = (digits + cycle) / 10 ** len(tail)
     elif part["decimal"]:
         power = int(part["power"] or part["power2"] or 0)
         if abs(power) > _MAX_POWER:

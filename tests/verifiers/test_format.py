@@ -1,6 +1,6 @@
 import pytest
 
-from verifiers.tags import blocks
+from verifiers.format import blocks
 
 GOOD = "<think>2+2 is 4</think> <answer>4</answer>"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from data.gold import final_answer
+from data.answer_key import final_answer
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it

@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from verifiers.normalise import canonical
-from verifiers.numerals import Numeral, equal, numeral, without_unit
+from verifiers.numbers import Numeral, equal, numeral, without_unit
 
 
 def read(text: str) -> Numeral | None:

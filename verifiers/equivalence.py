@@ -1,0 +1,46 @@
+"""The equivalence rules by name. `Problem.verifier` is one of these names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from verifiers import countdown, maths
+from verifiers.score import Judgement
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How answers are compared: with a gold answer, and with each other."""
+
+    equivalent: Callable[[str, str], Judgement]  # (gold, answer)
+    same: Callable[[str, str], bool]  # two predictions, for a vote
+
+
+RULES: dict[str, Rule] = {
+    "maths": Rule(maths.equivalent, maths.same),
+    "countdown": Rule(countdown.equivalent, countdown.same),
+}
+
+
+def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
+    """Judge one answer text in this process and without a time limit: use verifiers.grade elsewhere.
+
+    ValueError for an unknown rule, and for a gold that the rule cannot use.
+    """
+    start = perf_counter()
+    judgement = RULES[check_rule(rule)].equivalent(gold, prediction)
+    return replace(judgement, seconds=perf_counter() - start)
+
+
+def same_answer(left: str, right: str, rule: str = "maths") -> bool:
+    """Whether two predictions count as one answer in a vote. Symmetric, unlike grading."""
+    return RULES[check_rule(rule)].same(left, right)
+
+
+def check_rule(rule: str) -> str:
+    """Return the name of a known rule unchanged. ValueError for an unknown rule."""
+    if rule not in RULES:
+        raise ValueError(f"unknown rule {rule!r}; known are {', '.join(RULES)}")
+    return rule
