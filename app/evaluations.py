@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from reasoner.evals import eval_log as files
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from app.run_files import read_notes
 from reasoner.runs.json_files import append_line, is_file
 

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.library import Library, is_live
+from app.run_library import Library, is_live
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
 from reasoner.runs.health import active_alarms

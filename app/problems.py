@@ -6,7 +6,7 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from reasoner.runs.index import RolloutIndex
 
 _SORTS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from reasoner.analysis import reflection as study
 from reasoner.runs.filters import ROWS, match
 from reasoner.runs.index import RolloutIndex

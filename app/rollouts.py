@@ -15,7 +15,7 @@ from tokenizers.decoders import DecodeStream
 
 from app.differences import word_difference
 from app.formulas import segments
-from app.library import Library
+from app.run_library import Library
 from app.notes import notes_of
 from app.run_files import read_settings
 from reasoner.analysis.reflection import spans_of

@@ -32,8 +32,8 @@ def serve(args: argparse.Namespace) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import uvicorn  # takes seconds with Gradio, so after all checks
 
-    from app.library import Library
-    from app.shell import build
+    from app.run_library import Library
+    from app.web import build
 
     hosts = () if args.host not in _HERE else ("127.0.0.1", "localhost", "[::1]")
     app = build(Library(runs, args.evals), auth=auth, hosts=hosts)

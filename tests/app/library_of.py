@@ -12,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
-from app.queries import answer
+from app.run_library import Library
+from app.api import answer
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files

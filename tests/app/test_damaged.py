@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from app.library import Library
-from app.shell import build
+from app.run_library import Library
+from app.web import build
 from tests.app.damage import (
     ALARM,
     LOOK,

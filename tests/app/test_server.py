@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from app.library import Library
-from app.shell import _IDLE, PAGES, build
+from app.run_library import Library
+from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from tests.app.library_of import rows_of, write_run
@@ -364,7 +364,7 @@ def test_startup_errors_are_one_line(folder, capsys, arguments, message):
 
 def test_the_dashboard_needs_no_torch():
     script = (
-        "import sys, app.server, app.shell, app.queries\n"
+        "import sys, app.server, app.web, app.api\n"
         "print(sorted({'torch', 'vllm', 'transformers'} & {name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from app.library import Library
+from app.run_library import Library
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store

@@ -19,9 +19,9 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from app.access import Access
-from app.library import Library
-from app.play import Players
-from app.queries import answer, finite
+from app.run_library import Library
+from app.chat import Players
+from app.api import answer, finite
 from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 

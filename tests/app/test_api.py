@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.queries import QUERIES, finite
+from app.api import QUERIES, finite
 from tests.app.library_of import PROBLEMS
 
 R = {"run": "whole"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.library import is_live
+from app.run_library import is_live
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
 from tests.app.library_of import until, write_run, write_step

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from app.comparing import compare
+from app.compare import compare
 from app.evaluations import evals, evaluation
-from app.library import Library
+from app.run_library import Library
 from app.notes import annotate, notes
 from app.overview import overview, runs
-from app.play import models
+from app.chat import models
 from app.problems import problem, problems
 from app.reflection import aha, words
 from app.rollouts import difference, group, rollout, rollouts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from app.overview import overview
 from app.run_files import read_settings, read_versions
 from reasoner.evals.compare import compared, differing, flipped, lines_of, matched

@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
+from app.run_library import Library
 from app.run_files import read_settings
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text
