@@ -85,14 +85,14 @@ def model_of(page):
 
 
 def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
-    page = site.open("/play?run=first")
+    page = site.open("/chat?run=first")
     assert model_of(page) == ("first", "Asks run first, its last checkpoint.")
     page.get_by_label("question").fill("What is 5 + 3?")
     page.keyboard.press("Tab")
     page.get_by_label("checkpoint").select_option("2")
     assert model_of(page) == ("first", "Asks run first, after 2 steps.")
     sample_indices(site, "second")
-    assert "/play?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
+    assert "/chat?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
     assert page.get_by_label("question").input_value() == "What is 5 + 3?"
     assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
     page.get_by_label("model", exact=True).select_option("base")
@@ -110,6 +110,6 @@ def test_sample_again_uses_the_run_of_the_rollout(site):
     page = site.open("/rollouts?run=second&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
     page.get_by_role("link", name="ask again").click()
-    page.wait_for_url("**/play?run=second*")
+    page.wait_for_url("**/chat?run=second*")
     site.ready()
     assert model_of(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"

@@ -21,7 +21,7 @@ async ([url, runs]) => {
     "annotate": ["/ask/annotate", {method: "POST", headers: json, body: note, credentials: "include"}],
     "annotate as text": ["/ask/annotate", {method: "POST", mode: "no-cors", body: note}],
     "runs": ["/ask/runs", {method: "POST", headers: json, body: "{}"}],
-    "play": ["/play", {method: "POST", headers: json, body: question, credentials: "include"}],
+    "chat": ["/chat", {method: "POST", headers: json, body: question, credentials: "include"}],
     "export": ["/export?run=a", {credentials: "include"}],
     "export unread": ["/export?run=a", {mode: "no-cors"}],
     "upload": ["/gradio_api/upload", {method: "POST", body: file, credentials: "include"}],

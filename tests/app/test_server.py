@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from app.run_library import Library
+from app.run_library import RunLibrary
 from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
@@ -34,13 +34,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"))) as exported:
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as exported:
         yield exported
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"), auth=SECRET)) as exported:
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as exported:
         yield exported
 
 
@@ -85,7 +85,7 @@ def test_a_request_that_is_not_an_object_is_refused_in_json(client, content):
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
 )
-@pytest.mark.parametrize("path", ["/ask/annotate", "/play"])
+@pytest.mark.parametrize("path", ["/ask/annotate", "/chat"])
 def test_requests_without_json_content_type_are_refused(client, folder, kind, path):
     body = json.dumps({"run": "a", "name": "0.0.0", "star": True})
     reply = client.post(path, content=body, headers={"content-type": kind})
@@ -96,7 +96,7 @@ def test_requests_without_json_content_type_are_refused(client, folder, kind, pa
 @pytest.mark.parametrize("name", ["question", "begin", "gold", "prompt"])
 def test_lone_surrogate_is_refused_before_sampling(client, name):
     body = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
-    reply = client.post("/play", content=body, headers={"content-type": "application/json"})
+    reply = client.post("/chat", content=body, headers={"content-type": "application/json"})
     message = f"the {name} holds half of a surrogate pair ('\\ud83d') at character 6"
     assert reply.status_code == 400 and reply.json() == {"error": message}
 
@@ -163,7 +163,7 @@ FOREIGN = [
     {"origin": "http://localhost:7860", "sec-fetch-site": "cross-site"},
 ]
 OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:7860", "sec-fetch-site": "same-origin"}]
-CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/play"), ("GET", "/export?run=a")]
+CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
@@ -182,12 +182,12 @@ def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method
     reply = client.request(
         method, path, json={} if method == "POST" else None, headers={"host": "localhost:7860"} | headers
     )
-    needs = "annotate" in path or path == "/play"  # a name, a question
+    needs = "annotate" in path or path == "/chat"  # a name, a question
     assert reply.status_code == (400 if needs else 200)
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
-@pytest.mark.parametrize("path", ["/", "/ask/annotate", "/play", "/export", "/gradio_api/upload", "/theme.css"])
+@pytest.mark.parametrize("path", ["/", "/ask/annotate", "/chat", "/export", "/gradio_api/upload", "/theme.css"])
 def test_no_reply_allows_another_origin_anything(client, origin, path):
     sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
     replies = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from app.run_library import Library
+from app.run_library import RunLibrary
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
@@ -38,14 +38,14 @@ def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_
     for arguments in (["report", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
         assert main(arguments) == 2 and "leads outside" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leads outside"):
-        Library(run.parent, tmp_path / "evals").run("a")
+        RunLibrary(run.parent, tmp_path / "evals").run("a")
     assert outside.read_text() == "precious"
 
 
 def test_a_link_within_a_run_and_a_run_that_is_a_link_are_fine(run, tmp_path):
     (run / "again").symlink_to(run / "config.json")
     (tmp_path / "runs" / "b").symlink_to(run)
-    assert find_run("b", tmp_path / "runs").name == "b" and Library(run.parent, tmp_path / "evals").run("a") == run
+    assert find_run("b", tmp_path / "runs").name == "b" and RunLibrary(run.parent, tmp_path / "evals").run("a") == run
 
 
 def test_a_pickled_model_is_not_loaded(tmp_path):
