@@ -65,7 +65,7 @@ def test_evals_of_a_run_without_any_say_how_to_make_one(site):
 def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
     page = site.open("/evals?run=first&eval=second/after")
     assert listed(page) == ["apart", "first/after", "second/after"]
-    assert page.locator("tr.now").get_attribute("data-eval") == "second/after"
+    assert page.locator("tr.current").get_attribute("data-eval") == "second/after"
 
 
 def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):

@@ -144,6 +144,6 @@ def test_an_imported_run_can_be_shown(call, folder):
     assert call("rollouts", run="theirs")["total"] == len(theirs) == 8
     assert [step["step"] for step in call("overview", run="theirs")["steps"]] == [3, 4]
     assert call("problems", run="theirs", by="problem")["rows"][0]["rate"] == 0.5
-    page = call("rollout", run="theirs", name="3.1.0", rendered=True)
+    page = call("rollout", run="theirs", name="3.1.0", with_formulas=True)
     assert page["completion"] == theirs[2]["completion"] and page["tokens"] is None
     assert until(lambda: call("reflection", run="theirs")["num_analyzed"] == 2)

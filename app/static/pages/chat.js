@@ -1,101 +1,178 @@
-// Ask a model of a run, see the tokens come, have the answer graded as training would.
-import { ask, card, el, link, number, percent, put, select, verdict, visible } from "../core.js";
+// Sample answers to a question from a run's model. Tokens appear as they are sampled; answers are graded as in training.
+import { ask, card, el, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
+
+const FIRST_QUESTION = { question: "What is 347 * 6 - 158?", gold: "1924" };
+
+// The request of the address: the model is the one named there, else that of the selected run, else the base model.
+function requestOf({ model, run, checkpoint = "", question, gold, rule = "maths", begin = "" }, models) {
+  const isKnown = (name) => models.some((entry) => entry.model === name);
+  return {
+    model: [model, run].find(isKnown) ?? models[0].model, step: checkpoint, question: question ?? FIRST_QUESTION.question,
+    gold: gold ?? (question ? "" : FIRST_QUESTION.gold), rule, begin,
+  };
+}
+
+// Read the lines of JSON of a response; calls `onevent` with each.
+async function readEvents(response, onevent) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) onevent(JSON.parse(line));
+  }
+}
+
+// Verdict, answer and reward of a completion.
+function scoreParts(score) {
+  if (!score) return null;
+  const layer = score.layer ? `, decided by ${score.layer}` : "";
+  return [verdictBadge(score.verdict), el("span", {}, `answer ${visible(score.extracted ?? "none")}, reward ${number(score.reward)}${layer}`),
+    score.is_leniently_correct && score.verdict !== "correct"
+      ? el("span", { class: "badge warn", title: "the last answer anywhere in the text is correct" }, "correct, but not well-formed") : null];
+}
+
+// The completions of a request, one column each. `oncontinue` is called with the beginning of a new response.
+class Answers {
+  constructor(oncontinue) {
+    this.oncontinue = oncontinue;
+    this.box = el("div", { class: "columns", data: { answers: "" } });
+    this.clear();
+  }
+
+  clear() {
+    this.columns = new Map();
+    put(this.box);
+  }
+
+  // The column of a sample; it is created with the first event.
+  column(sample) {
+    if (!this.columns.has(sample)) {
+      const column = { text: el("div", { class: "text tokens", dir: "ltr" }), foot: el("div", { class: "bar-row" }), completion: "", score: null };
+      this.columns.set(sample, column);
+      this.box.append(el("article", { class: "card", data: { sample: String(sample) } }, column.text, column.foot));
+    }
+    return this.columns.get(sample);
+  }
+
+  // Add a token, or the end of a sample.
+  take(event) {
+    if (event.text !== undefined) {
+      const column = this.column(event.sample), isPrefill = event.logprob === undefined;
+      const title = isPrefill ? "part of the prompt, not sampled" : `p ${percent(Math.exp(event.logprob))}`;
+      column.completion += event.text;
+      column.text.append(el("span", { class: isPrefill ? "prefill" : "token", title }, event.text));
+    }
+    if (event.ended) this.end(this.column(event.sample), event);
+  }
+
+  end(column, { tokens, ended, score }) {
+    column.score = score;
+    const begin = () => `${column.completion.split("</think>")[0].trimEnd()} Wait,`;
+    put(column.foot, el("span", { class: "muted" }, `${number(tokens)} tokens, ended by ${ended}`), scoreParts(score),
+      el("button", { title: "write the beginning of the response yourself, starting from this one", onclick: () => this.oncontinue(begin()) }, "edit and continue"));
+  }
+
+  // The answers with their numbers, the most frequent first; "" for fewer than two answers.
+  votes() {
+    const answers = [...this.columns.values()].map((column) => column.score?.extracted).filter(Boolean), counts = new Map();
+    for (const answer of answers) counts.set(answer, (counts.get(answer) ?? 0) + 1);
+    if (answers.length < 2) return "";
+    return ` · votes: ${[...counts].sort((a, b) => b[1] - a[1]).map(([answer, n]) => `${visible(answer)} × ${n}`).join(", ")}`;
+  }
+}
+
+// The sentence that says which model is asked, and why it is not the selected run's.
+function modelNote(request, entry, page, models) {
+  const { model, run } = page.params, isKnown = (name) => models.some((one) => one.model === name);
+  const name = request.model === "base" ? "the embedded base model" : `run ${request.model}`;
+  const checkpoint = !entry.steps.length ? "" : request.step === "" ? ", its last checkpoint"
+    : request.step === "best" ? ", its best checkpoint" : `, after ${request.step} steps`;
+  const missing = [...new Set([model, run])].filter((one) => one && !isKnown(one));
+  return ["Asks ", el("b", {}, name), `${checkpoint}.`, missing.map((one) => ` Run ${one} has no checkpoint to sample from.`),
+    run && run !== request.model && isKnown(run)
+      ? [` The selected run is ${run}: `, link("chat", { ...page.params, model: "", checkpoint: "" }, `ask ${run}`), "."] : null];
+}
 
 export async function open(root, page) {
-  const { models, rules, most_samples: most, max_tokens: longest } = await ask("models");
-  const { run: picked, model: named } = page.params, known = (model) => models.some((m) => m.model === model);
-  // The model of the address, else the one of the run that is picked, else the embedded base.
-  const given = { model: [named, picked].find(known) ?? models[0].model, step: page.params.checkpoint ?? "", question: page.params.question ?? "What is 347 * 6 - 158?", gold: page.params.gold ?? (page.params.question ? "" : "1924"), rule: page.params.rule ?? "maths", begin: page.params.begin ?? "" };
-  let running = null;
-  const entry = () => models.find((m) => m.model === given.model);
-  const field = (name, tag, extra = {}) => el("label", { class: "wide" }, name, el(tag, { "aria-label": name, ...extra, onchange: (e) => { given[name] = e.target.value; page.set({ [name]: e.target.value }); } }, tag === "textarea" ? given[name] : ""));
-  const numberField = (name, value, low, high, step) => el("label", {}, name, el("input", { type: "number", "aria-label": name, value: String(value), min: String(low), max: String(high), step: String(step), data: { number: name } }));
-  const note = el("p", { role: "status", class: "muted", data: { note: "" } }), form = el("div", { class: "play-form" }), out = el("div", { class: "columns", data: { answers: "" } }), status = el("p", { role: "status", class: "muted", data: { play: "idle" } });
-  const start = el("button", { class: "main", onclick: () => run() }, "ask"), stop = el("button", { disabled: true, onclick: () => running?.abort() }, "stop");
+  const { models, rules, max_samples: maxSamples, max_tokens: maxTokens } = await ask("models");
+  const request = requestOf(page.params, models), entry = () => models.find((one) => one.model === request.model);
+  let controller = null;  // of the request that is being answered
+  const note = el("p", { role: "status", class: "muted", data: { note: "" } }), form = el("div", { class: "chat-form" });
+  const status = el("p", { role: "status", class: "muted", data: { chat: "idle" } });
+  const start = el("button", { class: "main", onclick: () => sample() }, "ask");
+  const stop = el("button", { disabled: true, onclick: () => controller?.abort() }, "stop");
+  const answers = new Answers((begin) => { change({ begin }); drawForm(); });
+  const drawNote = () => put(note, modelNote(request, entry(), page, models));
 
-  // Which model is asked, and why it is not the picked run's where it is not.
-  function drawNote() {
-    const name = given.model === "base" ? "the embedded base model" : `run ${given.model}`;
-    const checkpoint = !entry().steps.length ? "" : given.step === "" ? ", its last checkpoint" : given.step === "best" ? ", its best checkpoint" : `, after ${given.step} steps`;
-    put(note, "Asks ", el("b", {}, name), `${checkpoint}.`,
-      [...new Set([named, picked])].filter((run) => run && !known(run)).map((run) => ` Run ${run} has no checkpoint to sample from.`),
-      picked && picked !== given.model && known(picked) ? [` The run that is picked above is ${picked}: `, link("play", { ...page.params, model: "", checkpoint: "" }, `ask ${picked}`), "."] : null);
+  // Change the request and the address, in which `step` is called checkpoint.
+  function change(values) {
+    Object.assign(request, values);
+    const { step, ...others } = values;
+    page.set(step === undefined ? others : { ...others, checkpoint: step });
   }
-  function draw() {
+  // A field of several lines, with its name as the label.
+  const textField = (name, rows, data = {}) => el("label", { class: "wide" }, name,
+    el("textarea", { "aria-label": name, rows, data, onchange: (event) => change({ [name]: event.target.value }) }, request[name]));
+  const numberField = (name, value, low, high, step) => el("label", {}, name.replace("_", " "),
+    el("input", { type: "number", "aria-label": name, value: String(value), min: String(low), max: String(high), step: String(step), data: { number: name } }));
+
+  function drawForm() {
     drawNote();
-    const steps = [["", entry().steps.length ? "last checkpoint" : "as shipped"], ...entry().steps.map((s) => [s, s === "best" ? "best" : `after ${s} steps`])];
-    const d = entry().defaults;
+    const { steps, defaults } = entry();
+    const checkpoints = [["", steps.length ? "last checkpoint" : "as shipped"], ...steps.map((step) => [step, step === "best" ? "best" : `after ${step} steps`])];
+    const gold = el("input", {
+      "aria-label": "gold", placeholder: "the correct answer, if the completions are to be graded", value: request.gold,
+      onchange: (event) => change({ gold: event.target.value }),
+    });
     put(form, el("div", { class: "bar-row" },
-      select("model", models.map((m) => m.model), given.model, (v) => { given.model = v; given.step = ""; page.set({ model: v, checkpoint: "" }); draw(); }),
-      select("checkpoint", steps, given.step, (v) => { given.step = v; page.set({ checkpoint: v }); drawNote(); }),
-      numberField("temperature", d.temperature ?? 1, 0, 5, 0.1), numberField("samples", 2, 1, most, 1), numberField("max_tokens", d.max_tokens ?? longest, 1, 32768, 1), numberField("seed", 0, 0, 2147483647, 1)),
-    field("question", "textarea", { rows: "3", data: { search: "" } }),
-    el("div", { class: "bar-row" }, el("label", { class: "wide" }, "gold", el("input", { "aria-label": "gold", placeholder: "the right answer, to have it graded", value: given.gold, onchange: (e) => { given.gold = e.target.value; page.set({ gold: e.target.value }); } })), select("rule", rules, given.rule, (v) => { given.rule = v; page.set({ rule: v }); }), start, stop),
-    el("details", { open: Boolean(given.begin) }, el("summary", {}, "begin the response yourself (“… Wait,”) and let the model go on"), field("begin", "textarea", { rows: "2" })));
+      select("model", models.map((one) => one.model), request.model, (model) => { change({ model, step: "" }); drawForm(); }),
+      select("checkpoint", checkpoints, request.step, (step) => { change({ step }); drawNote(); }),
+      numberField("temperature", defaults.temperature ?? 1, 0, 5, 0.1), numberField("samples", 2, 1, maxSamples, 1),
+      numberField("max_tokens", defaults.max_tokens ?? maxTokens, 1, 32768, 1), numberField("seed", 0, 0, 2147483647, 1)),
+    textField("question", "3", { search: "" }),
+    el("div", { class: "bar-row" }, el("label", { class: "wide" }, "gold", gold), select("rule", rules, request.rule, (rule) => change({ rule })), start, stop),
+    el("details", { open: Boolean(request.begin) }, el("summary", {}, "write the beginning of the response (“… Wait,”); the model continues it"),
+      textField("begin", "2")));
   }
-
-  async function run() {
-    running?.abort();
-    running = new AbortController();
-    const mine = running;
-    const values = Object.fromEntries([...form.querySelectorAll("[data-number]")].map((input) => [input.dataset.number, Number(input.value)]));
-    for (const name of ["question", "gold", "begin"]) given[name] = form.querySelector(`[aria-label="${name}"]`).value;
-    put(out); start.disabled = true; stop.disabled = false; status.dataset.play = "running"; status.textContent = "request sent";
-    const columns = new Map();
-    const column = (sample) => {
-      if (!columns.has(sample)) {
-        const text = el("div", { class: "text tokens", dir: "ltr" }), foot = el("div", { class: "bar-row" }), more = el("div");
-        columns.set(sample, { text, foot, more, raw: "" });
-        out.append(el("article", { class: "card", data: { sample: String(sample) } }, text, foot, more));
-      }
-      return columns.get(sample);
-    };
+  // The values of the form, which may be typed in without a change event yet.
+  function formValues() {
+    const numbers = [...form.querySelectorAll("[data-number]")].map((input) => [input.dataset.number, Number(input.value)]);
+    for (const name of ["question", "gold", "begin"]) request[name] = form.querySelector(`[aria-label="${name}"]`).value;
+    return { ...request, ...Object.fromEntries(numbers) };
+  }
+  function setStatus(state, text) {
+    status.dataset.chat = state;
+    status.textContent = text;
+  }
+  function onEvent(event) {
+    if (event.loading) setStatus("running", `loading ${event.loading} …`);
+    if (event.prompt) setStatus("running", "sampling …");
+    if (event.error) setStatus("error", event.error);
+    answers.take(event);
+  }
+  // Send the request and show the completions as they are sampled.
+  async function sample() {
+    controller?.abort();
+    controller = new AbortController();
+    const body = JSON.stringify(formValues());
+    answers.clear();
+    start.disabled = true; stop.disabled = false;
+    setStatus("running", "request sent");
     try {
-      const reply = await fetch("/play", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...given, ...values }), signal: mine.signal });
-      if (!reply.ok) throw new Error((await reply.json()).error);
-      const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { value, done } = await reader.read();
-        if (done) break;
-        const lines = (rest + value).split("\n");
-        rest = lines.pop();
-        for (const line of lines) take(JSON.parse(line), column);
-      }
-      status.textContent = status.dataset.play === "error" ? status.textContent : "done";
-      if (status.dataset.play !== "error") status.dataset.play = "done";
+      const response = await fetch("/chat", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: controller.signal });
+      if (!response.ok) throw new Error((await response.json()).error);
+      await readEvents(response, onEvent);
+      if (status.dataset.chat !== "error") setStatus("done", "done");
     } catch (error) {
-      status.dataset.play = error.name === "AbortError" ? "stopped" : "error";
-      status.textContent = error.name === "AbortError" ? "stopped" : error.message;
+      if (error.name === "AbortError") setStatus("stopped", "stopped"); else setStatus("error", error.message);
     }
     start.disabled = false; stop.disabled = true;
-    votes(columns);
+    status.textContent += answers.votes();
   }
-  function take(event, column) {
-    if (event.loading) status.textContent = `loading ${event.loading} …`;
-    if (event.prompt) { status.textContent = "writing"; }
-    if (event.error) { status.dataset.play = "error"; status.textContent = event.error; }
-    if (event.text !== undefined) {
-      const c = column(event.sample);
-      c.raw += event.text;
-      c.text.append(el("span", { class: event.logprob === undefined ? "prefill" : "t", title: event.logprob === undefined ? "given" : `p ${percent(Math.exp(event.logprob))}` }, event.text));
-    }
-    if (event.ended) {
-      const c = column(event.sample);
-      c.score = event.score;
-      put(c.foot, el("span", { class: "muted" }, `${number(event.tokens)} tokens, ended by ${event.ended}`), event.score ? [verdict(event.score.verdict), el("span", {}, `answer ${visible(event.score.extracted ?? "none")}, reward ${number(event.score.reward)}${event.score.layer ? `, decided by ${event.score.layer}` : ""}`), event.score.lenient && event.score.verdict !== "correct" ? el("span", { class: "badge warn" }, "right in any form") : null] : null,
-        el("button", { title: "go on from here in your own words", onclick: () => { given.begin = c.raw.split("</think>")[0].trimEnd() + " Wait,"; page.set({ begin: given.begin }); draw(); } }, "edit and go on"));
-    }
-  }
-  function votes(columns) {
-    const answers = [...columns.values()].map((c) => c.score?.extracted).filter(Boolean);
-    if (answers.length > 1) {
-      const counts = new Map();
-      for (const answer of answers) counts.set(answer, (counts.get(answer) ?? 0) + 1);
-      status.textContent += ` · votes: ${[...counts].sort((a, b) => b[1] - a[1]).map(([answer, n]) => `${visible(answer)} × ${n}`).join(", ")}`;
-    }
-  }
-  put(root, el("h1", {}, "Play"), note, card(null, form), status, out);
-  draw();
-  return { close: () => running?.abort() };
+  put(root, el("h1", {}, "Chat"), note, card(null, form), status, answers.box);
+  drawForm();
+  return { close: () => controller?.abort() };
 }
