@@ -53,7 +53,8 @@ def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:
     empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flips": []}
     if folders[0] is None or folders[1] is None:
         missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
-        return empty | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
+        verb = "have" if " and " in missing else "has"
+        return empty | {"fault": f"{missing} {verb} no held-out evaluation: training is not finished, or makes none"}
     try:
         a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
         manifests = [read_manifest(folder) for folder in (a_folder, b_folder)]

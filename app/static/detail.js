@@ -110,7 +110,7 @@ function facts(rollout) {
     fact("advantage", withSign(rollout.advantage, 3)),
     fact("tokens", `${number(rollout.num_tokens)}${rollout.finish ? `, ended by ${rollout.finish}` : ""}`),
     fact("well-formed", rollout.well_formed ? "yes" : "no"),
-    fact("policy", `after ${rollout.policy_version ?? "?"} steps`));
+    fact("policy", rollout.policy_version === null ? "unknown" : `after ${count(rollout.policy_version, "step")}`));
 }
 
 // The number of hits of the search, with buttons from one to the next.

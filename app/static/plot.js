@@ -30,7 +30,7 @@ export function paintMessage(canvas, { width, height, message }) {
 export function paint(canvas, { width, height, lines, ranges, isLog, isShare, isWhole, hover, drag }) {
   const context = prepare(canvas, width, height);
   const { x0, x1, y0, y1 } = ranges;
-  const yTicks = ticksOf(...(isLog ? [10 ** y0, 10 ** y1] : [y0, y1]), 4, { isShare, isLog });
+  const yTicks = ticksOf(...(isLog ? [10 ** y0, 10 ** y1] : [y0, y1]), height < 150 ? 2 : 4, { isShare, isLog });
   const xTicks = ticksOf(x0, x1, Math.min(8, width / 80), { isWhole });
   const labelWidth = Math.max(0, ...yTicks.map((tick) => context.measureText(tick.text).width));
   const left = Math.max(PADDING.left, 10 + labelWidth), right = width - PADDING.right, bottom = height - PADDING.bottom;
@@ -39,7 +39,7 @@ export function paint(canvas, { width, height, lines, ranges, isLog, isShare, is
   const Y = (y) => bottom - (((isLog ? Math.log10(Math.max(y, 1e-300)) : y) - y0) / (y1 - y0)) * (bottom - PADDING.top);
   paintAxes(context, { xTicks, yTicks, X, Y, left, right, bottom });
   context.save();
-  context.beginPath(); context.rect(left, 0, right - left, bottom + 1); context.clip();
+  context.beginPath(); context.rect(left - 3, 0, right - left + 6, bottom + 4); context.clip();  // a point at the edge is whole
   for (const line of lines) {
     const points = line.points.filter((point) => !isLog || point.y > 0);
     paintBand(context, line, points, X, Y);

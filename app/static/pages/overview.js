@@ -2,11 +2,12 @@
 import { chart, smooth } from "../chart.js";
 import { ask, card, checkbox, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
 
-// The small charts, by metric.
+// The small charts, by metric: title and unit.
 const HEALTH = {
-  entropy: "entropy, nats per token", kl: "KL to the reference, nats per token", grad_norm: "gradient norm",
-  frac_reward_zero_std: "zero-variance groups", "completions/clipped_ratio": "completions cut off at the token limit",
-  "sampling/logprob_diff_mean": "engine against trainer, mean |log p|", tokens_per_second: "tokens per second", lr: "learning rate",
+  entropy: ["entropy", "nats per token"], kl: ["KL to the reference", "nats per token"], grad_norm: ["gradient norm", ""],
+  frac_reward_zero_std: ["zero-variance groups", ""], "completions/clipped_ratio": ["truncated completions", ""],
+  "sampling/logprob_diff_mean": ["|log p engine − trainer|", "mean"], tokens_per_second: ["speed", "tokens per second"],
+  lr: ["learning rate", ""],
 };
 const SHARES = new Set(["frac_reward_zero_std", "completions/clipped_ratio"]);
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
@@ -103,7 +104,9 @@ export async function open(root, page) {
   function draw() {
     for (const [title, { lines, ...options }] of Object.entries(largeCharts(data, view))) drawChart(title, large, title, lines, options);
     const { metric } = seriesOf(data, view);
-    for (const [key, title] of Object.entries(HEALTH)) drawChart(key, health, title, [metric(title, key)], { height: 110, isShare: SHARES.has(key) });
+    for (const [key, [title, unit]] of Object.entries(HEALTH)) {
+      drawChart(key, health, title, [metric("latest", key)], { height: 110, unit, isShare: SHARES.has(key) });
+    }
     const isGrowing = ["live", "starting"].includes(data.row.status);  // in another run an empty chart stays empty
     for (const figure of charts.values()) figure.hidden = !isGrowing && !figure.querySelector(".key");
     put(top, tiles(data));

@@ -45,12 +45,13 @@ function solveRates(rows) {
   const sum = (own) => own.reduce((total, row) => total + row.groups, 0), isMixed = (row) => row.correct > 0 && row.correct < row.size;
   const histogram = ([part, own]) => {
     const mixed = sum(own.filter(isMixed)) / sum(own), most = Math.max(...own.map((row) => row.groups));
+    const first = Math.min(...own.map((row) => row.first)), last = Math.max(...own.map((row) => row.last));
     const bar = (row) => el("i", {
       title: `${row.correct} of ${row.size} correct: ${row.groups} groups`, class: isMixed(row) ? "" : "uniform",
       style: { height: `${(100 * row.groups) / most}%` },
     });
     return el("div", { class: "histogram", data: { part: String(part), usable: String(mixed) } }, el("div", { class: "stack" }, own.map(bar)),
-      el("small", {}, `steps ${Math.min(...own.map((row) => row.first))}–${Math.max(...own.map((row) => row.last))}`),
+      el("small", {}, first === last ? `step ${first}` : `steps ${first}–${last}`),
       el("b", {}, `${percent(mixed, 0)} mixed`));
   };
   return el("div", { class: "solve-rates" }, [...parts].map(histogram));

@@ -38,7 +38,7 @@ function heading(run, data) {
   const { num_analyzed: done, num_steps: all, uplift: { difference, groups }, totals: { labels } } = data;
   const points = (value) => (100 * value).toFixed(1), first = data.first_correction;
   const tiles = [tile("cues", number(sum(labels))), tile("self-corrections", number(corrections(labels))), tile("aha", number(labels.aha ?? 0)),
-    tile("correct, with less without reflection", difference ? `${points(difference.mean)} points` : "–",
+    tile("accuracy with − without reflection", difference ? `${points(difference.mean)} points` : "–",
       difference ? `[${points(difference.low)}, ${points(difference.high)}] over ${groups} groups with both` : `${groups} groups with both`),
     tile("first successful self-correction", first ? link("rollouts", { run, rollout: first }, first) : "–", "step.group.sample")];
   return [
