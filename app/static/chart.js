@@ -128,13 +128,13 @@ class ChartView {
       const message = visibleLines.length ? "no value above 0" : this.filledLines.length ? "every series is hidden" : "no data yet";
       paintMessage(canvas, { ...size, message });
       this.scale = null;
-      Object.assign(box.dataset, { drawn: "0", xticks: "", yticks: "" });
+      Object.assign(box.dataset, { points: "0", xticks: "", yticks: "" });
       return;
     }
     const lines = visibleLines.map((line) => ({ ...line, colour: this.colourOf(line) }));
     const { xTicks, yTicks, scale } = paint(canvas, { ...size, lines, ranges, isLog, isShare, isWhole: this.isWhole, hover: this.hover, drag: this.drag });
     this.scale = scale;
-    box.dataset.drawn = String(visibleLines.reduce((sum, line) => sum + line.points.length, 0));
+    box.dataset.points = String(visibleLines.reduce((sum, line) => sum + line.points.length, 0));
     box.dataset.xticks = xTicks.map((tick) => tick.text).join("|");
     box.dataset.yticks = yTicks.map((tick) => tick.text).join("|");
   }

@@ -65,7 +65,7 @@ def test_the_curves_are_the_metrics_and_the_shards(site):
     wrong = [len(row["token_ids"]) for row in rows if row["step"] == 2 and row["verdict"] != "correct"]
     assert last("Response length", "wrong") == pytest.approx(fmean(wrong))
     assert "3 / 3" in text(page, '[data-tile="step"]')
-    assert page.locator('[data-chart="Reward"]').get_attribute("data-drawn") == "9"  # three lines of three steps
+    assert page.locator('[data-chart="Reward"]').get_attribute("data-points") == "9"  # three lines of three steps
 
 
 def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):

@@ -34,14 +34,20 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as exported:
-        yield exported
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as exported:
-        yield exported
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(("old", "new"), [("/aha?run=a&label=cue", "/reflection?run=a&label=cue"), ("/play", "/chat")])
+def test_links_of_earlier_versions_redirect_with_their_query(client, old, new):
+    reply = client.get(old, follow_redirects=False)
+    assert (reply.status_code, reply.headers["location"]) == (308, new) and client.get(new).status_code == 200
 
 
 # ------------------------------------------------------------------------------------------------- asking
