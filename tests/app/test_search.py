@@ -136,8 +136,8 @@ def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
 def test_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
     page.wait_for_selector(PANE.format("0.0.1"))
-    assert marks(page, ".pane .set") == ["wait"]
-    assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
+    assert marks(page, ".pane .formulas") == ["wait"]
+    assert page.locator(".pane .formulas .formula.hit").get_attribute("title") == "\\(x + wait\\)"
 
 
 def test_reflection_spans_after_an_emoji_are_marked_in_place(site):

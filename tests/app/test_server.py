@@ -206,7 +206,7 @@ def test_no_reply_allows_another_origin_anything(client, origin, path):
         assert not allows or origin == "http://localhost:7860"
 
 
-@pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "play"])
+@pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "chat"])
 def test_a_link_on_another_page_opens_a_page(client, page):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert client.get(f"/{page}", headers=headers).status_code == 200
