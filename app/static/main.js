@@ -69,6 +69,8 @@ function drawNav(name, run) {
   const highlighted = SUBPAGES[name]?.[1] ?? name;
   put(nav, Object.entries(PAGES).map(([page, [title]]) =>
     el("a", { href: address(page, run ? { run } : {}), "data-link": "", "aria-current": page === highlighted ? "page" : null }, title)));
+  const link = nav.querySelector("[aria-current]");
+  if (link) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 2;  // on a phone the links are wider than the window
 }
 
 // Draw the list of runs and the state of the selected one.
