@@ -36,9 +36,7 @@ class Access:
         host = address.rsplit(":", 1)[0] or "none"
         if self.hosts and host not in self.hosts:
             return JSONResponse({"error": f"this dashboard does not answer to the name {host!r}"}, 403)
-        is_link = (
-            request.method in _READING and path != "/export"
-        )  # may come from anywhere: it shows a page or a script
+        is_link = request.method in _READING and path != "/export"  # from anywhere: it shows a page or a script
         if not _is_same_origin(origin, address) or not (is_link or site in _OWN_SITE):
             return JSONResponse({"error": f"this dashboard does not answer pages of another origin ({origin})"}, 403)
         if self.auth is not None and not _is_allowed(request.headers.get("authorization", ""), self.auth):
@@ -50,7 +48,7 @@ class Access:
     def _is_open(self, method: str, path: str) -> bool:
         """Whether the pages use this path. Gradio's other routes (uploads and more) stay closed."""
         if method == "POST":
-            return path == "/play" or path.startswith("/ask/")
+            return path == "/chat" or path.startswith("/ask/")
         is_page = path.strip("/") in self.pages or path in _GET_PATHS
         return method in _READING and (is_page or path.startswith(_GET_FOLDERS))
 

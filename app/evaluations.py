@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
-from reasoner.evals import eval_log as files
+from app.run_library import RunLibrary
+from reasoner.evals import eval_log
 from reasoner.evals.estimators import class_sizes, cons_at_k, estimate, is_tied, pass_at_k, vote_labels
 from reasoner.runs.json_files import NUMBER, OBJECT, check, check_each, is_file, read_object
 
@@ -18,15 +18,15 @@ _CHECKPOINT = re.compile(r"([^/]+)/(?:best|step-\d{6})")  # how reasoner.inferen
 _INTERVAL = ("value", "low", "high")  # of a metric, and its 95 % interval
 _SHOWS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "all": lambda p: True,
-    "right": lambda p: p["winner"] == "right",
+    "correct": lambda p: p["winner"] == "correct",
     "confident and wrong": lambda p: p["winner"] == "wrong" and p["share"] > 0.5,
-    "right in the minority": lambda p: 0 < p["right"] < p["classes"][0]["votes"],
-    "tied": lambda p: p["tied"],
-    "never right": lambda p: p["right"] == 0,
+    "correct in the minority": lambda p: 0 < p["correct"] < p["classes"][0]["votes"],
+    "tied": lambda p: p["is_tied"],
+    "never correct": lambda p: p["correct"] == 0,
 }
 
 
-def evals(library: Library) -> dict[str, Any]:
+def evals(library: RunLibrary) -> dict[str, Any]:
     """List the evaluations: one row per evaluation and data set, with the run it belongs to, if any, and every metric
     with its 95 % interval. `faults` lists the evaluations that cannot be read, with the reason.
     """
@@ -41,20 +41,20 @@ def evals(library: Library) -> dict[str, Any]:
 
 
 def _rows(name: str, folder: Path) -> list[dict[str, Any]]:
-    about = files.read_manifest(folder)
+    manifest = eval_log.read_manifest(folder)
     path = folder / "results.json"
-    figures = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
+    results = read_object(path, {}, {"reasoner": OBJECT}).get("reasoner", {})
     rows = []
-    for spec, data in about["data"].items():
-        ways = figures.get(files.task_name(spec), {})
+    for spec, data in manifest["data"].items():
+        ways = results.get(eval_log.task_name(spec), {})
         check_each(check(ways, path, {}), path, {"metrics": OBJECT})
         metrics = {}
-        for way, measured in ways.items():
-            check_each(measured["metrics"], path, dict.fromkeys(_INTERVAL, NUMBER))
-            for metric, one in measured["metrics"].items():
-                metrics["greedy" if way == "greedy" else metric] = {key: one[key] for key in _INTERVAL}
-        shared = {"model": about["model"], "problems": data["rows"], "samples": about.get("samples")}
-        rows.append({"name": name, "run": _run_of(name, about["model"]), "set": spec, **shared, "metrics": metrics})
+        for way, result in ways.items():
+            check_each(result["metrics"], path, dict.fromkeys(_INTERVAL, NUMBER))
+            for metric, value in result["metrics"].items():
+                metrics["greedy" if way == "greedy" else metric] = {key: value[key] for key in _INTERVAL}
+        shared = {"model": manifest["model"], "problems": data["rows"], "samples": manifest.get("samples")}
+        rows.append({"name": name, "run": _run_of(name, manifest["model"]), "set": spec, **shared, "metrics": metrics})
     return rows
 
 
@@ -68,7 +68,7 @@ def _run_of(name: str, model: str) -> str | None:
 
 
 def evaluation(
-    library: Library, name: str, set: str = "", show: str = "all", offset: int = 0, limit: int = 50
+    library: RunLibrary, name: str, set: str = "", show: str = "all", offset: int = 0, limit: int = 50
 ) -> dict[str, Any]:
     """One data set of an evaluation: metrics with intervals, curves for k = 1 ... n, and a page of its problems with
     their votes. `show` selects problems (a key of _SHOWS).
@@ -78,31 +78,31 @@ def evaluation(
     if show not in _SHOWS:
         raise ValueError(f"unknown choice {show!r}; known are {', '.join(_SHOWS)}")
     folder = library.evaluation(name)
-    about = files.read_manifest(folder)
-    spec = set or next(iter(about["data"]))
-    if spec not in about["data"]:
-        raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(about['data'])}")
+    manifest = eval_log.read_manifest(folder)
+    spec = set or next(iter(manifest["data"]))
+    if spec not in manifest["data"]:
+        raise ValueError(f"evaluation {name} has no set {spec!r}; it has {', '.join(manifest['data'])}")
     samples = folder / "samples.parquet"
     content = _problems(folder, spec, samples.stat().st_mtime_ns if is_file(samples) else 0)
-    chosen = [problem for problem in content["problems"] if _SHOWS[show](problem)]
+    selection = [problem for problem in content["problems"] if _SHOWS[show](problem)]
     return {
         "name": name,
         "set": spec,
-        "sets": list(about["data"]),
-        "about": about,
+        "sets": list(manifest["data"]),
+        "manifest": manifest,
         "metrics": content["metrics"],
         "curves": content["curves"],
-        "shows": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
-        "total": len(chosen),
+        "selections": {key: sum(holds(problem) for problem in content["problems"]) for key, holds in _SHOWS.items()},
+        "total": len(selection),
         "offset": offset,
-        "problems": chosen[offset : offset + limit],
+        "problems": selection[offset : offset + limit],
     }
 
 
 @lru_cache(maxsize=8)
 def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
-    rows = [row for row in files.read_flat(folder) if row["set"] == spec]
-    lines = [line for line in files.read_samples(folder, spec) if line["filter"] == "none"]
+    rows = [row for row in eval_log.read_flat(folder) if row["set"] == spec]
+    lines = [line for line in eval_log.read_samples(folder, spec) if line["filter"] == "none"]
     questions = {line["doc"]["id"]: line["doc"]["question"] for line in lines}
     by_problem: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -128,35 +128,39 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
     for label, row in zip(labels, rows, strict=True):
         if label is not None:
             spellings.setdefault(label, Counter())[row["answer"] or ""] += 1
-    right, others, abstained = class_sizes(labels)
-    most = max([right, *others], default=0)
-    tied = is_tied(right, others)
+    num_correct, others, num_abstentions = class_sizes(labels)
+    most = max([num_correct, *others], default=0)
+    tie = is_tied(num_correct, others)
     return {
         "problem": key,
         "question": question,
         "gold": rows[0]["gold"],
         "n": len(rows),
-        "right": right,
-        "abstained": abstained,
-        "tied": tied,
-        "winner": "nobody" if most == 0 else "tie" if tied else "right" if right == most else "wrong",
+        "correct": num_correct,
+        "abstentions": num_abstentions,
+        "is_tied": tie,
+        "winner": "nobody" if most == 0 else "tie" if tie else "correct" if num_correct == most else "wrong",
         "share": most / len(rows),
-        "greedy": None if greedy is None else {"answer": greedy["answer"], "right": greedy["correct"]},
+        "greedy": None if greedy is None else {"answer": greedy["answer"], "is_correct": greedy["correct"]},
         "classes": [
-            {"right": label == 0, "votes": count, "spelt": [text for text, _ in spellings[label].most_common(5)]}
+            {
+                "is_correct": label == 0,
+                "votes": count,
+                "spellings": [text for text, _ in spellings[label].most_common(5)],
+            }
             for label, count in sorted(votes.items(), key=lambda item: (-item[1], item[0]))
         ],
-        "texts": [{"text": row["text"], "right": row["correct"], "answer": row["answer"]} for row in rows[:4]],
+        "texts": [{"text": row["text"], "is_correct": row["correct"], "answer": row["answer"]} for row in rows[:4]],
     }
 
 
 def _labels(rows: list[dict[str, Any]]) -> list[int | None]:
     """The class of each response. Without cons@k, no classes are stored: wrong answers are then compared as texts."""
-    stored = [row["class"] for row in rows]
-    if any(label is not None for label in stored):
-        return stored
-    answers, right = [row["answer"] for row in rows], [row["correct"] for row in rows]
-    return vote_labels(answers, right, same=lambda pairs: [False] * len(pairs))
+    classes = [row["class"] for row in rows]
+    if any(label is not None for label in classes):
+        return classes
+    answers, is_correct = [row["answer"] for row in rows], [row["correct"] for row in rows]
+    return vote_labels(answers, is_correct, same=lambda pairs: [False] * len(pairs))
 
 
 def _curves(problems: list[list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:

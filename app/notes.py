@@ -6,8 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
 from app.run_files import read_notes
+from app.run_library import RunLibrary
 from reasoner.runs.json_files import append_line, is_file
 
 _LONGEST = 10_000
@@ -19,12 +19,12 @@ def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
     return {name: change for name, change in latest.items() if change["star"] or change["note"]}
 
 
-def notes(library: Library, run: str) -> dict[str, Any]:
+def notes(library: RunLibrary, run: str) -> dict[str, Any]:
     """List the starred and noted rollouts of a run, the latest first."""
-    noted = notes_of(library.run(run))
+    notes_by_name = notes_of(library.run(run))
     with library.index(run) as index:
         rows = []
-        for name, change in noted.items():
+        for name, change in notes_by_name.items():
             try:
                 one = index.find(name)
             except ValueError:
@@ -34,10 +34,10 @@ def notes(library: Library, run: str) -> dict[str, Any]:
     return {"rows": sorted(rows, key=lambda row: -row["time"])}
 
 
-def annotate(library: Library, run: str, name: str, star: bool = False, note: str = "") -> dict[str, Any]:
+def annotate(library: RunLibrary, run: str, name: str, star: bool = False, note: str = "") -> dict[str, Any]:
     """Star a rollout, or write a note on it. ValueError for a rollout that does not exist, and for a note too long."""
     if len(note) > _LONGEST:
-        raise ValueError(f"the note has {len(note):,} characters; at most {_LONGEST:,} are kept")
+        raise ValueError(f"the note has {len(note):,} characters; the limit is {_LONGEST:,}")
     run_dir = library.run(run)
     with library.index(run) as index:
         index.find(name)

@@ -8,23 +8,24 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from app.library import Library, is_live
 from app.rollouts import verdict_counts
-from app.run_files import check_run, read_alarms, read_looks, read_metrics, read_settings
+from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
+from app.run_library import RunLibrary, is_live
 from reasoner.runs.health import active_alarms
+from reasoner.runs.index_queries import step_rows
 from reasoner.runs.metric_names import METRICS, TIMES
 
 _MOST_STEPS = 4_000  # points per curve; of a longer run only every second step, or every third, ... is sent
 _SPARK = 60  # points of a sparkline
-_FRESH = 120.0  # seconds without a change after which an unlocked run without steps counts as stopped
+_START_SECONDS = 120.0  # seconds without a change after which an unlocked run without steps counts as stopped
 
 
-def runs(library: Library) -> dict[str, Any]:
+def runs(library: RunLibrary) -> dict[str, Any]:
     """List the runs, the newest first. The row of a run that cannot be read has the reason."""
     return {"folder": str(library.runs_dir), "runs": [_row(library, path) for path in library.runs()]}
 
 
-def _row(library: Library, run_dir: Path) -> dict[str, Any]:
+def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"name": run_dir.name, "fault": None}
     try:
         return row | _state(library.run(run_dir.name))
@@ -36,72 +37,80 @@ def _state(run_dir: Path) -> dict[str, Any]:
     """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
     check_run(run_dir)
     cfg = read_settings(run_dir)["config"]
-    metrics, looks, alarms = read_metrics(run_dir), read_looks(run_dir), read_alarms(run_dir)
+    metrics, validations, alarms = read_metrics(run_dir), read_validations(run_dir), read_alarms(run_dir)
     correct = [line["correct"] for line in metrics if "correct" in line]
-    done = int(metrics[-1]["step"]) + 1 if metrics else 0
-    latest = looks[-1]["sampled"]["metrics"] if looks else {}
+    num_steps = int(metrics[-1]["step"]) + 1 if metrics else 0
+    latest = validations[-1]["sampled"]["metrics"] if validations else {}
     seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
-    status = _status(run_dir, done, cfg)
+    status = _status(run_dir, num_steps, cfg)
+    num_left = cfg.get("steps", num_steps) - num_steps
+    versions = run_dir / "versions.json"  # written when the run starts
     return {
         "status": status,
         "model": cfg.get("model"),
         "algorithm": cfg.get("algo.name") or cfg.get("imported"),
-        "step": done,
+        "step": num_steps,
         "steps": cfg.get("steps"),
-        "began": (run_dir / "versions.json").stat().st_mtime if (run_dir / "versions.json").is_file() else None,
-        "left": (cfg.get("steps", done) - done) * statistics.median(seconds) if status == "live" and seconds else None,
+        "started_at": versions.stat().st_mtime if versions.is_file() else None,
+        "seconds_left": num_left * statistics.median(seconds) if status == "live" and seconds else None,
         "metrics": {name: estimate["value"] for name, estimate in latest.items()},
         "correct": correct[:: max(1, len(correct) // _SPARK)],
         "alarms": len(alarms),
     }
 
 
-def _status(run_dir: Path, done: int, cfg: dict[str, Any]) -> str:
+def _status(run_dir: Path, num_steps: int, cfg: dict[str, Any]) -> str:
     """The state of a run: live, finished, starting, stopped (killed or failed), or imported."""
     if "imported" in cfg:
         return "imported"
     if is_live(run_dir):
         return "live"
-    if done >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
+    if num_steps >= cfg.get("steps", 1) > 0 or (run_dir / "report.json").is_file():
         return "finished"
     newest = max(path.lstat().st_mtime for path in run_dir.iterdir())
-    return "starting" if done == 0 and time.time() - newest < _FRESH else "stopped"
+    return "starting" if num_steps == 0 and time.time() - newest < _START_SECONDS else "stopped"
 
 
-def overview(library: Library, run: str, since: int = 0) -> dict[str, Any]:
+def overview(library: RunLibrary, run: str, since: int = 0) -> dict[str, Any]:
     """Settings, curves and alarms of a run. `since`: the first step of the curves, so that an open page fetches only
     new steps.
     """
     run_dir = library.run(run)
-    metrics, looks = read_metrics(run_dir), read_looks(run_dir)
+    metrics, validations = read_metrics(run_dir), read_validations(run_dir)
     steps: list[dict[str, Any]] = []
     if (run_dir / "rollouts").is_dir():
         with library.index(run) as index:
-            steps = index.rows("SELECT * FROM steps WHERE step >= ? ORDER BY step", [since])
+            steps = step_rows(index, first_step=since)
     return {
         "row": _row(library, run_dir),
         "settings": read_settings(run_dir),
         "metric_names": [asdict(row) for row in (METRICS | TIMES).values()],
-        "metrics": _thinned([line for line in metrics if line["step"] >= since]),
-        "looks": [_look(look) for look in looks if look["step"] >= since],
-        "steps": _thinned(steps),
+        "metrics": _thin_out([line for line in metrics if line["step"] >= since]),
+        "validations": [_validation(validation) for validation in validations if validation["step"] >= since],
+        "steps": _thin_out(steps),
         "verdicts": verdict_counts(steps),
         "alarms": _alarms(run_dir, metrics),
     }
 
 
-def _thinned(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _thin_out(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """At most _MOST_STEPS lines at equal distances, always with the last one."""
     return lines[:: -max(1, -(-len(lines) // _MOST_STEPS))][::-1]
 
 
-def _look(look: dict[str, Any]) -> dict[str, Any]:
-    metrics = look["sampled"]["metrics"]
-    greedy = look["greedy"]["metrics"]["pass@1"]
-    return {"step": look["step"], "metrics": metrics, "greedy": greedy, "problems": look["sampled"]["problems"]}
+def _validation(validation: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a validation that the pages show."""
+    sampled = validation["sampled"]
+    greedy = validation["greedy"]["metrics"]["pass@1"]
+    return {
+        "step": validation["step"],
+        "metrics": sampled["metrics"],
+        "greedy": greedy,
+        "problems": sampled["problems"],
+    }
 
 
 def _alarms(run_dir: Path, metrics: list[dict[str, float]]) -> list[dict[str, Any]]:
-    """The recorded alarms, the newest first, each with `rings`: whether its check still fails."""
-    still = {alarm.name for alarm in active_alarms(metrics)}
-    return [asdict(alarm) | {"rings": alarm.name in still} for alarm in reversed(read_alarms(run_dir))]
+    """The recorded alarms, the newest first, each with `is_active`: whether its check still fails."""
+    active_names = {alarm.name for alarm in active_alarms(metrics)}
+    return [asdict(alarm) | {"is_active": alarm.name in active_names} for alarm in reversed(read_alarms(run_dir))]

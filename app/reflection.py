@@ -1,49 +1,52 @@
-"""Pages of reflection over a run: the metrics of `reasoner aha`, and counts of any words."""
+"""Pages of reflection over a run: the numbers of `reasoner aha`, and counts of any words."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from app.library import Library
-from reasoner.analysis import reflection as study
-from reasoner.runs.filters import ROWS, match
+from app.run_library import RunLibrary
+from reasoner.analysis.reflection import gallery, timeline, totals, uplift
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_queries import first_self_correction, step_rows, word_counts
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES
 
 _EXCERPT = 420  # characters around a span
 
 
-def aha(library: Library, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
+def reflection(library: RunLibrary, run: str, label: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
     """Reflection in a run: timeline, totals, uplift within groups, and a page of the gallery of spans.
 
     `label`: show only spans with this label.
     """
-    with library.index(run, studied=True) as index:
-        lines = study.timeline(index)
-        uplift = study.uplift(index)
-        counts = study.totals(lines)
-        cards = study.gallery(index, limit=limit, offset=offset, label=label or None)
+    with library.index(run, with_reflection=True) as index:
+        lines = timeline(index)
+        association = uplift(index)
+        cards = gallery(index, limit=limit, offset=offset, label=label or None)
         return {
             "run": run,
-            "studied": len(lines),
-            "steps": len(index.rows("SELECT step FROM steps")),
+            "num_analyzed": len(lines),
+            "num_steps": len(step_rows(index)),
             "timeline": lines,
-            "totals": {name: dict(counter) for name, counter in counts.items()},
-            "uplift": {"groups": uplift.groups, "difference": asdict(uplift.difference) if uplift.difference else None},
-            "first_correction": _first(index),
+            "totals": {name: dict(counter) for name, counter in totals(lines).items()},
+            "uplift": {
+                "groups": association.groups,
+                "difference": asdict(association.difference) if association.difference else None,
+            },
+            "first_correction": first_self_correction(index, LABELS[1:]),
             "kinds": list(LEXICON),
             "outcomes": OUTCOMES,
             "labels": list(LABELS),
-            "gallery": [card | _excerpt(index, card) for card in cards],
+            "gallery": [_card(card) | _excerpt(index, card) for card in cards],
         }
 
 
-def _first(index: RolloutIndex) -> str | None:
-    """The name of the first rollout with a self-correction whose answer is correct."""
-    rows = index.rows("SELECT id FROM spans WHERE label <> 'cue' AND correct ORDER BY id LIMIT 1")
-    return index.name(rows[0]["id"]) if rows else None
+def _card(card: dict[str, Any]) -> dict[str, Any]:
+    """A span of the gallery with the names of the API."""
+    return {name: value for name, value in card.items() if name != "others_right"} | {
+        "others_correct": card["others_right"]
+    }
 
 
 def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
@@ -59,16 +62,13 @@ def _excerpt(index: RolloutIndex, card: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def words(library: Library, run: str, text: str) -> dict[str, Any]:
+def words(library: RunLibrary, run: str, text: str) -> dict[str, Any]:
     """The share of each step's completions that contain the words. ValueError for a text that cannot be searched."""
     with library.index(run) as index:
-        counts = index.rows(
-            f"SELECT rowid / {ROWS} AS step, COUNT(*) AS n FROM words WHERE words MATCH ? GROUP BY 1", [match(text)]
-        )
-        by_step = {row["step"]: row["n"] for row in counts}
-        sizes = index.rows("SELECT step, rollouts FROM steps ORDER BY step")
-        return {
-            "text": text,
-            "points": [{"step": row["step"], "share": by_step.get(row["step"], 0) / row["rollouts"]} for row in sizes],
-            "total": sum(by_step.values()),
-        }
+        counts = word_counts(index, text)
+        steps = step_rows(index)
+    return {
+        "text": text,
+        "points": [{"step": row["step"], "share": counts.get(row["step"], 0) / row["rollouts"]} for row in steps],
+        "total": sum(counts.values()),
+    }

@@ -15,12 +15,13 @@ from tokenizers.decoders import DecodeStream
 
 from app.differences import word_difference
 from app.formulas import segments
-from app.library import Library
 from app.notes import notes_of
 from app.run_files import read_settings
+from app.run_library import RunLibrary
 from reasoner.analysis.reflection import spans_of
 from reasoner.runs.filters import FIELDS, RolloutRow, read_filter
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
 from reasoner.runs.search_hits import excerpt, hits
 from verifiers.reflection.outcomes import Span
@@ -29,7 +30,7 @@ _MOST_ROWS = 500
 
 
 def rollouts(
-    library: Library,
+    library: RunLibrary,
     run: str,
     where: Mapping[str, str] | None = None,
     order: str = "step",
@@ -45,19 +46,19 @@ def rollouts(
     if not 0 <= limit <= _MOST_ROWS:
         raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST_ROWS}")
     with library.index(run) as index:
-        chosen = read_filter(where or {})
-        page = index.page(chosen, offset=max(0, offset), limit=limit, order=order)
-        indexed, shards = index.pending()
+        row_filter = read_filter(where or {})
+        page = index.page(row_filter, offset=max(0, offset), limit=limit, order=order)
+        num_indexed, num_shards = index.pending()
         return {
-            "total": index.count(chosen),
+            "total": index.count(row_filter),
             "offset": offset,
-            "place": index.rank(index.find(near).id, chosen) if near else None,
+            "place": index.rank(index.find(near).id, row_filter) if near else None,
             "rows": [
                 asdict(one) | {"name": one.name, "excerpt": around}
-                for one, around in zip(page, _excerpts(index, page, chosen.text), strict=True)
+                for one, around in zip(page, _excerpts(index, page, row_filter.text), strict=True)
             ],
-            "indexed": indexed,
-            "shards": shards,
+            "num_indexed": num_indexed,
+            "num_shards": num_shards,
             "faults": index.faults(),
             "fields": FIELDS,
         }
@@ -70,21 +71,17 @@ def _excerpts(index: RolloutIndex, rows: Sequence[RolloutRow], query: str | None
     return [excerpt(text, hits(text, query)) for text in texts]
 
 
-def rollout(library: Library, run: str, name: str, rendered: bool = False, text: str = "") -> dict[str, Any]:
+def rollout(library: RunLibrary, run: str, name: str, with_formulas: bool = False, text: str = "") -> dict[str, Any]:
     """One rollout in full: texts, per-token statistics, reflection spans, and the names of related rollouts.
 
-    `hits`: [start, end) of the words of the search `text` in the completion, in characters. `rendered`: split the
-    question and the completion into text and formulas as well.
+    `hits`: [start, end) of the words of the search `text` in the completion, in characters. `with_formulas`: add
+    `formulas`, the question and the completion split into text and formulas.
     """
     run_dir = library.run(run)
     with library.index(run) as index:
         one = index.find(name)
         row = index.rollout(one.id)
-        mates = index.rows(
-            "SELECT sample, reward, advantage, verdict FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample",
-            [one.step, one.group],
-        )
-        seen = index.rows("SELECT step, grp FROM groups WHERE problem = ? ORDER BY step, grp", [one.problem])
+        visits = groups_of_problem(index, one.problem)
         content = {
             "name": name,
             "run": run,
@@ -93,14 +90,14 @@ def rollout(library: Library, run: str, name: str, rendered: bool = False, text:
             **_tokens(run_dir, row),
             "num_tokens": one.tokens,
             "spans": [asdict(span) for span in spans_of(index, one.step, one.group)[one.id]],
-            "mates": mates,
-            "seen": seen,
+            "members": group_members(index, one.step, one.group),
+            "visits": [{"step": visit["step"], "group": visit["grp"]} for visit in visits],
             "note": notes_of(run_dir).get(name),
             "think": _think(row["completion"]),
             "hits": hits(row["completion"], text),
         }
-        if rendered:
-            content["rendered"] = {key: segments(row[key]) for key in ("question", "completion")}
+        if with_formulas:
+            content["formulas"] = {key: segments(row[key]) for key in ("question", "completion")}
         return content
 
 
@@ -139,9 +136,9 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
         pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
     except (TypeError, OverflowError) as error:
         raise ValueError(f"{run_dir / 'tokenizer.json'} cannot decode these token ids: {error}") from error
-    figures = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
+    statistics = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
-    return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **figures}
+    return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **statistics}
 
 
 def _tokenizer(path: Path) -> Tokenizer | None:
@@ -156,7 +153,7 @@ def _read_tokenizer(path: Path, _changed: int) -> Tokenizer:
         raise ValueError(f"{path} is damaged: {error}") from error
 
 
-def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
+def group(library: RunLibrary, run: str, step: int, group: int) -> dict[str, Any]:
     """The completions of one group, with rewards, advantages and the mean and deviation that connect them.
 
     ValueError for an unknown group.
@@ -167,24 +164,24 @@ def group(library: Library, run: str, step: int, group: int) -> dict[str, Any]:
         if not spans:
             raise ValueError(f"run {run} has no group {group} at step {step}")
         members = [_member(index, number, own) for number, own in spans.items()]
-        about = index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
-        neighbours = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
+        row = group_row(index, step, group)
+        groups = group_range(index, step)
     texts = Counter(member["completion"].strip() for member in members)
     return {
         "run": run,
         "step": step,
         "group": group,
-        "problem": about["problem"],
-        "question": about["question"],
+        "problem": row["problem"],
+        "question": row["question"],
         "gold": members[0]["gold"],
-        "mean": about["reward_mean"],
-        "std": about["reward_std"],
-        "correct": about["correct"],
+        "mean": row["reward_mean"],
+        "std": row["reward_std"],
+        "correct": row["correct"],
         "algorithm": cfg.get("algo.name"),
         "members": members,
         "unique_answers": len({member["extracted"] for member in members}),
         "duplicates": sum(count - 1 for count in texts.values()),
-        "groups": [neighbours["first"], neighbours["last"]],
+        "groups": groups,
     }
 
 
@@ -200,7 +197,7 @@ def _member(index: RolloutIndex, number: int, spans: list[Span]) -> dict[str, An
     }
 
 
-def difference(library: Library, run: str, a: str, b: str) -> dict[str, Any]:
+def difference(library: RunLibrary, run: str, a: str, b: str) -> dict[str, Any]:
     """Compare two rollouts word by word: pieces that both have, that only A has, and that only B has."""
     with library.index(run) as index:
         texts = [index.rollout(index.find(name).id)["completion"] for name in (a, b)]

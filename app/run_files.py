@@ -57,9 +57,9 @@ def check_run(folder: Path) -> None:
 
 def read_settings(folder: Path) -> dict[str, Any]:
     """config.json as reasoner.runs.run_dir.read_settings reads it, with the settings that the pages show checked."""
-    stored = run_dir.read_settings(folder)
-    check(stored["config"], folder / "config.json", {}, _SETTINGS)
-    return stored
+    settings = run_dir.read_settings(folder)
+    check(settings["config"], folder / "config.json", {}, _SETTINGS)
+    return settings
 
 
 def read_versions(folder: Path) -> dict[str, Any]:
@@ -82,18 +82,18 @@ def _numbers(path: Path) -> list[dict[str, float]]:
     return [migrate_metrics(line) for line in lines]
 
 
-def read_looks(folder: Path) -> list[dict[str, Any]]:
+def read_validations(folder: Path) -> list[dict[str, Any]]:
     """The validations on the validation problems, as reasoner.runs.metrics.read_evals but with checked fields."""
     path = folder / "evals.jsonl"
-    looks = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
-    for number, look in enumerate(looks, 1):
+    validations = read_lines(path, {"step": COUNT, "sampled": OBJECT, "greedy": OBJECT})
+    for number, validation in enumerate(validations, 1):
         where = f"{path}, line {number}"
-        check(look["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
-        check(look["greedy"], where, {"metrics": OBJECT})
-        check(look["greedy"]["metrics"], where, {"pass@1": OBJECT})
+        check(validation["sampled"], where, {"metrics": OBJECT, "problems": COUNT})
+        check(validation["greedy"], where, {"metrics": OBJECT})
+        check(validation["greedy"]["metrics"], where, {"pass@1": OBJECT})
         for way in ("sampled", "greedy"):
-            check_each(look[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
-    return looks
+            check_each(validation[way]["metrics"], where, {"value": NUMBER}, {"low": NUMBER, "high": NUMBER})
+    return validations
 
 
 def read_alarms(folder: Path) -> list[alarms.Alarm]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import sys
@@ -10,42 +9,55 @@ import threading
 import webbrowser
 from pathlib import Path
 
-_HERE = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def serve(args: argparse.Namespace) -> None:
-    """Serve until Ctrl-C. ValueError for a missing folder, a port in use, and access by others without a password."""
-    runs: Path = args.runs
+def serve(
+    runs: Path,
+    evals: Path,
+    *,
+    port: int = 7860,
+    host: str = "127.0.0.1",
+    auth: str | None = None,
+    allow_unauthenticated: bool = False,
+    open_browser: bool = False,
+) -> None:
+    """Serve the dashboard of a folder of runs, or of one run, until Ctrl-C.
+
+    `port`: 0 is any free port. `host`: the address to serve on. `auth`: "NAME:PASSWORD", asked of every client.
+    ValueError for a missing folder, a port in use, and a host other than this machine without `auth`, unless
+    `allow_unauthenticated`.
+    """
     if (runs / "config.json").is_file():
         runs = runs.resolve().parent
     if not runs.is_dir():
         raise ValueError(f"there is no folder {runs}; train a run (make train), or name a folder of runs")
-    auth = _auth(args.auth)
-    if args.host not in _HERE and auth is None and not args.allow_unauthenticated:
+    credentials = _credentials(auth)
+    if host not in _LOOPBACK and credentials is None and not allow_unauthenticated:
         raise ValueError(
-            f"--host {args.host} gives others access: add --auth NAME:PASSWORD, or --allow-unauthenticated if intended"
+            f"--host {host} gives others access: add --auth NAME:PASSWORD, or --allow-unauthenticated if intended"
         )
-    listening = _socket(args.host, args.port)
-    port = listening.getsockname()[1]
+    listening = _socket(host, port)
+    listening_port = listening.getsockname()[1]
 
     os.environ.setdefault("GRADIO_ANALYTICS_ENABLED", "False")
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     import uvicorn  # takes seconds with Gradio, so after all checks
 
-    from app.library import Library
-    from app.shell import build
+    from app.run_library import RunLibrary
+    from app.web import build
 
-    hosts = () if args.host not in _HERE else ("127.0.0.1", "localhost", "[::1]")
-    app = build(Library(runs, args.evals), auth=auth, hosts=hosts)
-    url = f"http://{'localhost' if args.host in _HERE else args.host}:{port}/"
+    hosts = () if host not in _LOOPBACK else ("127.0.0.1", "localhost", "[::1]")
+    app = build(RunLibrary(runs, evals), auth=credentials, hosts=hosts)
+    url = f"http://{'localhost' if host in _LOOPBACK else host}:{listening_port}/"
     print(f"dashboard of {runs}: {url}   (Ctrl-C stops it)", file=sys.stderr, flush=True)
-    if args.open:
+    if open_browser:
         threading.Timer(1.0, webbrowser.open, [url]).start()
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _auth(text: str | None) -> tuple[str, str] | None:
+def _credentials(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     name, colon, password = text.partition(":")

@@ -1,4 +1,4 @@
-"""The README's pictures of the dashboard over a run: `python scripts/screenshots.py RUNS RUN` writes docs/app-*.png."""
+"""Write the pictures of docs/DASHBOARD.md from a run: `python scripts/screenshots.py RUNS RUN` (docs/app-*.png)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def main() -> None:
         page = browser.new_page()
         for name, path in {
             "overview": f"/overview?run={args.run}",
-            "group": f"/group?run={args.run}&step={args.step}&group={_mixed(page, url, args.run, args.step)}",
-            "aha": f"/aha?run={args.run}",
+            "group": f"/group?run={args.run}&step={args.step}&group={_mixed_group(page, url, args.run, args.step)}",
+            "reflection": f"/reflection?run={args.run}",
         }.items():
-            page.set_viewport_size({"width": 1280, "height": 1260 if name == "aha" else 860})
+            page.set_viewport_size({"width": 1280, "height": 1260 if name == "reflection" else 860})
             page.goto(url + path)
             page.wait_for_selector('#reasoner[data-state="ready"]')
-            if name == "aha":
+            if name == "reflection":
                 steps = page.request.post(f"{url}/ask/overview", data={"run": args.run}).json()["row"]["step"]
-                page.wait_for_selector(f'[data-studied="{steps}"]', timeout=600_000)
-                page.wait_for_timeout(2500)  # the gallery of the whole run comes with the next look
+                page.wait_for_selector(f'[data-analyzed="{steps}"]', timeout=600_000)
+                page.wait_for_timeout(2500)  # the gallery of the whole run comes with the next poll
             page.wait_for_timeout(500)
             path = DOCS / f"app-{name}.png"
             page.screenshot(path=path)
@@ -48,16 +48,16 @@ def main() -> None:
         browser.close()
 
 
-def _mixed(page: Page, url: str, run: str, step: int) -> int:
-    """The group of the step that has the most to show: self-corrections, and both right and wrong completions."""
+def _mixed_group(page: Page, url: str, run: str, step: int) -> int:
+    """The group of the step that has the most to show: self-corrections, and both correct and wrong completions."""
     best, most = 0, -1
     for group in range(1000):
         reply = page.request.post(f"{url}/ask/group", data={"run": run, "step": step, "group": group})
         if not reply.ok:
             return best
-        found = reply.json()
-        mended = sum(span["label"] != "cue" for member in found["members"] for span in member["spans"])
-        score = mended * min(found["correct"], len(found["members"]) - found["correct"])
+        content = reply.json()
+        num_corrections = sum(span["label"] != "cue" for member in content["members"] for span in member["spans"])
+        score = num_corrections * min(content["correct"], len(content["members"]) - content["correct"])
         if score > most:
             best, most = group, score
     return best

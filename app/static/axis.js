@@ -6,17 +6,17 @@ const UNITS = [[1e9, "G"], [1e6, "M"], [1e3, "k"]];
 // About `count` ticks in [low, high]: [{at, text}]. isWhole: whole numbers alone. isShare: labels in percent.
 // isLog: low and high are above 0 and drawn by their logarithms.
 export function ticksOf(low, high, count, { isWhole = false, isShare = false, isLog = false } = {}) {
-  if (!(high - low > Math.abs(high) * 1e-12)) return named([high], 0, isShare);
+  if (!(high - low > Math.abs(high) * 1e-12)) return tickLabels([high], 0, isShare);
   if (isLog) {
     for (const multiples of [[1], [1, 2, 5]]) {
       const values = powers(low, high, multiples);
       if (values.length < 3) continue;
       const every = Math.ceil(values.length / (count + 2));
-      return values.filter((_, i) => i % every === 0).flatMap((value) => named([value], 10 ** exponent(value), isShare));
+      return values.filter((_, i) => i % every === 0).flatMap((value) => tickLabels([value], 10 ** exponent(value), isShare));
     }
   }
-  const wanted = (high - low) / Math.max(1, count), unit = 10 ** exponent(wanted);
-  const nearest = unit * (wanted < unit * Math.SQRT2 ? 1 : wanted < unit * Math.sqrt(10) ? 2 : wanted < unit * Math.sqrt(50) ? 5 : 10);
+  const distance = (high - low) / Math.max(1, count), unit = 10 ** exponent(distance);
+  const nearest = unit * (distance < unit * Math.SQRT2 ? 1 : distance < unit * Math.sqrt(10) ? 2 : distance < unit * Math.sqrt(50) ? 5 : 10);
   let values = [], step = nearest;
   for (const multiple of [10, 5, 2, 1, 0.5].filter((multiple) => multiple * unit <= nearest * (1 + 1e-9))) {
     step = Math.max(multiple * unit, isWhole ? 1 : 0);
@@ -24,9 +24,10 @@ export function ticksOf(low, high, count, { isWhole = false, isShare = false, is
     values = Array.from({ length: Math.max(0, last - first + 1) }, (_, i) => (first + i) * step);
     if (values.length > 1) break;  // one tick alone says nothing of the scale
   }
-  return named(values, step, isShare);
+  return tickLabels(values, step, isShare);
 }
 
+// The multiples of the powers of ten in [low, high].
 function powers(low, high, multiples) {
   const values = [];
   for (let e = exponent(low); e <= exponent(high); e += 1) values.push(...multiples.map((multiple) => multiple * 10 ** e));
@@ -34,7 +35,7 @@ function powers(low, high, multiples) {
 }
 
 // Labels with as many decimals as the step needs, in one unit for all: 0.2 %, 1.2M, 2.5e-6.
-function named(values, step, isShare) {
+function tickLabels(values, step, isShare) {
   const most = Math.max(...values.map(Math.abs), 0);
   let scale = isShare ? 0.01 : 1, suffix = isShare ? " %" : "";
   if (!isShare && most >= 1e5) [scale, suffix] = UNITS.find(([unit]) => most >= unit);

@@ -1,108 +1,171 @@
-// What every page stands on: elements made of text nodes alone, questions to the server, the address, small formats.
+// What every page uses: elements, requests to the server, addresses, number formats and small widgets.
 // Model text is hostile: nothing in this folder writes HTML. Everything that is shown goes through `el` or textContent.
 
+const PROPERTIES = ["value", "checked", "selected", "disabled", "hidden"];
+
+// The children as one list, without null, undefined and false.
+const flatten = (children) => children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+
+// Create an element. Attributes: on... are listeners, `style` and `data` are objects, `class` is a text.
 export function el(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
+  const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
-    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
-    else if (name === "style") Object.assign(made.style, value);
-    else if (name === "class") made.className = value;
-    else if (name === "data") Object.assign(made.dataset, value);
-    else if (["value", "checked", "selected", "disabled", "hidden"].includes(name)) made[name] = value;
-    else made.setAttribute(name, value === true ? "" : String(value));
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "style") setStyle(element, value);
+    else if (name === "class") element.className = value;
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (PROPERTIES.includes(name)) element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
   }
-  made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
-  return made;
+  element.append(...flatten(children));
+  return element;
 }
 
-export const put = (parent, ...children) => {
-  parent.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
-  return parent;
-};
+// Set style properties, also custom ones (--name).
+function setStyle(element, properties) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (name.startsWith("--")) element.style.setProperty(name, value);
+    else element.style[name] = value;
+  }
+}
 
-export async function ask(query, values = {}, signal) {
-  let reply;
+// Replace the children of an element.
+export function put(parent, ...children) {
+  parent.replaceChildren(...flatten(children));
+  return parent;
+}
+
+// Send a query to the server; returns its reply. An Error has the server's message.
+export async function ask(query, values = {}) {
+  let response;
   try {
-    reply = await fetch(`/ask/${query}`, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values), signal,
+    response = await fetch(`/ask/${query}`, {
+      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values),
     });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
+  } catch {
     throw new Error("the server does not answer; is `reasoner app` still running?");
   }
-  const found = await reply.json().catch(() => ({ error: `the server failed (${reply.status}); its terminal says why` }));
-  if (!reply.ok) throw new Error(found.error ?? `the server failed (${reply.status})`);
-  return found;
+  const reply = await response.json().catch(() => ({ error: `the server failed (${response.status}); its terminal says why` }));
+  if (!response.ok) throw new Error(reply.error ?? `the server failed (${response.status})`);
+  return reply;
 }
 
-// ------------------------------------------------------------------------------------------------ address
+// ------------------------------------------------------------------------------------------------ addresses
 
+// The parameters of the present address.
 export const params = () => Object.fromEntries(new URLSearchParams(location.search));
 
+// The address of a page; empty values are left out.
 export function address(page, values = {}) {
-  const query = new URLSearchParams(
-    Object.entries(values).filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== false),
-  );
+  const isSet = (value) => value !== null && value !== undefined && value !== "" && value !== false;
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => isSet(value)));
   const path = page === "runs" ? "/" : `/${page}`;
   return query.size ? `${path}?${query}` : path;
 }
 
+// A link to a page of the dashboard.
 export const link = (page, values, ...children) => el("a", { href: address(page, values), "data-link": "" }, ...children);
 
 // ------------------------------------------------------------------------------------------------ formats
 
-export const percent = (value, digits = 1) => (value === null || value === undefined ? "–" : `${(100 * value).toFixed(digits)} %`);
-export const share = (value) => percent(value, value && Math.abs(value) < 0.001 ? 3 : 1);  // what is not 0 is not shown as 0
-export const number = (value, digits = 2) => {
-  if (value === null || value === undefined) return "–";
+const isMissing = (value) => value === null || value === undefined;
+
+// A share in percent.
+export const percent = (value, digits = 1) => (isMissing(value) ? "–" : `${(100 * value).toFixed(digits)} %`);
+
+// A share in percent, with more digits where it would look like 0.
+export const share = (value) => percent(value, value && Math.abs(value) < 0.001 ? 3 : 1);
+
+// A number with as many digits as its size needs.
+export function number(value, digits = 2) {
+  if (isMissing(value)) return "–";
   const size = Math.abs(value);
   if (Number.isInteger(value)) return value.toLocaleString("en-US");
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(2);
   return value.toFixed(size < 0.1 ? 4 : size < 10 ? digits + 1 : digits);
-};
+}
+
+// A count with its noun: "1 hit", "2 hits".
+export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
+
+// The 95 % interval of an estimate.
 export const interval = (estimate) => `[${percent(estimate.low)}, ${percent(estimate.high)}]`;
-export const signed = (value, digits = 2) => (value === null || value === undefined ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(digits)}`);
+
+// A number with its sign.
+export const withSign = (value, digits = 2) => (isMissing(value) ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(digits)}`);
+
+// The class that colours a number by its sign.
+export const signClass = (value) => (value > 0 ? "up" : value < 0 ? "down" : "");
+
+// A number of seconds in words.
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (isMissing(seconds)) return "–";
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
   return `${(seconds / 3600).toFixed(1)} h`;
 }
-export function ago(when) {
-  return when ? `${duration(Date.now() / 1000 - when)} ago` : "–";
-}
 
-// What a cell of a list can hold of a hostile text: control and direction marks are made visible.
+// The time since a moment, which is in seconds since 1970.
+export const ago = (seconds) => (seconds ? `${duration(Date.now() / 1000 - seconds)} ago` : "–");
+
+// A hostile text for a cell of a list: control and direction marks are made visible.
 export const visible = (text) =>
-  String(text ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g, (c) => `⟨${c.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
+  String(text ?? "").replace(/[\u0000-\u0008\u000b-\u001f\u007f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g,
+    (character) => `⟨${character.codePointAt(0).toString(16).padStart(4, "0")}⟩`);
 
-export const VERDICTS = { correct: "good", wrong: "bad", malformed: "warn", no_answer: "warn", unparsable: "warn", refused: "odd", timed_out: "odd", crashed: "odd" };
-export const verdict = (name) => el("span", { class: `badge ${VERDICTS[name] ?? "odd"}` }, name.replace("_", " "));
+// The parts that are not empty, as one line.
+export const joinParts = (parts) => visible(parts.filter((part) => !isMissing(part)).join(" · "));
 
+// ------------------------------------------------------------------------------------------------ widgets
+
+// By verdict: the class of its badge.
+export const VERDICTS = {
+  correct: "good", wrong: "bad", malformed: "warn", no_answer: "warn", unparsable: "warn", refused: "neutral", timed_out: "neutral",
+  crashed: "neutral",
+};
+
+// A badge with a verdict.
+export const verdictBadge = (name) => el("span", { class: `badge ${VERDICTS[name] ?? "neutral"}` }, name.replace("_", " "));
+
+// A box with a title.
 export const card = (title, ...children) => el("section", { class: "card" }, title ? el("h2", {}, title) : null, ...children);
+
+// A number with its name, and a note below it.
+export const tile = (name, value, note = "") =>
+  el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, value), el("small", {}, note));
+
+// What a page shows that has no content yet, with the command that makes some.
 export const empty = (text, command) => el("div", { class: "empty" }, el("p", {}, text), command ? el("code", {}, command) : null);
 
-export function table(heads, rows, options = {}) {
+// A row of a table; attributes are those of its tr.
+export const tableRow = (cells, attributes = {}) => el("tr", attributes, cells.map((cell) => el("td", {}, cell ?? "")));
+
+// A table that scrolls sideways. A row is a list of cells or a tr.
+export function table(heads, rows, className = "") {
   return el("div", { class: "scroll" },
-    el("table", { class: options.class ?? "" },
+    el("table", { class: className },
       el("thead", {}, el("tr", {}, heads.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, rows.map((row) => (row instanceof Node ? row : el("tr", {}, row.map((cell) => el("td", {}, cell ?? "")))))),
-    ));
+      el("tbody", {}, rows.map((row) => (row instanceof Node ? row : tableRow(row))))));
 }
 
+// A choice with its label. An option is a text, or [value, text].
 export function select(label, options, value, onchange) {
-  return el("label", {}, label, " ", el("select", { onchange: (event) => onchange(event.target.value), "aria-label": label },
-    options.map((option) => {
-      const [key, text] = Array.isArray(option) ? option : [option, option];
-      return el("option", { value: key, selected: key === value }, text);
-    })));
+  const pairs = options.map((option) => (Array.isArray(option) ? option : [option, option]));
+  return el("label", {}, label, " ",
+    el("select", { onchange: (event) => onchange(event.target.value), "aria-label": label },
+      pairs.map(([key, text]) => el("option", { value: key, selected: key === value }, text))));
 }
 
+// A checkbox with its label behind it.
+export const checkbox = (label, checked, onchange, name = label) =>
+  el("label", {}, el("input", { type: "checkbox", checked, "aria-label": name, onchange: (event) => onchange(event.target.checked) }), ` ${label}`);
+
+// Copy a text to the clipboard.
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
-  } catch {
+  } catch {  // no permission, or not a secure address
     const area = el("textarea", { style: { position: "fixed", opacity: "0" } }, text);
     document.body.append(area);
     area.select();

@@ -1,88 +1,168 @@
-// One rollout in full.
-import { about, COLOURINGS, legend, marked, marksOf, rendered, tokens, unitsOf } from "./text.js";
-import { ask, copy, el, link, number, put, select, signed, verdict, visible } from "./core.js";
+// One rollout in full: facts, text or tokens, reflection spans, star and note.
+import { ask, checkbox, copy, count, el, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
+import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, tokens, unitsOf } from "./text.js";
 
+// Show a rollout in the pane. `onchange` is called with the name of another rollout that is to be shown.
 export async function detail(pane, { run, name, page, onchange }) {
-  const how = page.params.colour ?? "none", isSet = page.params.set === "1", query = page.params.text ?? "";
+  const statistic = page.params.colour ?? "none", withFormulas = page.params.formulas === "1", query = page.params.text ?? "";
   pane.dataset.state = "loading";
-  const found = await ask("rollout", { run, name, rendered: isSet, text: query });
-  const unit = unitsOf(found.completion), hits = found.hits.map((hit) => hit.map(unit));
-  const colours = found.tokens ? Object.entries(COLOURINGS).filter(([key]) => ["none", "advantage"].includes(key) || found.tokens[key]) : [["none", "no colour"]];
+  const rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text: query });
   const redraw = (values) => { page.set(values); return detail(pane, { run, name, page, onchange }); };
-  const marks = marksOf(found.completion, found.spans);
-  const mate = (by) => { const i = found.mates.findIndex((m) => m.sample === found.sample) + by; const next = found.mates[i]; if (next) onchange(`${found.step}.${found.group}.${next.sample}`); };
-  const elsewhere = (by) => { const i = found.seen.findIndex((s) => s.step === found.step && s.grp === found.group) + by; const next = found.seen[i]; if (next) onchange(`${next.step}.${next.grp}.0`); };
-
-  const body = isSet
-    ? el("div", { class: "text set" }, rendered(found.rendered.completion, hits))
-    : how === "none" ? parts(found.completion, marks, hits, ...found.think.map(unit)) : [legend(how, found), tokens(found, how, marks, hits)];
-  const fact = (key, value) => [el("dt", {}, key), el("dd", { data: { fact: key } }, value)];
-  const star = el("button", { class: "star", "aria-pressed": String(Boolean(found.note?.star)), title: "star (s)", onclick: () => annotate({ star: !found.note?.star }) }, found.note?.star ? "★" : "☆");
-  const note = el("textarea", { rows: "2", "aria-label": "note", placeholder: "a note (n)", onchange: (event) => annotate({ note: event.target.value }) }, found.note?.note ?? "");
-  const saved = el("small", { class: "muted" });
-  async function annotate(change) {
-    try {
-      found.note = await ask("annotate", { run, name, star: found.note?.star ?? false, note: found.note?.note ?? "", ...change });
-      star.textContent = found.note.star ? "★" : "☆"; star.setAttribute("aria-pressed", String(found.note.star)); saved.textContent = "kept";
-    } catch (error) { saved.textContent = error.message; }
-  }
-  put(pane,
-    el("div", { class: "bar-row" }, el("h2", {}, `rollout ${name}`), star,
-      select("colour", colours, how, (v) => redraw({ colour: v === "none" ? "" : v, set: "" })),
-      el("label", {}, el("input", { type: "checkbox", checked: isSet, "aria-label": "set formulas", onchange: (e) => redraw({ set: e.target.checked ? 1 : "", colour: "" }) }), " set formulas"),
-      el("button", { onclick: () => copy(location.href) }, "copy link"), el("button", { onclick: () => copy(found.completion) }, "copy text"),
-      link("group", { run, step: found.step, group: found.group }, "its group"), link("problem", { run, id: found.problem_id }, "the problem across steps"),
-      link("play", { run, question: found.question, gold: found.gold, rule: found.verifier }, "ask again")),
-    el("div", { class: "question" }, el("small", {}, visible([found.problem_id, found.subject, found.level].filter((v) => v !== null && v !== undefined).join(" · "))), isSet ? el("div", { class: "text" }, rendered(found.rendered.question)) : el("div", { class: "text", dir: "ltr" }, found.question)),
-    el("dl", { class: "facts" },
-      fact("verdict", [verdict(found.verdict), found.layer ? `${["correct", "wrong"].includes(found.verdict) ? " decided by" : ":"} ${found.layer}` : ""]), fact("answer", visible(found.extracted ?? "none")), fact("gold", visible(found.gold)),
-      fact("reward", [number(found.reward), el("small", {}, ` = ${Object.entries(found.rewards).map(([part, value]) => `${part} ${number(value)}`).join(", ")}`)]),
-      fact("advantage", signed(found.advantage, 3)), fact("tokens", `${number(found.num_tokens)}${found.finish ? `, ended by ${found.finish}` : ""}`), fact("well-formed", found.well_formed ? "yes" : "no"), fact("policy", `after ${found.policy_version ?? "?"} steps`)),
-    query ? el("div", { class: "bar-row", data: { hits: String(hits.length) } }, hits.length ? `${number(hits.length)} hit${hits.length > 1 ? "s" : ""} of ` : "no hit here of ", el("b", {}, visible(query)),
-      hits.length > 1 ? [el("button", { onclick: () => toHit(-1), title: "previous hit (,)" }, "← hit"), el("button", { onclick: () => toHit(1), title: "next hit (.)" }, "hit →")] : null) : null,
-    found.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(found.tokens_fault)}`) : null,
-    body,
-    found.spans.length ? el("details", { class: "spans", open: true }, el("summary", {}, `${found.spans.length} reflection span${found.spans.length > 1 ? "s" : ""}`),
-      el("ol", {}, found.spans.map((span) => el("li", { class: span.label }, el("b", {}, found.completion.slice(unit(span.start), unit(span.end))), ` ${about(span)}`)))) : null,
-    el("details", {}, el("summary", {}, "prompt"), el("div", { class: "text", dir: "ltr" }, found.prompt ?? "")),
-    el("div", { class: "note" }, note, saved));
-
-  const jump = walk(pane, "mark.cue, .t.cue"), toHit = walk(pane, ".hit:not(.rest)");
-  const names = colours.map(([key]) => key);
+  const unit = unitsOf(rollout.completion);
+  const view = { run, name, rollout, statistic, withFormulas, query, unit, hits: rollout.hits.map((hit) => hit.map(unit)), redraw };
+  const notes = noteFields(view);
+  const walkSpans = walk(pane, "mark.cue, .token.cue"), walkHits = walk(pane, ".hit:not(.rest)");
+  put(pane, toolbar(view, notes.star), question(view), facts(rollout), query ? hitBar(view, walkHits) : null,
+    rollout.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(rollout.tokens_fault)}`) : null,
+    body(view), spanList(view),
+    el("details", {}, el("summary", {}, "prompt"), el("div", { class: "text", dir: "ltr" }, rollout.prompt ?? "")),
+    el("div", { class: "note" }, notes.note, notes.status));
   pane.keys = {
-    h: () => mate(-1), l: () => mate(1), J: () => elsewhere(1), K: () => elsewhere(-1), "[": () => jump(-1), "]": () => jump(1), ",": () => toHit(-1), ".": () => toHit(1),
-    c: () => redraw({ colour: names[(names.indexOf(how) + 1) % names.length].replace(/^none$/, ""), set: "" }), m: () => redraw({ set: isSet ? "" : 1, colour: "" }),
-    s: () => annotate({ star: !found.note?.star }), n: () => note.focus(),
+    ...neighbourKeys(rollout, onchange),
+    "[": () => walkSpans(-1), "]": () => walkSpans(1), ",": () => walkHits(-1), ".": () => walkHits(1),
+    c: () => redraw({ colour: nextColouring(view), formulas: "" }), m: () => redraw({ formulas: withFormulas ? "" : 1, colour: "" }),
+    s: notes.toggleStar, n: () => notes.note.focus(),
   };
   pane.scrollTop = 0;
-  toHit(1);
+  walkHits(1);
   pane.dataset.state = "ready";
   pane.dataset.rollout = name;
 }
 
-// From one of the pane's elements to the next: it is outlined and scrolled to.
+// The statistics that this rollout's tokens have: [name, title].
+function colourings({ tokens: view }) {
+  if (!view) return [["none", COLOURINGS.none]];
+  return Object.entries(COLOURINGS).filter(([key]) => ["none", "advantage"].includes(key) || view[key]);
+}
+
+// The statistic after the present one; "" is no colour.
+function nextColouring({ rollout, statistic }) {
+  const names = colourings(rollout).map(([key]) => key);
+  return names[(names.indexOf(statistic) + 1) % names.length].replace(/^none$/, "");
+}
+
+// The keys that lead to other rollouts: of the group (h, l), and of the problem at other steps (J, K).
+function neighbourKeys(rollout, onchange) {
+  const inGroup = (by) => {
+    const next = rollout.members[rollout.members.findIndex((member) => member.sample === rollout.sample) + by];
+    if (next) onchange(`${rollout.step}.${rollout.group}.${next.sample}`);
+  };
+  const isHere = (visit) => visit.step === rollout.step && visit.group === rollout.group;
+  const acrossSteps = (by) => {
+    const next = rollout.visits[rollout.visits.findIndex(isHere) + by];
+    if (next) onchange(`${next.step}.${next.group}.0`);
+  };
+  return { h: () => inGroup(-1), l: () => inGroup(1), J: () => acrossSteps(1), K: () => acrossSteps(-1) };
+}
+
+// The star, the note and the message whether they are saved.
+function noteFields({ run, name, rollout }) {
+  const status = el("small", { class: "muted", role: "status" });
+  const isStarred = () => Boolean(rollout.note?.star);
+  const star = el("button", { class: "star", title: "star (s)", onclick: () => toggleStar() });
+  const note = el("textarea", {
+    rows: "2", "aria-label": "note", placeholder: "a note (n)", onchange: (event) => save({ note: event.target.value }),
+  }, rollout.note?.note ?? "");
+  function drawStar() {
+    star.textContent = isStarred() ? "★" : "☆";
+    star.setAttribute("aria-pressed", String(isStarred()));
+  }
+  async function save(change) {
+    try {
+      rollout.note = await ask("annotate", { run, name, star: isStarred(), note: rollout.note?.note ?? "", ...change });
+      drawStar();
+      status.textContent = "saved";
+    } catch (error) { status.textContent = error.message; }
+  }
+  const toggleStar = () => save({ star: !isStarred() });
+  drawStar();
+  return { star, note, status, toggleStar };
+}
+
+// The name, the choices of the view and the links.
+function toolbar({ run, name, rollout, statistic, withFormulas, redraw }, star) {
+  return el("div", { class: "bar-row" }, el("h2", {}, `rollout ${name}`), star,
+    select("colour", colourings(rollout), statistic, (value) => redraw({ colour: value === "none" ? "" : value, formulas: "" })),
+    checkbox("render formulas", withFormulas, (checked) => redraw({ formulas: checked ? 1 : "", colour: "" })),
+    el("button", { onclick: () => copy(location.href) }, "copy link"),
+    el("button", { onclick: () => copy(rollout.completion) }, "copy text"),
+    link("group", { run, step: rollout.step, group: rollout.group }, "its group"),
+    link("problem", { run, id: rollout.problem_id }, "the problem across steps"),
+    link("chat", { run, question: rollout.question, gold: rollout.gold, rule: rollout.verifier }, "sample again"));
+}
+
+// The problem's id, family and level, and its question.
+function question({ rollout, withFormulas }) {
+  return el("div", { class: "question" }, el("small", {}, joinParts([rollout.problem_id, rollout.subject, rollout.level])),
+    el("div", { class: "text", dir: "ltr" }, withFormulas ? renderFormulas(rollout.formulas.question) : rollout.question));
+}
+
+// Verdict, answer, reward and the other facts of the rollout.
+function facts(rollout) {
+  const fact = (key, value) => [el("dt", {}, key), el("dd", { data: { fact: key } }, value)];
+  const layer = `${["correct", "wrong"].includes(rollout.verdict) ? " decided by" : ":"} ${rollout.layer}`;
+  const rewardParts = Object.entries(rollout.rewards).map(([part, value]) => `${part} ${number(value)}`).join(", ");
+  return el("dl", { class: "facts" },
+    fact("verdict", [verdictBadge(rollout.verdict), rollout.layer ? layer : ""]),
+    fact("answer", visible(rollout.extracted ?? "none")),
+    fact("gold", visible(rollout.gold)),
+    fact("reward", [number(rollout.reward), el("small", {}, ` = ${rewardParts}`)]),
+    fact("advantage", withSign(rollout.advantage, 3)),
+    fact("tokens", `${number(rollout.num_tokens)}${rollout.finish ? `, ended by ${rollout.finish}` : ""}`),
+    fact("well-formed", rollout.well_formed ? "yes" : "no"),
+    fact("policy", rollout.policy_version === null ? "unknown" : `after ${count(rollout.policy_version, "step")}`));
+}
+
+// The number of hits of the search, with buttons from one to the next.
+function hitBar({ query, hits }, walkHits) {
+  return el("div", { class: "bar-row", data: { hits: String(hits.length) } },
+    hits.length ? `${count(hits.length, "hit")} of ` : "no hit here of ", el("b", {}, visible(query)),
+    hits.length > 1 ? [
+      el("button", { onclick: () => walkHits(-1), title: "previous hit (,)" }, "← hit"),
+      el("button", { onclick: () => walkHits(1), title: "next hit (.)" }, "hit →"),
+    ] : null);
+}
+
+// The completion: with formulas, as coloured tokens, or in its parts.
+function body({ rollout, statistic, withFormulas, hits, unit }) {
+  const marks = marksOf(rollout.completion, rollout.spans);
+  if (withFormulas) return el("div", { class: "text formulas" }, renderFormulas(rollout.formulas.completion, hits));
+  if (statistic !== "none") return [legend(statistic, rollout), tokens(rollout, statistic, marks, hits)];
+  return parts(rollout.completion, marks, hits, ...rollout.think.map(unit));
+}
+
+// The reflection spans with their outcomes.
+function spanList({ rollout, unit }) {
+  if (!rollout.spans.length) return null;
+  const phrase = (span) => el("b", {}, rollout.completion.slice(unit(span.start), unit(span.end)));
+  return el("details", { class: "spans", open: true }, el("summary", {}, count(rollout.spans.length, "reflection span")),
+    el("ol", {}, rollout.spans.map((span) => el("li", { class: span.label }, phrase(span), ` ${spanTitle(span)}`))));
+}
+
+// A function that goes from one of the pane's elements to the next: outlines it and scrolls to it.
 function walk(pane, selector) {
-  let at = -1;
+  let position = -1;
   return (by) => {
     const all = [...pane.querySelectorAll(selector)];
     if (!all.length) return;
-    at = (at + by + all.length) % all.length;
-    all.forEach((one, i) => one.classList.toggle("now", i === at));
-    const away = all[at].getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 2;
-    if (getComputedStyle(pane).overflowY === "visible") all[at].scrollIntoView({ block: "center" });
-    else pane.scrollTop += away;  // the pane alone: the page stays where it is
+    position = (position + by + all.length) % all.length;
+    all.forEach((element, i) => element.classList.toggle("current", i === position));
+    const distance = all[position].getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 2;
+    if (getComputedStyle(pane).overflowY === "visible") all[position].scrollIntoView({ block: "center" });
+    else pane.scrollTop += distance;  // the pane alone: the page stays where it is
   };
 }
 
-// Think and answer apart, each with its own second thoughts. A tag is left out unless a search hits it.
+// Thought and answer apart, each with its marks. A tag is left out unless a search hits it.
 function parts(text, marks, hits, start, end) {
   const isHit = (from, to) => hits.some(([a, b]) => a < to && b > from);
-  const opening = Math.max(0, start - "<think>".length), after = end + (text.startsWith("</think>", end) ? "</think>".length : 0);
-  const before = text.slice(0, opening).trim();
-  const from = isHit(opening, start) ? opening : start, to = isHit(end, after) ? after : end;
-  const cut = (a, b) => marked(text, marks, hits, a, b);
+  const tagStart = Math.max(0, start - "<think>".length);
+  const answerStart = end + (text.startsWith("</think>", end) ? "</think>".length : 0);
+  const section = (part, title, from, to) =>
+    el("section", { data: { part } }, el("h3", {}, title), markSpans(text, marks, hits, from, to));
   return el("div", { class: "parts" },
-    before ? el("section", { data: { part: "before" } }, el("h3", {}, "before the thought"), cut(0, opening)) : null,
-    el("section", { data: { part: "think" } }, el("h3", {}, text.includes("<think>") ? "thought" : "response"), cut(from, to)),
-    after < text.length ? el("section", { data: { part: "answer" } }, el("h3", {}, "answer"), cut(after, text.length)) : null);
+    text.slice(0, tagStart).trim() ? section("before", "before the thought", 0, tagStart) : null,
+    section("think", text.includes("<think>") ? "thought" : "response",
+      isHit(tagStart, start) ? tagStart : start, isHit(end, answerStart) ? answerStart : end),
+    answerStart < text.length ? section("answer", "answer", answerStart, text.length) : null);
 }

@@ -1,154 +1,173 @@
-// The frame: navigation, the router, the keyboard, live updates. A page is a module of pages/ with
+// The frame: navigation, the router, the keyboard and live updates. A page is a module of pages/ with
 //   export async function open(root, page): draws itself; may return {live, keys, close}
-// page = {params, set(values), go(page, values), stamp}
+// page = {params, set(values), go(page, values), name}
 
-import { address, ago, ask, copy, duration, el, params, put, verdict } from "./core.js";
+import { address, ago, ask, copy, duration, el, params, put, verdictBadge } from "./core.js";
 
+// By name: the title, and whether the page is one of a single run.
 const PAGES = {
   runs: ["Runs", false], overview: ["Overview", true], rollouts: ["Rollouts", true], problems: ["Problems", true],
-  aha: ["Aha", true], evals: ["Evals", false], compare: ["Compare", false], play: ["Play", false], notes: ["Notes", true],
+  reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
 };
-// Pages that need no run and yet follow the one that is picked; what of their address stays when another is picked.
-const FOLLOWING = { evals: [], play: ["question", "gold", "rule", "begin"] };
-const HIDDEN = { group: "rollouts", problem: "problems" };
-const LIVE = 2000;
+// Pages that need no run and yet follow the selected one, with the parameters that stay when another run is selected.
+const FOLLOWING = { evals: [], chat: ["question", "gold", "rule", "begin"] };
+// Pages that are not in the navigation: [title, the page whose entry is highlighted].
+const SUBPAGES = { group: ["Group", "rollouts"], problem: ["Problem", "problems"] };
+const POLL_MILLISECONDS = 2000;
 const KEYS = [
-  ["j / k", "next, previous rollout"], ["J / K", "the same problem at the next, previous step"], ["h / l", "previous, next in the group"],
-  ["[ / ]", "previous, next reflection span"], [", / .", "previous, next hit of the search"], ["c", "colour tokens by another statistic"], ["m", "as written, or formulas set"],
+  ["j / k", "next, previous rollout"], ["J / K", "the same problem at the next, previous step"],
+  ["h / l", "previous, next completion of the group"], ["[ / ]", "previous, next reflection span"],
+  [", / .", "previous, next hit of the search"], ["c", "colour the tokens by another statistic"], ["m", "plain text or rendered formulas"],
   ["/", "search"], ["s", "star"], ["n", "note"], ["y", "copy the link of this view"],
-  ["g r / o / l / p / a / e", "go to runs, overview, rollouts, problems, aha, evals"], ["?", "this sheet"], ["Esc", "close"],
+  ["g then r o l p f e c h n", "go to Runs, Overview, Rollouts, Problems, Reflection, Evals, Compare, Chat, Notes"],
+  ["?", "this list"], ["Esc", "close"],
 ];
-const GO = { r: "runs", o: "overview", l: "rollouts", p: "problems", a: "aha", e: "evals", c: "compare", y: "play", n: "notes" };
+const GO = {
+  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", e: "evals", c: "compare", h: "chat", n: "notes",
+};
 
-let current = null;
-let opening = 0;
-let root, main, nav, picker, dot;
-let known = [];
+let current = null;  // what the open page returned, with its `page`
+let openingNumber = 0;  // of the latest call of show(): an older one stops
+let root, main, nav, runPicker, statusDot;
+let runRows = [];
 
+// The name of the page in the address.
 const pageName = () => location.pathname.replace(/^\/+|\/+$/g, "") || "runs";
 
+// Draw the header and the empty main part.
 function frame(mount) {
-  const saved = localStorage.getItem("reasoner-theme");
-  if (saved) document.body.classList.toggle("dark", saved === "dark");
-  picker = el("select", { "aria-label": "run", onchange: () => pick(picker.value) });
-  dot = el("span", { class: "dot", role: "status" });
+  const savedTheme = localStorage.getItem("reasoner-theme");
+  if (savedTheme) document.body.classList.toggle("dark", savedTheme === "dark");
+  runPicker = el("select", { "aria-label": "run", onchange: () => selectRun(runPicker.value) });
+  statusDot = el("span", { class: "dot", role: "status" });
   nav = el("nav", { "aria-label": "pages" });
   main = el("main", { tabindex: "-1" });
-  const theme = el("button", { title: "dark or light", "aria-label": "dark or light", onclick: () => {
-    const dark = document.body.classList.toggle("dark");
-    localStorage.setItem("reasoner-theme", dark ? "dark" : "light");
-    dispatchEvent(new Event("themechange"));
-  } }, "◐");
-  const help = el("button", { title: "keys", "aria-label": "keys", onclick: sheet }, "?");
+  const theme = el("button", { title: "dark or light", "aria-label": "dark or light", onclick: switchTheme }, "◐");
+  const help = el("button", { title: "keys", "aria-label": "keys", onclick: toggleKeys }, "?");
   put(mount, el("header", {}, el("a", { href: "/", "data-link": "", class: "brand" }, "reasoner"), nav,
-    el("span", { class: "right" }, dot, picker, theme, help)), main);
+    el("span", { class: "header-tools" }, statusDot, runPicker, theme, help)), main);
   mount.classList.add("rz");
   return mount;
 }
 
-// Another run is picked: on the same page where that is a page of a run.
-function pick(run) {
+// Switch between dark and light, and remember the choice.
+function switchTheme() {
+  const isDark = document.body.classList.toggle("dark");
+  localStorage.setItem("reasoner-theme", isDark ? "dark" : "light");
+  dispatchEvent(new Event("themechange"));
+}
+
+// Show another run: on the same page if that is a page of a run, or follows it.
+function selectRun(run) {
   const name = pageName(), values = params();
-  const kept = (FOLLOWING[name] ?? []).filter((key) => key in values).map((key) => [key, values[key]]);
-  return go(PAGES[name]?.[1] || name in FOLLOWING ? name : "overview", { ...Object.fromEntries(kept), run });
+  const carried = (FOLLOWING[name] ?? []).filter((key) => key in values).map((key) => [key, values[key]]);
+  return go(PAGES[name]?.[1] || name in FOLLOWING ? name : "overview", { ...Object.fromEntries(carried), run });
 }
 
+// Draw the links to the pages.
 function drawNav(name, run) {
+  const highlighted = SUBPAGES[name]?.[1] ?? name;
   put(nav, Object.entries(PAGES).map(([page, [title]]) =>
-    el("a", { href: address(page, run ? { run } : {}), "data-link": "", "aria-current": page === (HIDDEN[name] ?? name) ? "page" : null }, title)));
+    el("a", { href: address(page, run ? { run } : {}), "data-link": "", "aria-current": page === highlighted ? "page" : null }, title)));
+  const link = nav.querySelector("[aria-current]");
+  if (link) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 2;  // on a phone the links are wider than the window
 }
 
+// Draw the list of runs and the state of the selected one.
 async function drawRuns(run) {
-  const found = await ask("runs");
-  known = found.runs;
-  put(picker, run ? null : el("option", { value: "" }, known.length ? "choose a run" : "no runs"),
-    known.map((row) => el("option", { value: row.name, selected: row.name === run }, row.name)));
-  const row = known.find((one) => one.name === run);
-  dot.className = `dot ${row?.status ?? ""}`;
-  dot.textContent = row ? row.status : "";
-  dot.title = row?.status === "live" ? `${duration(row.left)} left` : row ? `began ${ago(row.began)}` : "";
+  runRows = (await ask("runs")).runs;
+  put(runPicker, run ? null : el("option", { value: "" }, runRows.length ? "choose a run" : "no runs"),
+    runRows.map((row) => el("option", { value: row.name, selected: row.name === run }, row.name)));
+  const row = runRows.find((one) => one.name === run);
+  statusDot.className = `dot ${row?.status ?? ""}`;
+  statusDot.textContent = row ? row.status : "";
+  statusDot.title = row?.status === "live" ? `${duration(row.seconds_left)} left` : row ? `started ${ago(row.started_at)}` : "";
 }
 
+// Open a page by its name.
 export function go(page, values = {}, { replace = false } = {}) {
-  const url = address(page, values);
-  history[replace ? "replaceState" : "pushState"]({}, "", url);
+  history[replace ? "replaceState" : "pushState"]({}, "", address(page, values));
   return show();
 }
 
+// Change parameters of the address without opening the page again.
 function set(values, { push = false } = {}) {
-  const merged = { ...params(), ...values };
-  history[push ? "pushState" : "replaceState"]({}, "", address(pageName(), merged));
+  history[push ? "pushState" : "replaceState"]({}, "", address(pageName(), { ...params(), ...values }));
   if (current) current.page.params = params();
 }
 
+// Open the page of the present address.
 async function show() {
-  const turn = ++opening;
+  const opening = ++openingNumber;
   current?.close?.();
   current = null;
   root.dataset.state = "loading";
   let name = pageName();
-  if (!(name in PAGES) && !(name in HIDDEN)) name = "runs";
+  if (!(name in PAGES) && !(name in SUBPAGES)) name = "runs";
   const values = params();
   try {
     await drawRuns(values.run);
-    if (turn !== opening) return;
-    if ((PAGES[name]?.[1] || name in HIDDEN) && !values.run) {
-      if (known.length) return go(name, { ...values, run: known[0].name }, { replace: true });
+    if (opening !== openingNumber) return;
+    if ((PAGES[name]?.[1] || name in SUBPAGES) && !values.run) {
+      if (runRows.length) return go(name, { ...values, run: runRows[0].name }, { replace: true });
       name = "runs";
     }
     drawNav(name, values.run);
-    document.title = `${PAGES[name]?.[0] ?? name}${values.run ? ` · ${values.run}` : ""} · reasoner`;
+    document.title = `${(PAGES[name] ?? SUBPAGES[name])[0]}${values.run ? ` · ${values.run}` : ""} · reasoner`;
     const module = await import(`./pages/${name}.js`);
-    if (turn !== opening) return;
+    if (opening !== openingNumber) return;
     const page = { params: values, set, go, name };
     const content = el("div", { class: `page ${name}` });
     put(main, content);
-    const opened = (await module.open(content, page)) ?? {};
-    if (turn !== opening) return opened.close?.();
-    current = { ...opened, page };
+    const handlers = (await module.open(content, page)) ?? {};
+    if (opening !== openingNumber) return handlers.close?.();
+    current = { ...handlers, page };
     root.dataset.state = "ready";
   } catch (error) {
-    if (turn !== opening) return;
-    failed(error);
+    if (opening === openingNumber) showError(error);
   }
 }
 
-function failed(error) {
-  put(main, el("div", { class: "card error", role: "alert" }, el("h2", {}, "This could not be shown"), el("p", {}, error.message),
+// Show an error in place of the page.
+function showError(error) {
+  put(main, el("div", { class: "card error", role: "alert" }, el("h2", {}, "This page cannot be shown"), el("p", {}, error.message),
     el("button", { onclick: show }, "try again")));
   root.dataset.state = "error";
 }
 
-async function tick() {
+// Let the open page fetch what is new, every POLL_MILLISECONDS.
+async function poll() {
   if (!document.hidden && current?.live && root.isConnected) {
-    const mine = current;
+    const opened = current;
     try {
-      await mine.live();
-      if (mine === current) await drawRuns(params().run);
+      await opened.live();
+      if (opened === current) await drawRuns(params().run);
     } catch (error) {
-      if (mine === current) { dot.className = "dot stopped"; dot.textContent = error.message; }
+      if (opened === current) { statusDot.className = "dot stopped"; statusDot.textContent = error.message; }
     }
   }
-  setTimeout(tick, LIVE);
+  setTimeout(poll, POLL_MILLISECONDS);
 }
 
-function sheet() {
+// Show or hide the list of keys.
+function toggleKeys() {
   const open = document.querySelector("dialog.keys");
   if (open) return open.remove();
-  const made = el("dialog", { class: "keys rz-dialog" }, el("h2", {}, "Keys"),
+  const dialog = el("dialog", { class: "keys rz-dialog" }, el("h2", {}, "Keys"),
     el("dl", {}, KEYS.map(([key, meaning]) => [el("dt", {}, key), el("dd", {}, meaning)])),
-    el("p", {}, "Verdicts: ", ["correct", "wrong", "malformed", "refused"].map((name) => [verdict(name), " "])),
-    el("button", { onclick: () => made.remove() }, "close"));
-  root.append(made);
-  made.show();
+    el("p", {}, "Colours of verdicts: ", ["correct", "wrong", "malformed", "refused"].map((name) => [verdictBadge(name), " "])),
+    el("button", { onclick: () => dialog.remove() }, "close"));
+  root.append(dialog);
+  dialog.show();
 }
 
-let prefix = "";
-function key(event) {
-  const target = event.target;
+let prefix = "";  // "g" after that key
+
+// Do what a key stands for, unless it is typed into a field.
+function onKey(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (target.closest?.("input, textarea, select, [contenteditable]")) {
-    if (event.key === "Escape") target.blur();
+  if (event.target.closest?.("input, textarea, select, [contenteditable]")) {
+    if (event.key === "Escape") event.target.blur();
     return;
   }
   if (prefix === "g" && GO[event.key]) {
@@ -157,35 +176,41 @@ function key(event) {
     return go(GO[event.key], params().run ? { run: params().run } : {});
   }
   prefix = event.key === "g" ? "g" : "";
-  if (event.key === "?") return sheet();
+  if (event.key === "?") return toggleKeys();
   if (event.key === "Escape") document.querySelector("dialog.keys")?.remove();
   if (event.key === "y") return copy(location.href);
-  if (event.key === "/") {
-    const field = document.querySelector(".rz [data-search]");
-    if (field) { event.preventDefault(); field.focus(); }
-    return;
-  }
-  const act = current?.keys?.[event.key];
-  if (act) { event.preventDefault(); act(); }
+  if (event.key === "/") return focusSearch(event);
+  const action = current?.keys?.[event.key];
+  if (action) { event.preventDefault(); action(); }
 }
 
-function begin() {
+// Put the cursor into the page's search field, if it has one.
+function focusSearch(event) {
+  const field = document.querySelector(".rz [data-search]");
+  if (field) { event.preventDefault(); field.focus(); }
+}
+
+// Open a link of the dashboard without loading the document again.
+function onLink(event) {
+  const anchor = event.target.closest?.("a[data-link]");
+  if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
+  event.preventDefault();
+  history.pushState({}, "", anchor.getAttribute("href"));
+  show();
+  scrollTo(0, 0);
+}
+
+// Start as soon as Gradio has drawn the mount.
+function start() {
   const mount = document.getElementById("reasoner");
-  if (!mount) return setTimeout(begin, 30);
+  if (!mount) return setTimeout(start, 30);
   if (root === mount) return;
   root = frame(mount);
-  document.addEventListener("click", (event) => {
-    const anchor = event.target.closest?.("a[data-link]");
-    if (!anchor || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
-    event.preventDefault();
-    history.pushState({}, "", anchor.getAttribute("href"));
-    show();
-    scrollTo(0, 0);
-  });
+  document.addEventListener("click", onLink);
   addEventListener("popstate", show);
-  addEventListener("keydown", key);
+  addEventListener("keydown", onKey);
   show();
-  setTimeout(tick, LIVE);
+  setTimeout(poll, POLL_MILLISECONDS);
 }
 
-begin();
+start();

@@ -21,7 +21,7 @@ def add_arguments(command: Parser) -> None:
     )
     command.add_argument("--auth", metavar="NAME:PASSWORD", help="login that the dashboard asks for")
     command.add_argument(
-        "--allow-unauthenticated", action="store_true", help="serve other machines without --auth: anyone may look"
+        "--allow-unauthenticated", action="store_true", help="serve other machines without --auth: without a password"
     )
     command.add_argument("--open", action="store_true", help="open the dashboard in a browser")
 
@@ -30,4 +30,12 @@ def run_dashboard(args: argparse.Namespace) -> None:
     """Serve until Ctrl-C."""
     from app.server import serve
 
-    serve(args)
+    serve(
+        args.runs,
+        args.evals,
+        port=args.port,
+        host=args.host,
+        auth=args.auth,
+        allow_unauthenticated=args.allow_unauthenticated,
+        open_browser=args.open,
+    )

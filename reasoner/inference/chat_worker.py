@@ -1,4 +1,4 @@
-"""Worker process of the dashboard's Play page: keeps one model loaded and streams the answer to one question at a time.
+"""Worker process of the dashboard's Chat page: keeps one model loaded and streams the answer to one question at a time.
 
 Reads one JSON request per line on standard input; writes JSON events, one per line, on standard output. SIGINT stops
 the answer in progress, not the process.

@@ -130,7 +130,7 @@ def labels(rows: Any) -> Any:
 @pytest.fixture
 def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """(folder of runs, function that calls the queries) of a library without runs."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
+    monkeypatch.setattr("app.run_library._PATIENCE", 60.0)  # a busy machine is no fault
     (tmp_path / "runs").mkdir()
     for call in asking(tmp_path):
         yield tmp_path / "runs", call
@@ -147,7 +147,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def library(healthy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of a library whose run and evaluation `bad` a test may damage."""
-    monkeypatch.setattr("app.library._PATIENCE", 60.0)  # a busy machine is no fault
+    monkeypatch.setattr("app.run_library._PATIENCE", 60.0)  # a busy machine is no fault
     return Path(shutil.copytree(healthy, tmp_path / "library"))
 
 

@@ -31,7 +31,7 @@ QUESTIONS = [
     ("difference", RUN | {"a": "0.0.0", "b": "0.0.1"}),
     ("problem", RUN | {"id": "made/0"}),
     ("problems", RUN),
-    ("aha", RUN),
+    ("reflection", RUN),
     ("words", RUN | {"text": "wait"}),
     ("notes", RUN),
     ("compare", {"runs": ["good", "fine"]}),

@@ -12,8 +12,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
-from app.queries import answer
+from app.api import run_query
+from app.run_library import RunLibrary
 from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
@@ -56,8 +56,8 @@ PHRASES = [
 
 def asking(folder: Path) -> Iterator[Callable[..., dict[str, Any]]]:
     """Yield a function that calls the dashboard's queries over the folder."""
-    library = Library(folder / "runs", folder / "evals")
-    yield lambda query, **arguments: answer(library, query, arguments)
+    library = RunLibrary(folder / "runs", folder / "evals")
+    yield lambda query, **arguments: run_query(library, query, arguments)
     library.close()
 
 

@@ -13,7 +13,7 @@ RUN = "curves"
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory, chromium):
-    """A run of 40 steps whose figures are small, large, constant and zero."""
+    """A run of 40 steps whose values are small, large, constant and zero."""
     runs = tmp_path_factory.mktemp("charts") / "runs"
     path = made_up(runs, RUN, steps=40, texts=["4", "5"]) / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -54,7 +54,7 @@ def value(text):
     return float(number.replace(",", "")) * {None: 1, "k": 1e3, "M": 1e6, "G": 1e9, " %": 0.01}[unit]
 
 
-TICKS = "async (given) => (await import('/pages/axis.js')).ticksOf(...given)"
+TICKS = "async (values) => (await import('/pages/axis.js')).ticksOf(...values)"
 RANGES = [
     (0, 0.004, {"isShare": True}),
     (0, 1, {"isShare": True}),
@@ -88,8 +88,8 @@ def test_ticks_are_round_distinct_and_correct(site):
 
 def check_ticks(ticks, low, high, count, options):
     places, texts = (
-        [on_decode_step["at"] for on_decode_step in ticks],
-        [on_decode_step["text"] for on_decode_step in ticks],
+        [tick["at"] for tick in ticks],
+        [tick["text"] for tick in ticks],
     )
     assert 2 <= len(ticks) <= 2 * count + 4
     assert all(low - 1e-6 * abs(low) <= at <= high * (1 + 1e-6) for at in places)
@@ -102,11 +102,11 @@ def check_ticks(ticks, low, high, count, options):
         assert all(at == int(at) for at in places) and all("." not in text for text in texts if text[-1].isdigit())
 
 
-def test_axes_have_labels_of_their_own_in_the_figures_units(site):
+def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     page = site.open(f"/overview?run={RUN}")
-    assert ticks(page, "zero-variance groups") == ["0.0 %", "0.1 %", "0.2 %", "0.3 %", "0.4 %"]
-    assert ticks(page, "cut off at the limit")[0] == "0 %" and "-" not in "".join(ticks(page, "cut off at the limit"))
-    assert "1.00e-6" in ticks(page, "learning rate")
+    assert ticks(page, "zero-variance groups") == ["0.0 %", "0.2 %", "0.4 %"]
+    assert ticks(page, "truncated completions")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated completions"))
+    assert "1.0e-6" in ticks(page, "learning rate")
     assert ticks(page, "Reward", "x") == ["5", "10", "15", "20", "25", "30", "35", "40"]
     assert chart(page, "Response length").locator("figcaption").inner_text() == "Response length, tokens"
     for plot in page.locator("[data-yticks]").all():
@@ -119,10 +119,10 @@ def test_legend_hides_a_series_and_rescales_the_axis(site):
     page = site.open(f"/overview?run={RUN}")
     key = chart(page, "Reward").locator('[data-line="reward"]')
     assert key.get_attribute("aria-pressed") == "true"
-    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-drawn")) == ("50", "120")
+    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")) == ("50", "120")
     key.click()
     assert key.get_attribute("aria-pressed") == "false"
-    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-drawn")) == ("0.8", "80")
+    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")) == ("0.8", "80")
     page.keyboard.press("Enter")
     assert key.get_attribute("aria-pressed") == "true" and ticks(page, "Reward")[-1] == "50"
     page.keyboard.press("Tab")
@@ -130,7 +130,7 @@ def test_legend_hides_a_series_and_rescales_the_axis(site):
     assert chart(page, "Reward").locator('[data-line="correct"]').get_attribute("aria-pressed") == "false"
     for name in ("reward", "well-formed"):
         chart(page, "Reward").locator(f'[data-line="{name}"]').click()
-    assert chart(page, "Reward").get_attribute("data-drawn") == "0"
+    assert chart(page, "Reward").get_attribute("data-points") == "0"
 
 
 def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
@@ -142,25 +142,27 @@ def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
     page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
     assert key.get_attribute("aria-pressed") == "false"
     assert page.evaluate("document.activeElement.dataset.line") == "reward"
-    assert chart(page, "Reward").get_attribute("data-drawn") == "4"
+    assert chart(page, "Reward").get_attribute("data-points") == "4"
 
 
 def test_zoom_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
-    said = reward.locator("[data-range]")
-    assert said.inner_text() == "step 1 to 40" and not reward.locator(".reset").is_visible()
+    range_text = reward.locator("[data-range]")
+    assert range_text.inner_text() == "step 1 to 40" and not reward.locator(".reset").is_visible()
     drag(page, "Reward", 0.3, 0.6)
-    first, last = map(int, re.fullmatch(r"step (\d+) to (\d+) of 1 to 40", said.inner_text()).groups())
+    first, last = map(int, re.fullmatch(r"step (\d+) to (\d+) of 1 to 40", range_text.inner_text()).groups())
     assert 8 <= first <= 14 and 20 <= last <= 27
     assert set(ticks(page, "Reward", "x")) <= {str(step) for step in range(first, last + 1)}
     reward.get_by_role("button", name="reset zoom").click()
-    assert said.inner_text() == "step 1 to 40" and reward.get_attribute("data-zoom") is None
+    assert range_text.inner_text() == "step 1 to 40" and reward.get_attribute("data-zoom") is None
     assert not reward.locator(".reset").is_visible()
     drag(page, "Reward", 0.5, 1.3)  # let go outside the chart
-    assert re.fullmatch(r"step \d+ to 40 of 1 to 40", said.inner_text())
+    assert re.fullmatch(r"step \d+ to 40 of 1 to 40", range_text.inner_text())
     page.get_by_label("x axis").select_option("minutes")
-    assert said.inner_text().startswith("minutes") and "of" not in said.inner_text()  # the zoom was of steps
+    assert (
+        range_text.inner_text().startswith("minutes") and "of" not in range_text.inner_text()
+    )  # the zoom was of steps
 
 
 def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
@@ -172,7 +174,7 @@ def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
     assert last == first + 1 and ticks(page, "Reward", "x") == [str(first), str(last)]
 
 
-def test_figures_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
+def test_values_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
     page = site.open(f"/overview?run={RUN}&log=1")
-    assert chart(page, "cut off at the limit").get_attribute("data-drawn") == "0"
+    assert chart(page, "truncated completions").get_attribute("data-points") == "0"
     assert ticks(page, "zero-variance groups")[0] == "0.01 %"

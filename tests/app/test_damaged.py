@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from app.library import Library
-from app.shell import build
+from app.run_library import RunLibrary
+from app.web import build
 from tests.app.damage import (
     ALARM,
     LOOK,
@@ -188,7 +188,7 @@ def test_a_damaged_shard_is_named_with_its_reason_and_the_others_are_shown(libra
     damage(library / "runs" / "bad" / "rollouts" / "step-000001.parquet")
     answer = ask("rollouts", run="bad")
     assert answer["total"] == 24 and list(answer["faults"]) == ["1"] and reason in answer["faults"]["1"]
-    assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("aha", run="bad")["steps"] == 2
+    assert ask("rollout", run="bad", name="2.0.0")["completion"] and ask("reflection", run="bad")["num_steps"] == 2
     for query, arguments in QUESTIONS:
         ask(query, **arguments)
 
@@ -210,7 +210,7 @@ def test_a_file_that_is_named_like_no_step_is_no_shard(library, ask, name):
     rollouts = library / "runs" / "bad" / "rollouts"
     shutil.copy(rollouts / "step-000001.parquet", rollouts / name)
     answer = ask("rollouts", run="bad")
-    assert (answer["total"], answer["shards"], answer["faults"]) == (36, 3, {})
+    assert (answer["total"], answer["num_shards"], answer["faults"]) == (36, 3, {})
 
 
 def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
@@ -225,7 +225,7 @@ def test_a_checkpoint_with_an_invalid_name_is_not_listed(library, ask):
 
 def test_half_a_pair_of_surrogates_reaches_the_page_as_its_escape(library):
     holding(SETTINGS.format('{"model": "half \\ud83d"}'))(library / "runs" / "bad" / "config.json")
-    with TestClient(build(Library(library / "runs", library / "evals"))) as client:
+    with TestClient(build(RunLibrary(library / "runs", library / "evals"))) as client:
         reply = client.post("/ask/runs", json={})
         assert reply.status_code == 200 and b"half \\ud83d" in reply.content
         refused = client.post(

@@ -129,10 +129,16 @@ def test_k_is_never_above_the_fewest_samples(call, folder, tmp_path):
         assert [point["k"] for point in curve] == [1, 2, 3, 4]
 
 
-# By problem: winner, share, right, abstained, and the classes: (right?, votes, spellings).
+# By problem: winner, share, correct, abstentions, and the classes: (is it correct, votes, spellings).
 VOTES = {
-    "unanimous": ("right", 1, 6, 0, [(True, 6, {"4"})]),
-    "spelt": ("right", 1 / 2, 3, 0, [(True, 3, {"0.5", "1/2", "\\frac{1}{2}"}), (False, 2, {"3"}), (False, 1, {"2"})]),
+    "unanimous": ("correct", 1, 6, 0, [(True, 6, {"4"})]),
+    "spelt": (
+        "correct",
+        1 / 2,
+        3,
+        0,
+        [(True, 3, {"0.5", "1/2", "\\frac{1}{2}"}), (False, 2, {"3"}), (False, 1, {"2"})],
+    ),
     "confident": ("wrong", 4 / 6, 1, 1, [(False, 4, {"3/4", "0.75"}), (True, 1, {"7"})]),
     "tied": ("tie", 2 / 6, 2, 2, [(True, 2, {"8"}), (False, 2, {"1"})]),
     "silent": ("nobody", 0, 0, 6, []),
@@ -149,15 +155,15 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
         p["problem"]: (
             p["winner"],
             pytest.approx(p["share"]),
-            p["right"],
-            p["abstained"],
-            [(c["right"], c["votes"], set(c["spelt"])) for c in p["classes"]],
+            p["correct"],
+            p["abstentions"],
+            [(c["is_correct"], c["votes"], set(c["spellings"])) for c in p["classes"]],
         )
         for p in page["problems"]
     } == votes
     for one in page["problems"]:
-        assert one["tied"] == (one["winner"] == "tie")
-        assert one["n"] == N == one["abstained"] + sum(c["votes"] for c in one["classes"])
+        assert one["is_tied"] == (one["winner"] == "tie")
+        assert one["n"] == N == one["abstentions"] + sum(c["votes"] for c in one["classes"])
         assert (one["question"], one["gold"]) == (
             "?",
             {p.problem.id: p.problem.answer for p in PROMPTS}[one["problem"]],
@@ -170,17 +176,17 @@ def test_the_vote_of_each_problem(call, folder, name, votes):
 
 def test_votes_page_has_greedy_answers(call):
     page = {p["problem"]: p["greedy"] for p in call("evaluation", name="voted", set=SPEC)["problems"]}
-    assert page["unanimous"] == {"answer": "4", "right": True}
-    assert page["silent"] == {"answer": None, "right": False}
+    assert page["unanimous"] == {"answer": "4", "is_correct": True}
+    assert page["silent"] == {"answer": None, "is_correct": False}
 
 
 SHOWN = {
     "all": list(VOTES),
-    "right": ["unanimous", "spelt"],
+    "correct": ["unanimous", "spelt"],
     "confident and wrong": ["confident"],
-    "right in the minority": ["confident", "two-wrong"],
+    "correct in the minority": ["confident", "two-wrong"],
     "tied": ["tied", "two-wrong"],
-    "never right": ["silent"],
+    "never correct": ["silent"],
 }
 
 
@@ -188,7 +194,7 @@ SHOWN = {
 def test_selection_of_problems_matches_its_count(call, show):
     page = call("evaluation", name="voted", set=SPEC, show=show)
     assert [problem["problem"] for problem in page["problems"]] == SHOWN[show]
-    assert page["shows"] == {key: len(names) for key, names in SHOWN.items()} and page["total"] == len(SHOWN[show])
+    assert page["selections"] == {key: len(names) for key, names in SHOWN.items()} and page["total"] == len(SHOWN[show])
 
 
 def test_pages_of_problems_follow_one_another(call):
@@ -228,20 +234,23 @@ def test_texts_with_strange_line_ends_can_be_read(folder, tmp_path, sign):
 
 
 def test_the_held_out_problems_are_compared_as_reasoner_compare_does(call, folder):
-    (page,) = call("compare", runs=["whole", "other"])["paired"]
+    (page,) = call("compare", runs=["whole", "other"])["heldout"]
     a, b = (samples_by_problem(folder / "runs" / name / "heldout" / "after", SPEC) for name in ("whole", "other"))
-    expected = [asdict(one) for one in compare_metrics({SPEC: (b, a)})]
+    expected = [
+        {"set": one.spec, "metric": one.metric, "a": one.a, "b": one.b, "difference": asdict(one.difference)}
+        for one in compare_metrics({SPEC: (b, a)})
+    ]
     assert (page["a"], page["b"], page["fault"]) == ("whole", "other", None)
     assert page["differences"] == expected and {one["metric"] for one in expected} >= {"pass@1", "cons@3", "greedy"}
-    assert page["flipped"] == [asdict(flip) for flip in find_flips(SPEC, b, a)]
-    assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flipped"]} == {"unanimous": True, "silent": False}
+    assert page["flips"] == [asdict(flip) for flip in find_flips(SPEC, b, a)]
+    assert {flip["problem"]: flip["b"] > flip["a"] for flip in page["flips"]} == {"unanimous": True, "silent": False}
 
 
 def test_compare_names_a_run_without_held_out_evaluation(call):
-    page = call("compare", runs=["whole", "stopped", "other"])["paired"]
+    page = call("compare", runs=["whole", "stopped", "other"])["heldout"]
     assert [one["fault"] is None for one in page] == [False, True]
     assert page[0]["fault"].startswith("stopped has no held-out evaluation") and page[0]["differences"] == []
-    (both,) = call("compare", runs=["stopped", "theirs"])["paired"]
+    (both,) = call("compare", runs=["stopped", "theirs"])["heldout"]
     assert both["fault"].startswith("stopped and theirs")
 
 
@@ -250,8 +259,8 @@ def test_evaluations_with_different_specifications_are_not_compared(folder, tmp_
     path = tmp_path / "runs" / "other" / "heldout" / "after"
     write_json(path / "evaluation.json", files.read_manifest(path) | {"grader": "another"})
     for call in asking(tmp_path):
-        (page,) = call("compare", runs=["whole", "other"])["paired"]
-    assert "the grader differs (another, abc" in page["fault"] and page["flipped"] == []
+        (page,) = call("compare", runs=["whole", "other"])["heldout"]
+    assert "the grader differs (another, abc" in page["fault"] and page["flips"] == []
 
 
 def test_compare_has_curves_and_differing_settings(call, folder):

@@ -1,4 +1,4 @@
-"""Evals and Play follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
+"""Evals and Chat follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
 
 import pytest
 
@@ -30,22 +30,22 @@ def listed(page):
     return sorted(page.locator("[data-eval]").evaluate_all("rows => rows.map(row => row.dataset.eval)"))
 
 
-def sample_indices(site, name):
+def select_run(site, name):
     site.page.get_by_label("run", exact=True).select_option(name)
     site.page.wait_for_url(f"**run={name}*")
     site.ready()
 
 
-def test_evals_show_those_of_the_run_that_is_picked(site):
+def test_evals_show_those_of_the_selected_run(site):
     page = site.open("/evals")
     assert listed(page) == ["apart", "first/after", "second/after"]
-    sample_indices(site, "first")
+    select_run(site, "first")
     assert "/evals?" in page.url and listed(page) == ["first/after"]
     assert page.locator("main h2").first.inner_text() == "first/after · generated:heldout"
     page.locator("[data-eval] a").click()
     page.wait_for_url("**eval=first*")
     site.ready()
-    sample_indices(site, "second")
+    select_run(site, "second")
     assert listed(page) == ["second/after"]
     assert page.locator("main h2").first.inner_text() == "second/after · generated:heldout"
     page.get_by_role("link", name="all evaluations (3)").click()
@@ -65,7 +65,7 @@ def test_evals_of_a_run_without_any_say_how_to_make_one(site):
 def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
     page = site.open("/evals?run=first&eval=second/after")
     assert listed(page) == ["apart", "first/after", "second/after"]
-    assert page.locator("tr.now").get_attribute("data-eval") == "second/after"
+    assert page.locator("tr.current").get_attribute("data-eval") == "second/after"
 
 
 def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
@@ -84,22 +84,22 @@ def model_of(page):
     return page.get_by_label("model", exact=True).input_value(), page.locator("[data-note]").inner_text()
 
 
-def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
-    page = site.open("/play?run=first")
+def test_chat_asks_the_selected_run_and_keeps_the_question(site):
+    page = site.open("/chat?run=first")
     assert model_of(page) == ("first", "Asks run first, its last checkpoint.")
     page.get_by_label("question").fill("What is 5 + 3?")
     page.keyboard.press("Tab")
     page.get_by_label("checkpoint").select_option("2")
     assert model_of(page) == ("first", "Asks run first, after 2 steps.")
-    sample_indices(site, "second")
-    assert "/play?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
+    select_run(site, "second")
+    assert "/chat?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
     assert page.get_by_label("question").input_value() == "What is 5 + 3?"
     assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
     page.get_by_label("model", exact=True).select_option("base")
-    assert model_of(page)[1] == "Asks the embedded base model. The run that is picked above is second: ask second."
+    assert model_of(page)[1] == "Asks the embedded base model. The selected run is second: ask second."
     page.locator("[data-note] a").click()
     page.wait_for_selector("[data-note]:has-text('Asks run second')")
-    sample_indices(site, "bare")
+    select_run(site, "bare")
     assert model_of(page) == (
         "base",
         "Asks the embedded base model. Run bare has no checkpoint to sample from.",
@@ -109,7 +109,7 @@ def test_play_asks_the_run_that_is_picked_and_keeps_the_question(site):
 def test_sample_again_uses_the_run_of_the_rollout(site):
     page = site.open("/rollouts?run=second&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
-    page.get_by_role("link", name="ask again").click()
-    page.wait_for_url("**/play?run=second*")
+    page.get_by_role("link", name="sample again").click()
+    page.wait_for_url("**/chat?run=second*")
     site.ready()
     assert model_of(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"

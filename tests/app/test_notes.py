@@ -71,7 +71,7 @@ def test_a_note_on_a_rollout_that_is_gone_is_shown_as_missing(call, run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "0.0.0", "note": "x" * 10_001}, "the note has 10,001 characters; at most 10,000 are kept"),
+        ({"name": "0.0.0", "note": "x" * 10_001}, "the note has 10,001 characters; the limit is 10,000"),
         ({"name": "9.0.0", "star": True}, "has no rollout 9.0.0"),
         ({"name": "../a", "star": True}, "'../a' is not the name of a rollout"),
         ({"name": "0.0.0", "run": "nobody"}, "no run 'nobody'"),

@@ -21,7 +21,7 @@ async ([url, runs]) => {
     "annotate": ["/ask/annotate", {method: "POST", headers: json, body: note, credentials: "include"}],
     "annotate as text": ["/ask/annotate", {method: "POST", mode: "no-cors", body: note}],
     "runs": ["/ask/runs", {method: "POST", headers: json, body: "{}"}],
-    "play": ["/play", {method: "POST", headers: json, body: question, credentials: "include"}],
+    "chat": ["/chat", {method: "POST", headers: json, body: question, credentials: "include"}],
     "export": ["/export?run=a", {credentials: "include"}],
     "export unread": ["/export?run=a", {mode: "no-cors"}],
     "upload": ["/gradio_api/upload", {method: "POST", body: file, credentials: "include"}],
@@ -109,7 +109,7 @@ def test_a_page_of_another_origin_can_neither_change_nor_read_nor_upload_anythin
         )  # a link from elsewhere opens, and its own page may do all this
         page.wait_for_selector('#reasoner[data-state="ready"]')
         own = page.evaluate(FOREIGN, [url, str(folder / "runs")])
-        assert [own[name][:3] for name in ("annotate", "runs", "play", "export", "page")] == ["200"] * 5
+        assert [own[name][:3] for name in ("annotate", "runs", "chat", "export", "page")] == ["200"] * 5
         assert [own[name][:3] for name in ("upload", "queue")] == ["404"] * 2
         context.close()
     assert json.loads(notes.read_text().splitlines()[0])["note"] == "from elsewhere"

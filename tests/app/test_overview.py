@@ -48,13 +48,13 @@ def test_the_curve_of_right_answers_is_that_of_the_shards(call, rows):
 def test_time_left_is_given_for_live_runs_only(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=4, indexed=False)
-    assert call("runs")["runs"][0]["left"] is None
+    assert call("runs")["runs"][0]["seconds_left"] is None
     with store.lock_run_dir(run):
         (row,) = call("runs")["runs"]
-    assert row["status"] == "live" and row["left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
+    assert row["status"] == "live" and row["seconds_left"] == 6 * median([2.0, 3.0, 4.0, 5.0])
 
 
-@pytest.mark.parametrize("query", ["rollouts", "problems", "aha", "notes"])
+@pytest.mark.parametrize("query", ["rollouts", "problems", "reflection", "notes"])
 def test_queries_on_a_run_without_rollouts_are_refused(call, query):
     with pytest.raises(ValueError, match="empty has no rollouts"):
         call(query, run="empty")
@@ -62,7 +62,7 @@ def test_queries_on_a_run_without_rollouts_are_refused(call, query):
 
 def test_a_run_without_rollouts_has_an_overview(call):
     page = call("overview", run="empty")
-    assert page["steps"] == page["metrics"] == page["looks"] == page["alarms"] == []
+    assert page["steps"] == page["metrics"] == page["validations"] == page["alarms"] == []
 
 
 def test_a_damaged_run_is_refused_and_others_are_shown(call):
@@ -106,10 +106,12 @@ def test_step_averages_are_those_of_the_rows(call, rows):
 
 def test_an_overview_since_a_step_is_the_end_of_the_whole_one(call):
     whole, end = call("overview", run="whole"), call("overview", run="whole", since=5)
-    for name in ("steps", "metrics", "looks"):
+    for name in ("steps", "metrics", "validations"):
         assert end[name] == [line for line in whole[name] if line["step"] >= 5]
-    assert [look["step"] for look in whole["looks"]] == [0, 4]
-    assert whole["looks"][1]["metrics"]["pass@1"]["value"] == 0.4 and whole["looks"][1]["greedy"] == {"value": 0.2}
+    assert [look["step"] for look in whole["validations"]] == [0, 4]
+    assert whole["validations"][1]["metrics"]["pass@1"]["value"] == 0.4 and whole["validations"][1]["greedy"] == {
+        "value": 0.2
+    }
 
 
 def test_alarms_are_listed_newest_first_with_their_state(fresh):
@@ -118,12 +120,12 @@ def test_alarms_are_listed_newest_first_with_their_state(fresh):
     (recorded,) = [alarm for n in range(1, 7) for alarm in new_alarms(read_metrics(run)[:n])]
     record(run, [recorded])
     assert call("runs")["runs"][0]["alarms"] == 1
-    assert call("overview", run="a", since=5)["alarms"] == [asdict(recorded) | {"rings": True}]
+    assert call("overview", run="a", since=5)["alarms"] == [asdict(recorded) | {"is_active": True}]
     assert (recorded.name, recorded.step, recorded.since) == ("cut off", 2, 0)
     record(run, [replace(recorded, name="later", step=6)])
     with (run / "metrics.jsonl").open("a") as file:
         file.writelines(json.dumps({"step": step, "completions/clipped_ratio": 0.0}) + "\n" for step in (6, 7, 8))
-    assert [(a["name"], a["rings"]) for a in call("overview", run="a")["alarms"]] == [
+    assert [(a["name"], a["is_active"]) for a in call("overview", run="a")["alarms"]] == [
         ("later", False),
         ("cut off", False),
     ]
@@ -142,6 +144,6 @@ def test_an_imported_run_can_be_shown(call, folder):
     assert call("rollouts", run="theirs")["total"] == len(theirs) == 8
     assert [step["step"] for step in call("overview", run="theirs")["steps"]] == [3, 4]
     assert call("problems", run="theirs", by="problem")["rows"][0]["rate"] == 0.5
-    page = call("rollout", run="theirs", name="3.1.0", rendered=True)
+    page = call("rollout", run="theirs", name="3.1.0", with_formulas=True)
     assert page["completion"] == theirs[2]["completion"] and page["tokens"] is None
-    assert until(lambda: call("aha", run="theirs")["studied"] == 2)
+    assert until(lambda: call("reflection", run="theirs")["num_analyzed"] == 2)

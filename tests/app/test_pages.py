@@ -20,10 +20,10 @@ PAGES = [
     "/group?run=real&step=0&group=0",
     "/problems?run=real",
     "/problems?run=real&by=problem",
-    "/aha?run=real",
+    "/reflection?run=real",
     "/evals",
     "/compare?runs=real,other",
-    "/play?model=real",
+    "/chat?model=real",
     "/notes?run=real",
 ]
 
@@ -41,8 +41,8 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site
     assert "finished" in text(page, 'tr[data-run="real"]')
     assert "stopped" in text(page, 'tr[data-run="growing"]') or "starting" in text(page, 'tr[data-run="growing"]')
     assert "config.json is damaged" in text(page, "tr.damaged")
-    look = read_evals(site.runs / "real")[-1]["sampled"]["metrics"]["pass@1"]["value"]
-    assert f"{100 * look:.1f} %" in text(page, 'tr[data-run="real"]')
+    pass_at_1 = read_evals(site.runs / "real")[-1]["sampled"]["metrics"]["pass@1"]["value"]
+    assert f"{100 * pass_at_1:.1f} %" in text(page, 'tr[data-run="real"]')
     page.get_by_role("button", name="step").click()
     page.get_by_label("choose real").check()
     page.get_by_label("choose other").check()
@@ -52,20 +52,20 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site
 
 def test_the_curves_are_the_metrics_and_the_shards(site):
     page = site.open("/overview?run=real")
-    metrics, looks = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
+    metrics, validations = read_metrics(site.runs / "real"), read_evals(site.runs / "real")
     rows = rows_of(site.runs / "real")
 
     def last(chart, line):
         return float(page.locator(f'[data-chart="{chart}"] [data-line="{line}"]').get_attribute("data-y"))
 
-    assert last("Accuracy", "pass@1") == looks[-1]["sampled"]["metrics"]["pass@1"]["value"]
-    assert last("Accuracy", "cons@4") == looks[-1]["sampled"]["metrics"]["cons@4"]["value"]
+    assert last("Accuracy", "pass@1") == validations[-1]["sampled"]["metrics"]["pass@1"]["value"]
+    assert last("Accuracy", "cons@4") == validations[-1]["sampled"]["metrics"]["cons@4"]["value"]
     assert last("Reward", "correct") == metrics[-1]["correct"]
     assert last("Reward", "reward") == pytest.approx(fmean(row["reward"] for row in rows if row["step"] == 2), abs=1e-6)
     wrong = [len(row["token_ids"]) for row in rows if row["step"] == 2 and row["verdict"] != "correct"]
-    assert last("Response length", "of wrong ones") == pytest.approx(fmean(wrong))
+    assert last("Response length", "wrong") == pytest.approx(fmean(wrong))
     assert "3 / 3" in text(page, '[data-tile="step"]')
-    assert page.locator('[data-chart="Reward"]').get_attribute("data-drawn") == "9"  # three lines of three steps
+    assert page.locator('[data-chart="Reward"]').get_attribute("data-points") == "9"  # three lines of three steps
 
 
 def test_click_on_a_curve_opens_its_rollouts_and_back_returns(site):
@@ -97,7 +97,7 @@ def test_a_chart_zooms_by_dragging_and_keeps_its_zoom_when_the_run_grows(site):
 
 
 @pytest.mark.parametrize(
-    "path", ["/overview?run=growing", "/rollouts?run=growing", "/aha?run=growing", "/problems?run=growing"]
+    "path", ["/overview?run=growing", "/rollouts?run=growing", "/reflection?run=growing", "/problems?run=growing"]
 )
 def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     run = site.runs / "growing"
@@ -108,7 +108,7 @@ def test_pages_grow_while_a_writer_appends_without_a_reload(site, path):
     shown = {
         "overview": f'[data-tile="step"]:has-text("{step + 1} / 100")',
         "rollouts": f'[data-count]:has-text("{6 * (step + 1)}")',
-        "aha": f'[data-studied="{step + 1}"]',
+        "reflection": f'[data-analyzed="{step + 1}"]',
         "problems": f'canvas[data-cells="{step + 1}"]',
     }[path[1:].partition("?")[0]]
     page.wait_for_selector(shown)
@@ -191,13 +191,13 @@ def test_tokens_carry_their_figures(site):
     row = next(r for r in rows_of(site.runs / "real") if r["entropy"])
     name = f"{row['step']}.{row['group']}.{row['sample']}"
     page = site.open(f"/rollouts?run=real&rollout={name}&colour=entropy")
-    page.wait_for_selector(".tokens .t")
-    pieces = page.locator(".tokens .t").all_inner_texts()
+    page.wait_for_selector(".tokens .token")
+    pieces = page.locator(".tokens .token").all_inner_texts()
     assert len(pieces) == len(row["token_ids"])
-    shown = page.evaluate("[...document.querySelectorAll('.tokens .t')].map(t => t.textContent).join('')")
+    shown = page.evaluate("[...document.querySelectorAll('.tokens .token')].map(t => t.textContent).join('')")
     assert shown.strip().startswith(row["completion"].strip()[:40])
-    page.locator(".tokens .t").nth(1).hover()
-    title = page.locator(".tokens .t").nth(1).get_attribute("title")
+    page.locator(".tokens .token").nth(1).hover()
+    title = page.locator(".tokens .token").nth(1).get_attribute("title")
     assert "log-probability" in title and "entropy" in title and "share in the loss" in title
     for _ in range(3):
         page.keyboard.press("c")
@@ -229,7 +229,7 @@ def test_group_page_shows_rewards_and_advantages(site):
     assert "rollout=" in page.url
     if flat:
         page = site.open(f"/group?run=real&step={flat[0]}&group={flat[1]}")
-        assert "no gradient" in text(page, "[data-flat]")
+        assert "no gradient" in text(page, "[data-zero-variance]")
 
 
 def test_a_problem_across_the_steps(site):
@@ -256,18 +256,18 @@ def test_the_map_of_problems_has_the_colours_of_the_data(site):
     page.keyboard.press("ArrowRight")
     for _ in range(own[0]["step"]):
         page.keyboard.press("ArrowRight")
-    assert f"{right} of {len(own)} right" in text(page, "[data-readout]")
+    assert f"{right} of {len(own)} correct" in text(page, "[data-readout]")
     page.keyboard.press("Enter")
     page.wait_for_url("**/problem?run=real*")
 
 
-def test_second_thoughts_are_those_of_the_command_line(site, tmp_path):
+def test_reflection_page_shows_the_numbers_of_the_command_line(site, tmp_path):
     out = tmp_path / "aha.json"
     command = [sys.executable, "-m", "reasoner", "aha", "real", "--runs", str(site.runs), "--json", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     wanted = json.loads(out.read_text())
-    page = site.open("/aha?run=real")
-    page.wait_for_selector('[data-studied="3"]')
+    page = site.open("/reflection?run=real")
+    page.wait_for_selector('[data-analyzed="3"]')
     for name, count in wanted["totals"]["outcomes"].items():
         assert text(page, f'[data-bar="{name}"] b') == f"{count:,}"
     assert text(page, '[data-tile="cues"] b') == f"{sum(wanted['totals']['labels'].values()):,}"
@@ -287,7 +287,7 @@ def test_evaluations_show_the_stored_figures(site):
         value = float(page.locator(f'[data-tile="{metric}"]').get_attribute("data-value"))
         assert value == pytest.approx(results[f"{metric},none"])
     assert page.locator("[data-vote]").count() == 6
-    page.get_by_label("show").select_option("never right")
+    page.get_by_label("show").select_option("never correct")
     never = sum(
         1 for line in samples_by_problem(folder, "generated:heldout")["none"].values() if not any(line["correct"])
     )
@@ -314,7 +314,7 @@ def test_a_star_and_a_note_last(site):
     page.keyboard.press("n")
     page.keyboard.type("look at <b>this</b>")
     page.locator(".pane h2").click()
-    page.wait_for_selector(".note small:has-text('kept')")
+    page.wait_for_selector(".note small:has-text('saved')")
     (site.runs / "other" / "index.sqlite").unlink()
     page = site.open("/notes?run=other")
     assert "look at <b>this</b>" in text(page, '[data-note="0.1.1"]') and "★" in text(page, '[data-note="0.1.1"]')
@@ -331,19 +331,19 @@ def test_filtered_rollouts_can_be_exported(site):
 
 
 def test_a_model_answers_is_graded_and_can_be_stopped(site):
-    page = site.open("/play?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
+    page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
     page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[data-play="done"]', timeout=60_000)
-    assert page.locator('[data-sample="0"] .t').count() > 3
+    page.wait_for_selector('[data-chat="done"]', timeout=60_000)
+    assert page.locator('[data-sample="0"] .token').count() > 3
     assert page.locator('[data-sample="0"] .badge').count() >= 1
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")
     page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[data-sample="0"] .t')
+    page.wait_for_selector('[data-sample="0"] .token')
     page.get_by_role("button", name="stop").click()
-    page.wait_for_selector('[data-play="stopped"]')
+    page.wait_for_selector('[data-chat="stopped"]')
     page.locator('[aria-label="gold"]').fill("")
     page.locator('[aria-label="question"]').fill("  ")
     page.get_by_role("button", name="ask").click()
@@ -356,18 +356,18 @@ def test_a_model_answers_is_graded_and_can_be_stopped(site):
     [
         ("/rollouts?run=nasty&rollout=0.0.0", ".pane .parts"),
         ("/rollouts?run=nasty&rollout=0.0.1", '.pane [data-part="think"]'),
-        ("/rollouts?run=nasty&rollout=0.0.0&set=1", ".pane .question"),
+        ("/rollouts?run=nasty&rollout=0.0.0&formulas=1", ".pane .question"),
         ("/rollouts?run=nasty&rollout=0.0.0&colour=advantage", ".pane"),
         ("/group?run=nasty&step=0&group=0", '[data-column="0.0.0"]'),
         ("/group?run=nasty&step=0&group=0", "[data-diff]"),
         ("/problem?run=nasty&id=made/up/0", ".question"),
-        ("/aha?run=nasty", "[data-gallery]"),
+        ("/reflection?run=nasty", "[data-gallery]"),
     ],
 )
 def test_hostile_text_is_shown_literally(site, path, where):
     page = site.open(path)
     page.wait_for_selector(where)
-    if "aha" in path:
+    if "reflection" in path:
         page.wait_for_selector("[data-card]")
     shown = page.evaluate("s => document.querySelector(s).textContent", where)
     for piece in (

@@ -23,8 +23,8 @@ from tests.app.library_of import (
 def test_problem_page_lists_every_visit(call, rows):
     page = call("problem", run="whole", id=PROBLEMS[0].id)
     assert [visit["correct"] for visit in page["visits"]] == RETURNS and page["first_solved"] == 1
-    learnt = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if flip["learnt"]]
-    forgotten = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if not flip["learnt"]]
+    learnt = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if flip["became_correct"]]
+    forgotten = [{"from": flip["from"], "to": flip["to"]} for flip in page["flips"] if not flip["became_correct"]]
     assert (learnt, forgotten) == (LEARNT, FORGOTTEN)
 
 
@@ -38,7 +38,7 @@ def test_the_visits_of_a_problem_are_its_groups(call, rows, problem):
         assert visit["reward"] == pytest.approx(fmean(row["reward"] for row in own))
         assert visit["tokens"] == pytest.approx(fmean(row["tokens"] for row in own))
         counts = Counter((row["extracted"] or "no answer", row["verdict"] == "correct") for row in own)
-        assert {(item["answer"], item["right"]): item["count"] for item in visit["answers"]} == counts
+        assert {(item["answer"], item["is_correct"]): item["count"] for item in visit["answers"]} == counts
         assert [one["name"] for one in visit["rollouts"]] == [row["name"] for row in own]
     assert page["first_solved"] == next((step for (step, _), own in visits.items() if num_correct(own)), None)
     assert (page["question"], page["gold"], page["steps"]) == (problem.question, problem.answer, [0, STEPS - 1])
@@ -70,7 +70,7 @@ def _summary(groups):
         by_problem.setdefault(own[0]["problem_id"], []).append(2 * num_correct(own) > len(own))
     flips = sum(a != b for visits in by_problem.values() for a, b in pairwise(visits))
     return {
-        "seen": len(groups),
+        "num_groups": len(groups),
         "correct": right,
         "size": size,
         "rate": right / size,
@@ -83,9 +83,9 @@ SORTS = {
     "first solved": lambda row: (row["first_solved"] is None, row["first_solved"] or 0, row["problem"]),
     "rate": lambda row: (-row["rate"], row["problem"]),
     "-rate": lambda row: (row["rate"], row["problem"]),
-    "seen": lambda row: (-row["seen"], row["problem"]),
+    "groups": lambda row: (-row["num_groups"], row["problem"]),
     "problem": lambda row: row["problem"],
-    "flips": lambda row: (-row["flips"], -row["seen"], row["problem"]),
+    "flips": lambda row: (-row["flips"], -row["num_groups"], row["problem"]),
 }
 
 

@@ -16,9 +16,9 @@ from tests.app.library_of import (
 )  # fmt: skip
 
 
-def test_aha_page_counts_the_spans_of_the_rollouts(call, rows, labels):
-    page = call("aha", run="whole", limit=500)
-    assert page["studied"] == page["steps"] == STEPS
+def test_reflection_page_counts_the_spans_of_the_rollouts(call, rows, labels):
+    page = call("reflection", run="whole", limit=500)
+    assert page["num_analyzed"] == page["num_steps"] == STEPS
     assert page["totals"]["labels"] == Counter(label for own in labels.values() for label in own)
     for line, own in zip(page["timeline"], grouped(rows, "step").values(), strict=True):
         assert line["reflecting"] == sum(bool(labels[row["name"]]) for row in own) / len(own)
@@ -31,18 +31,18 @@ def test_aha_page_counts_the_spans_of_the_rollouts(call, rows, labels):
         text = by_name[card["name"]]["completion"]
         assert text[card["start"] : card["end"]] == card["excerpt"][1] and "".join(card["excerpt"]) in text
         assert (card["question"], card["gold"]) == (by_name[card["name"]]["question"], by_name[card["name"]]["gold"])
-    mended = [r["name"] for r in rows if r["verdict"] == "correct" and set(labels[r["name"]]) - {"cue"}]
-    assert page["first_correction"] == mended[0]
+    self_corrected = [r["name"] for r in rows if r["verdict"] == "correct" and set(labels[r["name"]]) - {"cue"}]
+    assert page["first_correction"] == self_corrected[0]
 
 
 def test_gallery_pages_are_consecutive_and_filter_by_label(call, labels):
-    whole = [card["name"] for card in call("aha", run="whole", limit=500)["gallery"]]
-    pages = [call("aha", run="whole", limit=9, offset=n)["gallery"] for n in range(0, len(whole), 9)]
+    whole = [card["name"] for card in call("reflection", run="whole", limit=500)["gallery"]]
+    pages = [call("reflection", run="whole", limit=9, offset=n)["gallery"] for n in range(0, len(whole), 9)]
     assert [card["name"] for page in pages for card in page] == whole
-    page = call("aha", run="whole", label="aha", limit=500)["gallery"]
+    page = call("reflection", run="whole", label="aha", limit=500)["gallery"]
     assert {card["name"] for card in page} == {name for name, own in labels.items() if "aha" in own} != set()
     with pytest.raises(ValueError, match="unknown label 'ahah'"):
-        call("aha", run="whole", label="ahah")
+        call("reflection", run="whole", label="ahah")
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -55,13 +55,13 @@ def test_words_are_counted_step_by_step(call, rows, text):
     assert page["total"] == sum(has for _, has in holds)
 
 
-def test_steps_after_one_without_reflection_are_studied(fresh):
+def test_steps_after_one_without_reflection_are_analyzed(fresh):
     runs, call = fresh
     open_run(runs / "a", steps=2)
     for step in range(2):
         write_step(runs / "a", step)
     plain = [row | {"completion": "4"} for row in store.read(runs / "a", 0)]
     store.write_shard(store.shard_path(runs / "a", 0), plain)
-    assert until(lambda: call("aha", run="a")["studied"] == 2)
-    page = call("aha", run="a")
+    assert until(lambda: call("reflection", run="a")["num_analyzed"] == 2)
+    page = call("reflection", run="a")
     assert page["timeline"][0]["reflecting"] == 0 < page["timeline"][1]["reflecting"]

@@ -114,7 +114,7 @@ def test_list_rows_equal_the_rollouts(call, rows):
             assert one[name] == row[column]
         assert one["answer"] == (row["extracted"] or "") and one["well_formed"] == row["well_formed"]
         assert " ".join(row["completion"].removeprefix("<think>").split()).startswith(one["head"])
-    assert (page["indexed"], page["shards"], page["faults"]) == (STEPS, STEPS, {})
+    assert (page["num_indexed"], page["num_shards"], page["faults"]) == (STEPS, STEPS, {})
 
 
 def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):
@@ -126,10 +126,10 @@ def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):
             assert page[name] == row[name]
         assert page["rewards"] == dict(row["rewards"]) and page["num_tokens"] == row["tokens"]
         mates = [mate for mate in rows if (mate["step"], mate["group"]) == (row["step"], row["group"])]
-        assert [(mate["sample"], mate["reward"], mate["verdict"]) for mate in page["mates"]] == [
+        assert [(mate["sample"], mate["reward"], mate["verdict"]) for mate in page["members"]] == [
             (mate["sample"], mate["reward"], mate["verdict"]) for mate in mates
         ]
-        assert [[visit["step"], visit["grp"]] for visit in page["seen"]] == [
+        assert [[visit["step"], visit["group"]] for visit in page["visits"]] == [
             place for place in seen if problem_of[tuple(place)] == row["problem_id"]
         ]
         assert [span["label"] for span in page["spans"]] == labels[row["name"]]
@@ -138,7 +138,7 @@ def test_rollout_page_has_all_columns_of_the_shard(call, rows, labels):
 
 
 def test_rendered_texts_join_to_the_original(call, rows):
-    page = call("rollout", run="whole", name=rows[5]["name"], rendered=True)["rendered"]
+    page = call("rollout", run="whole", name=rows[5]["name"], with_formulas=True)["formulas"]
     for name in ("question", "completion"):
         assert "".join(p if isinstance(p, str) else p["source"] for p in page[name]) == rows[5][name]
 

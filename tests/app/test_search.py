@@ -96,25 +96,25 @@ def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
     assert marks(page, ".pane") == ["waiter", "wait"]  # two emojis stand between them: characters, not half of them
     assert page.locator('[data-hits="2"]').count() == 1
     page.keyboard.press(".")
-    assert page.locator(".pane .now").text_content() == "wait"
-    assert page.locator(".pane .now").evaluate(INSIDE)
+    assert page.locator(".pane .current").text_content() == "wait"
+    assert page.locator(".pane .current").evaluate(INSIDE)
     page.get_by_label("text").fill("cafe")
     page.keyboard.press("Enter")
     page.wait_for_selector('.list[data-state="ready"]')
     page.locator('.row[data-rollout="0.0.0"]').click()
-    page.wait_for_selector(".pane .now:has-text('café')")
+    page.wait_for_selector(".pane .current:has-text('café')")
     assert marks(page, ".pane") == ["café"] and page.locator(".pane mark.hit").evaluate(INSIDE)
 
 
 def test_tokens_of_a_hit_are_marked(site):
     page = search(site, "/rollouts?run=tokens&text=wait*%20think&rollout=0.0.0&colour=logprobs")
-    page.wait_for_selector(f"{PANE.format('0.0.0')} .t")
-    assert "".join(page.locator(".pane .t.hit").all_text_contents()) == "waiterwaitthink"
+    page.wait_for_selector(f"{PANE.format('0.0.0')} .token")
+    assert "".join(page.locator(".pane .token.hit").all_text_contents()) == "waiterwaitthink"
     assert marks(page, ".pane .prefill") == ["think"]
     assert page.locator('[data-hits="4"]').count() == 1
     for expected in ("w", "w", "t", "think", "w"):  # the first letter of each hit, and round again
         page.keyboard.press(".")
-        assert page.locator(".pane .now").text_content() == expected
+        assert page.locator(".pane .current").text_content() == expected
 
 
 def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
@@ -134,10 +134,10 @@ def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
 
 
 def test_hits_are_marked_where_formulas_are_set(site):
-    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&set=1")
+    page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
     page.wait_for_selector(PANE.format("0.0.1"))
-    assert marks(page, ".pane .set") == ["wait"]
-    assert page.locator(".pane .set .formula.hit").get_attribute("title") == "\\(x + wait\\)"
+    assert marks(page, ".pane .formulas") == ["wait"]
+    assert page.locator(".pane .formulas .formula.hit").get_attribute("title") == "\\(x + wait\\)"
 
 
 def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
@@ -153,7 +153,7 @@ def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
 
 
 def test_hostile_text_with_marks_in_it_stays_text(site):
-    for view in ("", "&set=1", "&colour=logprobs"):
+    for view in ("", "&formulas=1", "&colour=logprobs"):
         page = search(site, f"/rollouts?run=tokens&text=onerror%20img%20script%20window&rollout=0.0.1{view}")
         page.wait_for_selector(f"{PANE.format('0.0.1')} .hit")
         shown = page.locator(".pane").text_content()

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from fastapi.testclient import TestClient
 
-from app.library import Library
-from app.shell import _IDLE, PAGES, build
+from app.run_library import RunLibrary
+from app.web import _IDLE, PAGES, build
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from tests.app.library_of import rows_of, write_run
@@ -34,14 +34,20 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def client(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"))) as exported:
-        yield exported
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"))) as connection:
+        yield connection
 
 
 @pytest.fixture(scope="module")
 def locked(folder):
-    with TestClient(build(Library(folder / "runs", folder / "evals"), auth=SECRET)) as exported:
-        yield exported
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), auth=SECRET)) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(("old", "new"), [("/aha?run=a&label=cue", "/reflection?run=a&label=cue"), ("/play", "/chat")])
+def test_links_of_earlier_versions_redirect_with_their_query(client, old, new):
+    reply = client.get(old, follow_redirects=False)
+    assert (reply.status_code, reply.headers["location"]) == (308, new) and client.get(new).status_code == 200
 
 
 # ------------------------------------------------------------------------------------------------- asking
@@ -85,7 +91,7 @@ def test_a_request_that_is_not_an_object_is_refused_in_json(client, content):
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""]
 )
-@pytest.mark.parametrize("path", ["/ask/annotate", "/play"])
+@pytest.mark.parametrize("path", ["/ask/annotate", "/chat"])
 def test_requests_without_json_content_type_are_refused(client, folder, kind, path):
     body = json.dumps({"run": "a", "name": "0.0.0", "star": True})
     reply = client.post(path, content=body, headers={"content-type": kind})
@@ -96,7 +102,7 @@ def test_requests_without_json_content_type_are_refused(client, folder, kind, pa
 @pytest.mark.parametrize("name", ["question", "begin", "gold", "prompt"])
 def test_lone_surrogate_is_refused_before_sampling(client, name):
     body = json.dumps({"model": "base", "question": "1?", name: "half \ud83d"})
-    reply = client.post("/play", content=body, headers={"content-type": "application/json"})
+    reply = client.post("/chat", content=body, headers={"content-type": "application/json"})
     message = f"the {name} holds half of a surrogate pair ('\\ud83d') at character 6"
     assert reply.status_code == 400 and reply.json() == {"error": message}
 
@@ -163,7 +169,7 @@ FOREIGN = [
     {"origin": "http://localhost:7860", "sec-fetch-site": "cross-site"},
 ]
 OWN = [{}, {"origin": "http://localhost:7860"}, {"origin": "http://localhost:7860", "sec-fetch-site": "same-origin"}]
-CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/play"), ("GET", "/export?run=a")]
+CHANGING = [("POST", "/ask/annotate"), ("POST", "/ask/runs"), ("POST", "/chat"), ("GET", "/export?run=a")]
 
 
 @pytest.mark.parametrize("headers", FOREIGN, ids=str)
@@ -182,12 +188,12 @@ def test_a_request_of_the_own_origin_or_of_no_browser_is_answered(client, method
     reply = client.request(
         method, path, json={} if method == "POST" else None, headers={"host": "localhost:7860"} | headers
     )
-    needs = "annotate" in path or path == "/play"  # a name, a question
+    needs = "annotate" in path or path == "/chat"  # a name, a question
     assert reply.status_code == (400 if needs else 200)
 
 
 @pytest.mark.parametrize("origin", ["http://localhost:8888", "http://localhost:7860", "http://evil.example", "null"])
-@pytest.mark.parametrize("path", ["/", "/ask/annotate", "/play", "/export", "/gradio_api/upload", "/theme.css"])
+@pytest.mark.parametrize("path", ["/", "/ask/annotate", "/chat", "/export", "/gradio_api/upload", "/theme.css"])
 def test_no_reply_allows_another_origin_anything(client, origin, path):
     sent = {"origin": origin, "host": "localhost:7860", "access-control-request-method": "POST"}
     replies = [
@@ -200,7 +206,7 @@ def test_no_reply_allows_another_origin_anything(client, origin, path):
         assert not allows or origin == "http://localhost:7860"
 
 
-@pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "play"])
+@pytest.mark.parametrize("page", ["", "overview", "rollouts?run=a", "chat"])
 def test_a_link_on_another_page_opens_a_page(client, page):
     headers = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
     assert client.get(f"/{page}", headers=headers).status_code == 200
@@ -364,7 +370,7 @@ def test_startup_errors_are_one_line(folder, capsys, arguments, message):
 
 def test_the_dashboard_needs_no_torch():
     script = (
-        "import sys, app.server, app.shell, app.queries\n"
+        "import sys, app.server, app.web, app.api\n"
         "print(sorted({'torch', 'vllm', 'transformers'} & {name.partition('.')[0] for name in sys.modules}))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from app.library import Library
+from app.run_library import RunLibrary
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
@@ -38,14 +38,14 @@ def test_a_link_that_leads_out_of_a_run_is_refused_and_what_it_leads_to_is_left_
     for arguments in (["report", str(run)], ["train", "--resume", str(run)], ["rollouts", "list", str(run)]):
         assert main(arguments) == 2 and "leads outside" in capsys.readouterr().err
     with pytest.raises(ValueError, match="leads outside"):
-        Library(run.parent, tmp_path / "evals").run("a")
+        RunLibrary(run.parent, tmp_path / "evals").run("a")
     assert outside.read_text() == "precious"
 
 
 def test_a_link_within_a_run_and_a_run_that_is_a_link_are_fine(run, tmp_path):
     (run / "again").symlink_to(run / "config.json")
     (tmp_path / "runs" / "b").symlink_to(run)
-    assert find_run("b", tmp_path / "runs").name == "b" and Library(run.parent, tmp_path / "evals").run("a") == run
+    assert find_run("b", tmp_path / "runs").name == "b" and RunLibrary(run.parent, tmp_path / "evals").run("a") == run
 
 
 def test_a_pickled_model_is_not_loaded(tmp_path):
@@ -113,7 +113,7 @@ def own_code(folder: Path, mark: Path, parts: tuple[str, ...]) -> Path:
     return folder
 
 
-def _play(folder: Path) -> str:
+def _chat(folder: Path) -> str:
     asked = {"model": str(folder), "step": "", "prompt": "none", "question": "1?", "gold": "", "begin": ""}
     return json.dumps(asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}) + "\n"
 
@@ -121,7 +121,7 @@ def _play(folder: Path) -> str:
 EVAL = ["-m", "reasoner", "eval", "--data", "generated:heldout", "--engine", "transformers", "--model", "FOLDER"]
 EVAL += ["--max-tokens", "1", "--n", "1"]
 TRAIN = ["-m", "reasoner", "train", "--steps", "1", "--model", "FOLDER"]
-PLAY = ["-m", "reasoner.inference.chat_worker", "--runs", "runs"]
+CHAT = ["-m", "reasoner.inference.chat_worker", "--runs", "runs"]
 ENDS = "import sys; from pathlib import Path; from reasoner.inference.stop_tokens import end_token_ids\n" + (
     "class Tokenizer: eos_token_id = 0\nprint(end_token_ids(Path(sys.argv[1]), Tokenizer()))"
 )
@@ -138,16 +138,16 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
         (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
         (EVAL, BOTH, NO_TOKENIZER),
         (TRAIN, BOTH, NO_TOKENIZER),
-        (PLAY, ("config",), NO_CONFIG),
+        (CHAT, ("config",), NO_CONFIG),
         (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),
     ],
-    ids=["eval config", "eval tokenizer", "eval both", "train both", "play config", "end tokens config"],
+    ids=["eval config", "eval tokenizer", "eval both", "train both", "chat config", "end tokens config"],
 )
 def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, command, parts, outcome):
     folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
     done = subprocess.run(
         [sys.executable, *(str(folder) if part == "FOLDER" else part for part in command)],
-        input=(_play(folder) if command is PLAY else "") + "yes\n" * 20,
+        input=(_chat(folder) if command is CHAT else "") + "yes\n" * 20,
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app import run_files
-from app.library import Library
+from app.run_library import RunLibrary
 from app.overview import overview, runs
 from reasoner.analysis.plots import detailed_metrics
 from reasoner.config.resolve import check_types, settings, to_dict
@@ -97,7 +97,7 @@ def test_tables_lead_from_names_that_are_gone_to_names_of_today():
 
 def seen(folder):
     """What every reader makes of the folder."""
-    library = Library(folder.parent, folder.parents[1] / "evals")
+    library = RunLibrary(folder.parent, folder.parents[1] / "evals")
     page = overview(library, folder.name)
     library.close()
     return {
@@ -204,7 +204,7 @@ def test_another_format_is_refused_with_the_reason(run, version):
     for read in (read_settings, run_files.read_settings, lambda run: find_run("a", run.parent)):
         with pytest.raises(ValueError, match=message):
             read(run)
-    library = Library(run.parent, run.parent)
+    library = RunLibrary(run.parent, run.parent)
     assert message.replace("\\", "") in runs(library)["runs"][0]["fault"]
     with pytest.raises(ValueError, match=message):
         convert(run, print)

@@ -1,72 +1,110 @@
-// The completions of one question side by side: how each reward became its advantage, and what differs.
-import { about, difference, marked, marksOf } from "../text.js";
-import { ask, card, el, link, number, put, select, signed, verdict, visible } from "../core.js";
+// The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
+import { ask, card, count, el, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { differenceSide, markSpans, marksOf, spanTitle } from "../text.js";
 
 // The two published formulas, from this group's rewards (Shao et al. 2024; Liu et al. 2025).
 const FORMULAS = {
-  grpo: ["(reward − mean) / std", (r, mean, std) => (std ? (r - mean) / std : 0)],
-  dr_grpo: ["reward − mean", (r, mean, std) => (std ? r - mean : 0)],
+  grpo: ["(reward − mean) / std", (reward, mean, std) => (std ? (reward - mean) / std : 0)],
+  dr_grpo: ["reward − mean", (reward, mean, std) => (std ? reward - mean : 0)],
 };
 
-function thoughts(spans) {
+// The largest absolute value, not 0.
+const largest = (values) => Math.max(...values.map(Math.abs), 1e-9);
+
+// The number of reflection spans by label.
+function spanCounts(spans) {
   const counts = new Map();
   for (const span of spans) counts.set(span.label, (counts.get(span.label) ?? 0) + 1);
-  return el("span", { title: spans.map(about).join("\n") }, [...counts].map(([label, n]) => `${n} × ${label}`).join(", "));
+  return el("span", { title: spans.map(spanTitle).join("\n") }, [...counts].map(([label, n]) => `${n} × ${label}`).join(", "));
 }
+
+// The name of the group with links to its neighbours.
+function heading(run, group) {
+  const [first, last] = group.groups, neighbour = (number, text) => link("group", { run, step: group.step, group: number }, text);
+  return el("div", { class: "bar-row" }, el("h1", {}, `Step ${group.step}, group ${group.group}`),
+    group.group > first ? neighbour(group.group - 1, "← group") : null, group.group < last ? neighbour(group.group + 1, "group →") : null,
+    link("problem", { run, id: group.problem }, "the problem across steps"),
+    link("rollouts", { run, step: group.step, problem: group.problem }, "in the list of rollouts"));
+}
+
+// Mean and deviation of the rewards, and what they say about the gradient.
+function summary(group, members) {
+  const repeats = group.duplicates ? ` · ${count(group.duplicates, "word-for-word repeat")}` : "";
+  const sum = Math.abs(members.reduce((total, member) => total + member.advantage, 0)).toFixed(3);
+  return el("p", { data: { formula: "" } },
+    `${group.correct} of ${members.length} correct · ${count(group.unique_answers, "different answer")}${repeats} · mean reward `,
+    el("b", { data: { mean: String(group.mean) } }, number(group.mean, 3)), " · standard deviation ",
+    el("b", { data: { std: String(group.std) } }, number(group.std, 3)), " · ",
+    group.std === 0 ? el("span", { class: "badge warn", data: { zeroVariance: "" } }, "zero variance: no gradient from this group")
+      : `sum of advantages ${sum}`);
+}
+
+// Rewards and advantages of the members, as numbers and bars.
+function memberTable(run, group, members) {
+  const mostReward = largest(members.map((member) => member.reward)), mostAdvantage = largest(members.map((member) => member.advantage));
+  const heads = ["rollout", "verdict", "answer", "reward", "", "advantage", "", ...Object.keys(FORMULAS), "tokens", "reflection"];
+  const row = (member) => tableRow([
+    link("rollouts", { run, rollout: member.name }, member.name), verdictBadge(member.verdict), visible(member.extracted ?? "none"), number(member.reward),
+    el("span", { class: "track" }, el("i", { style: { width: `${(100 * Math.abs(member.reward)) / mostReward}%` } })),
+    el("b", { class: signClass(member.advantage), data: { advantage: String(member.advantage) } }, withSign(member.advantage, 3)),
+    el("span", { class: "track both" }, el("i", {
+      class: member.advantage >= 0 ? "up" : "down",
+      style: { width: `${(50 * Math.abs(member.advantage)) / mostAdvantage}%`, [member.advantage >= 0 ? "left" : "right"]: "50%" },
+    })),
+    ...Object.values(FORMULAS).map(([, advantage]) => withSign(advantage(member.reward, group.mean, group.std), 3)), number(member.tokens),
+    spanCounts(member.spans)], { data: { member: member.name } });
+  return el("div", { class: "scroll" }, el("table", { class: "members" },
+    el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))), el("tbody", {}, members.map(row))));
+}
+
+// A member's text in its column.
+const memberColumn = (member, isCurrent) =>
+  el("article", { class: `card ${isCurrent ? "current" : ""}`, data: { column: member.name } },
+    el("div", { class: "bar-row" }, el("b", {}, member.name), verdictBadge(member.verdict),
+      el("span", { class: signClass(member.advantage) }, withSign(member.advantage))),
+    markSpans(member.completion, marksOf(member.completion, member.spans)));
 
 export async function open(root, page) {
   const { run } = page.params;
-  const at = () => ({ step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
-  let pair = [page.params.a, page.params.b];
+  const group = await ask("group", { run, step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
+  const members = [...group.members].sort((a, b) => b.reward - a.reward || a.sample - b.sample), names = members.map((member) => member.name);
+  const pair = { a: page.params.a ?? names[0], b: page.params.b ?? names[names.length - 1] };
+  let index = Math.max(0, names.indexOf(page.params.rollout));
 
-  async function draw() {
-    const found = await ask("group", { run, ...at() });
-    const flat = found.std === 0;
-    const members = [...found.members].sort((a, b) => b.reward - a.reward || a.sample - b.sample);
-    const most = Math.max(...members.map((m) => Math.abs(m.reward)), 1e-9), far = Math.max(...members.map((m) => Math.abs(m.advantage)), 1e-9);
-    let index = Math.max(0, members.findIndex((m) => m.name === page.params.rollout));
-    const [first, last] = found.groups;
-    const where = (group) => ({ run, step: found.step, group });
-    put(root,
-      el("div", { class: "bar-row" }, el("h1", {}, `Step ${found.step}, group ${found.group}`),
-        found.group > first ? link("group", where(found.group - 1), "← group") : null, found.group < last ? link("group", where(found.group + 1), "group →") : null,
-        link("problem", { run, id: found.problem }, "the problem across steps"), link("rollouts", { run, step: found.step, problem: found.problem }, "in the list")),
-      el("div", { class: "question" }, el("small", {}, visible(found.problem)), el("div", { class: "text", dir: "ltr" }, found.question), el("small", {}, `gold: ${visible(found.gold)}`)),
-      card(null, el("p", { data: { formula: "" } },
-        `${found.correct} of ${members.length} right · ${found.unique_answers} different answers${found.duplicates ? ` · ${found.duplicates} word-for-word repeats` : ""} · mean reward `, el("b", { data: { mean: String(found.mean) } }, number(found.mean, 3)), " · deviation ", el("b", { data: { std: String(found.std) } }, number(found.std, 3)), " · ",
-        flat ? el("span", { class: "badge warn", data: { flat: "" } }, "all rewards equal: no gradient from this group")
-          : `sum of advantages ${Math.abs(members.reduce((sum, m) => sum + m.advantage, 0)).toFixed(3)}`),
-      el("p", { class: "muted" }, `advantage as trained (${found.algorithm ?? "unknown"}); beside it what the published formulas make of the same rewards: `,
-        Object.entries(FORMULAS).map(([name, [text]]) => [el("b", {}, name), ` ${text}; `])),
-      el("div", { class: "scroll" }, el("table", { class: "members" },
-        el("thead", {}, el("tr", {}, ["rollout", "verdict", "answer", "reward", "", "advantage", "", ...Object.keys(FORMULAS), "tokens", "reflection spans"].map((h) => el("th", {}, h)))),
-        el("tbody", {}, members.map((m) => el("tr", { data: { member: m.name } }, [
-          link("rollouts", { run, rollout: m.name }, m.name), verdict(m.verdict), visible(m.extracted ?? "none"), number(m.reward),
-          el("span", { class: "track" }, el("i", { style: { width: `${(100 * Math.abs(m.reward)) / most}%` } })),
-          el("b", { class: m.advantage > 0 ? "up" : m.advantage < 0 ? "down" : "", data: { advantage: String(m.advantage) } }, signed(m.advantage, 3)),
-          el("span", { class: "track both" }, el("i", { class: m.advantage >= 0 ? "up" : "down", style: { width: `${(50 * Math.abs(m.advantage)) / far}%`, [m.advantage >= 0 ? "left" : "right"]: "50%" } })),
-          ...Object.values(FORMULAS).map(([, of]) => signed(of(m.reward, found.mean, found.std), 3)), number(m.tokens),
-          thoughts(m.spans)].map((cell) => el("td", {}, cell)))))))),
-      el("div", { class: "columns", data: { columns: "" } }, members.map((m, i) => el("article", { class: `card ${i === index ? "now" : ""}`, data: { column: m.name } },
-        el("div", { class: "bar-row" }, el("b", {}, m.name), verdict(m.verdict), el("span", { class: m.advantage > 0 ? "up" : "down" }, signed(m.advantage))),
-        marked(m.completion, marksOf(m.completion, m.spans))))),
-      card("Word by word", el("div", { class: "bar-row" },
-        select("A", members.map((m) => m.name), pair[0] ?? members[0].name, (v) => { pair[0] = v; page.set({ a: v }); compare(); }),
-        select("B", members.map((m) => m.name), pair[1] ?? members[members.length - 1].name, (v) => { pair[1] = v; page.set({ b: v }); compare(); })), el("div", { class: "grid two", data: { diff: "" } })));
-    const names = members.map((m) => m.name);
-    pair = [pair[0] ?? names[0], pair[1] ?? names[names.length - 1]];
-    await compare();
-    const walk = (by) => {
-      index = (index + by + members.length) % members.length;
-      page.set({ rollout: members[index].name });
-      root.querySelectorAll(".columns article").forEach((one, i) => { one.classList.toggle("now", i === index); if (i === index) one.scrollIntoView({ block: "nearest", inline: "center" }); });
-    };
-    return { h: () => walk(-1), l: () => walk(1), J: () => found.group < last && page.go("group", where(found.group + 1)), K: () => found.group > first && page.go("group", where(found.group - 1)), j: () => walk(1), k: () => walk(-1) };
+  const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
+    pair[side] = name; page.set({ [side]: name }); drawDifference();
+  });
+  put(root, heading(run, group),
+    el("div", { class: "question" }, el("small", {}, visible(group.problem)), el("div", { class: "text", dir: "ltr" }, group.question),
+      el("small", {}, `gold: ${visible(group.gold)}`)),
+    card(null, summary(group, members),
+      el("p", { class: "muted" }, `advantage: as used in training (${group.algorithm ?? "unknown"}). Beside it the advantages of the published formulas: `,
+        Object.entries(FORMULAS).map(([name, [text]], i) => [i ? "; " : "", el("b", {}, name), ` ${text}`]), "."),
+      memberTable(run, group, members)),
+    el("div", { class: "columns", data: { columns: "" } }, members.map((member, i) => memberColumn(member, i === index))),
+    card("Difference of two completions, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")),
+      el("div", { class: "grid two", data: { diff: "" } })));
+  await drawDifference();
+
+  async function drawDifference() {
+    const { pieces } = await ask("difference", { run, ...pair });
+    const note = pieces.every(([kind]) => kind === "same") ? " (the same text)" : "";
+    put(root.querySelector("[data-diff]"), ["a", "b"].map((side) =>
+      el("div", {}, el("small", {}, `${side.toUpperCase()}: ${pair[side]}${note}`), differenceSide(pieces, side))));
   }
-  async function compare() {
-    const found = await ask("difference", { run, a: pair[0], b: pair[1] });
-    const same = found.pieces.every(([kind]) => kind === "same");
-    put(root.querySelector("[data-diff]"), ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${found[side]}${same ? " (the same text)" : ""}`), difference(found.pieces, side))));
+  // Highlight the next or the previous completion.
+  function walk(by) {
+    index = (index + by + members.length) % members.length;
+    page.set({ rollout: names[index] });
+    root.querySelectorAll(".columns article").forEach((article, i) => {
+      article.classList.toggle("current", i === index);
+      if (i === index) article.scrollIntoView({ block: "nearest", inline: "center" });
+    });
   }
-  return { keys: await draw() };
+  // Open the next or the previous group of the step.
+  function openGroup(by) {
+    const [first, last] = group.groups, next = group.group + by;
+    if (next >= first && next <= last) page.go("group", { run, step: group.step, group: next });
+  }
+  return { keys: { h: () => walk(-1), l: () => walk(1), J: () => openGroup(1), K: () => openGroup(-1), j: () => walk(1), k: () => walk(-1) } };
 }

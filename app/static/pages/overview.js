@@ -1,104 +1,171 @@
-// DeepSeek-R1-Zero's figures of one run, and its alarms.
-import { chart, smoothed } from "../chart.js";
-import { ask, card, duration, el, empty, link, number, percent, put, select } from "../core.js";
+// The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
+import { chart, smooth } from "../chart.js";
+import { ask, card, checkbox, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
+
+const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
+
+// The name and the estimate of cons@k of a validation.
+const consensus = (validation) => Object.entries(validation.metrics).find(([name]) => name.startsWith("cons@"));
+
+// A function from a number of finished steps to x on the axis: steps, tokens or minutes.
+function axisOf(metrics, axis) {
+  const tokensAt = [], secondsAt = [];
+  let tokens = 0, seconds = 0;
+  for (const line of metrics) {
+    tokens += (line.tokens_per_second ?? 0) * (line["time/step"] ?? 0);
+    seconds += line["time/step"] ?? 0;
+    tokensAt[line.step + 1] = tokens; secondsAt[line.step + 1] = seconds;
+  }
+  const axes = { step: (n) => n, tokens: (n) => (n ? tokensAt[n] : 0), minutes: (n) => (n ? secondsAt[n] / 60 : 0) };
+  return axes[axis] ?? axes.step;
+}
+
+// The lines of the charts. `view`: {axis, smoothing}.
+function seriesOf(data, view) {
+  const x = axisOf(data.metrics, view.axis);
+  const fromSteps = (name, rows, key, options) => {
+    const points = rows.filter((row) => row[key] !== undefined && row[key] !== null)
+      .map((row) => ({ x: x(row.step + 1) ?? row.step + 1, y: row[key], step: row.step }));
+    return { name, points: smooth(points, view.smoothing), ...options };
+  };
+  return {
+    metric: (name, key, options = {}) => fromSteps(name, data.metrics, key, options),  // of metrics.jsonl
+    rollouts: (name, key, options = {}) => fromSteps(name, data.steps, key, options),  // of the index of rollouts
+    validation(name, read, options = {}) {
+      const estimates = data.validations.map((one) => [one, read(one)]).filter(([, estimate]) => estimate);
+      const points = estimates.map(([{ step }, { value, low, high }]) => ({ x: x(step), y: value, low, high, step }));
+      return { name, points, ...options };
+    },
+    baseline(name, key) {  // the value of step 0 as a horizontal line
+      const first = data.metrics[0], last = data.metrics[data.metrics.length - 1];
+      const points = first?.step === 0 && first[key] !== undefined ? [first, last].map(({ step }) => ({ x: x(step + 1), y: first[key] })) : [];
+      return { name, dashed: true, colour: "--muted", points };
+    },
+  };
+}
+
+// The four large charts: their lines and options by title.
+function largeCharts(data, view) {
+  const { metric, rollouts, validation, baseline } = seriesOf(data, view);
+  const consName = (data.validations.length && consensus(data.validations[0])?.[0]) || "cons@k";
+  return {
+    Accuracy: { isShare: true, lines: [
+      validation("pass@1", (one) => one.metrics["pass@1"]), validation(consName, (one) => consensus(one)?.[1]),
+      validation("greedy", (one) => one.greedy), metric("training, correct", "correct", { thin: true })] },
+    "Response length": { least: 0, unit: "tokens", lines: [
+      metric("all", "completions/mean_length"), rollouts("correct", "tokens_correct", { colour: "--good" }),
+      rollouts("wrong", "tokens_wrong", { colour: "--bad" }), rollouts("95th percentile", "tokens_p95", { dashed: true, thin: true })] },
+    Reward: { least: 0, lines: [metric("reward", "reward/mean"), metric("correct", "correct"), metric("well-formed", "well_formed")] },
+    Reflection: { isShare: true, lines: [
+      metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate of step 0", CHECKS)] },
+  };
+}
+
+// The latest numbers.
+function tiles({ row, metrics, validations }) {
+  const first = metrics[0] ?? {}, last = metrics[metrics.length - 1] ?? {}, validation = validations[validations.length - 1];
+  const estimate = validation?.metrics["pass@1"];
+  const change = (key, format) => [format(last[key]), `at first ${format(first[key])}`];
+  return [
+    tile("step", `${row.step} / ${row.steps ?? "–"}`, row.seconds_left ? `${duration(row.seconds_left)} left` : row.status),
+    tile("pass@1", estimate ? percent(estimate.value) : "–",
+      estimate ? `[${percent(estimate.low)}, ${percent(estimate.high)}] on ${validation.problems} validation problems` : "no validation yet"),
+    tile("correct in training", ...change("correct", percent)),
+    tile("response length", ...change("completions/mean_length", (value) => `${number(value, 1)} tokens`)),
+    tile("self-check rate", ...change(CHECKS, percent)),
+    tile("KL to the reference", number(last.kl), "nats per token"),
+  ];
+}
 
 export async function open(root, page) {
   const run = page.params.run;
-  let found = await ask("overview", { run });
-  let smooth = Number(page.params.smooth ?? 0), axis = page.params.x ?? "step", log = page.params.log === "1";
+  let data = await ask("overview", { run });
+  const view = { smoothing: Number(page.params.smooth ?? 0), axis: page.params.x ?? "step", log: page.params.log === "1" };
   const charts = new Map();
-  const alarms = el("div", { class: "alarms", role: "status", "aria-label": "alarms" }), top = el("div", { class: "tiles" }), figures = el("div", { class: "grid two" }), health = el("div", { class: "grid four" });
+  const alarms = el("div", { class: "alarms", role: "status", "aria-label": "alarms" }), top = el("div", { class: "tiles" });
+  const large = el("div", { class: "grid two" }), health = el("div", { class: "grid four" });
+  const openRollouts = (point) => page.go("rollouts", { run, step: String(Math.max(0, point.step ?? point.x - 1)) });
 
-  const X = () => {
-    const tokens = [], seconds = [];
-    let t = 0, s = 0;
-    for (const line of found.metrics) {
-      t += (line.tokens_per_second ?? 0) * (line["time/step"] ?? 0);
-      s += line["time/step"] ?? 0;
-      tokens[line.step + 1] = t; seconds[line.step + 1] = s;
-    }
-    const of = { step: (n) => n, tokens: (n) => (n ? tokens[n] : 0), minutes: (n) => (n ? seconds[n] / 60 : 0) };
-    return of[axis] ?? of.step;
-  };
-  function line(name, key, options = {}) {
-    const x = X();
-    const points = found.metrics.filter((m) => m[key] !== undefined).map((m) => ({ x: x(m.step + 1), y: m[key], step: m.step }));
-    return { name, points: smoothed(points, options.raw ? 0 : smooth), ...options };
-  }
-  function stepLine(name, key, options = {}) {
-    const x = X();
-    return { name, points: smoothed(found.steps.filter((s) => s[key] !== null).map((s) => ({ x: x(s.step + 1) ?? s.step + 1, y: s[key], step: s.step })), smooth), ...options };
-  }
-  function looks(name, read, options = {}) {
-    const x = X();
-    return { name, points: found.looks.map((look) => [look, read(look)]).filter(([, e]) => e).map(([look, e]) => ({ x: x(look.step), y: e.value, low: e.low, high: e.high, step: look.step })), ...options };
-  }
-  const cons = (look) => Object.entries(look.metrics).find(([name]) => name.startsWith("cons@"));
-  const pick = (point) => page.go("rollouts", { run, step: String(Math.max(0, point.step ?? point.x - 1)) });
-
-  function lines() {
-    const k = found.looks.length ? cons(found.looks[0])?.[0] ?? "cons@k" : "cons@k";
-    return {
-      "Accuracy": { lines: [looks("pass@1", (l) => l.metrics["pass@1"]), looks(k, (l) => cons(l)?.[1]), looks("greedy", (l) => l.greedy), line("training, correct", "correct", { thin: true })], isShare: true },
-      "Response length": { lines: [line("tokens", "completions/mean_length"), stepLine("of right ones", "tokens_correct", { colour: "--good" }), stepLine("of wrong ones", "tokens_wrong", { colour: "--bad" }), stepLine("95th percentile", "tokens_p95", { dashed: true, thin: true })], least: 0, unit: "tokens" },
-      "Reward": { lines: [line("reward", "reward/mean"), line("correct", "correct"), line("well-formed", "well_formed")], least: 0 },
-      "Reflection": { lines: [line("check their own working", "reflection/self_check_rate"), line("wrong claims caught", "reflection/errors_caught"), { name: "untrained model checks", dashed: true, colour: "--muted", points: baseLine() }], isShare: true },
-    };
-  }
-  function baseLine() {
-    const first = found.metrics[0], last = found.metrics[found.metrics.length - 1], x = X();
-    return first && first.step === 0 && first["reflection/self_check_rate"] !== undefined ? [{ x: x(1), y: first["reflection/self_check_rate"] }, { x: x(last.step + 1), y: first["reflection/self_check_rate"] }] : [];
+  // Update a chart, or create it in its box.
+  function drawChart(key, box, title, lines, options) {
+    const content = { lines, log: view.log, xname: view.axis };
+    if (charts.has(key)) return charts.get(key).update(content);
+    charts.set(key, chart({ title, onpick: openRollouts, ...options, ...content }));
+    box.append(charts.get(key));
   }
   function draw() {
-    for (const [title, options] of Object.entries(lines())) {
-      if (charts.has(title)) charts.get(title).update({ lines: options.lines, log, xname: axis });
-      else { charts.set(title, chart({ title, onpick: pick, xname: axis, log, ...options })); figures.append(charts.get(title)); }
+    for (const [title, { lines, ...options }] of Object.entries(largeCharts(data, view))) drawChart(title, large, title, lines, options);
+    const { metric } = seriesOf(data, view);
+    for (const { name, label, unit } of data.metric_names.filter((row) => row.places.includes("health"))) {
+      const isShare = unit === "share";
+      drawChart(name, health, label, [metric("latest", name)], { height: 110, unit: isShare ? "" : unit, isShare });
     }
-    for (const { name: key, label: title, unit } of found.metric_names.filter((row) => row.places.includes("health"))) {
-      const data = { lines: [line(title, key)], log, xname: axis };
-      if (charts.has(key)) charts.get(key).update(data);
-      else { charts.set(key, chart({ title, height: 110, onpick: pick, isShare: unit === "share", unit: unit === "share" ? "" : unit, ...data })); health.append(charts.get(key)); }
-    }
-    const growing = ["live", "starting"].includes(found.row.status);  // elsewhere an empty chart will stay empty
-    for (const drawn of charts.values()) drawn.hidden = !growing && !drawn.querySelector(".key");
-    const m = found.metrics[found.metrics.length - 1] ?? {}, first = found.metrics[0] ?? {};
-    const look = found.looks[found.looks.length - 1];
-    const tile = (name, value, note) => el("div", { class: "tile", data: { tile: name } }, el("span", {}, name), el("b", {}, value), el("small", {}, note ?? ""));
-    put(top,
-      tile("step", `${found.row.step} / ${found.row.steps ?? "–"}`, found.row.left ? `${duration(found.row.left)} left` : found.row.status),
-      tile("pass@1", look ? percent(look.metrics["pass@1"].value) : "–", look ? `[${percent(look.metrics["pass@1"].low)}, ${percent(look.metrics["pass@1"].high)}] on ${look.problems} validation problems` : "no look yet"),
-      tile("correct in training", percent(m.correct), `at first ${percent(first.correct)}`),
-      tile("tokens", number(m["completions/mean_length"], 1), `at first ${number(first["completions/mean_length"], 1)}`),
-      tile("check themselves", percent(m["reflection/self_check_rate"]), `at first ${percent(first["reflection/self_check_rate"])}`),
-      tile("KL", number(m.kl), "nats per token"));
-    put(alarms, found.alarms.map((alarm) => shown(alarm, run)));
+    const isGrowing = ["live", "starting"].includes(data.row.status);  // in another run an empty chart stays empty
+    for (const figure of charts.values()) figure.hidden = !isGrowing && !figure.querySelector(".key");
+    put(top, tiles(data));
+    put(alarms, data.alarms.map((alarm) => alarmCard(alarm, run)));
   }
-  const controls = el("div", { class: "bar-row" }, el("h1", {}, run), el("span", { class: "muted" }, `${found.row.model ?? ""} · ${found.row.algorithm ?? ""}`),
-    select("x axis", ["step", "tokens", "minutes"], axis, (v) => { axis = v; page.set({ x: v }); draw(); }),
-    el("label", {}, "smoothing ", el("input", { type: "range", min: "0", max: "0.95", step: "0.05", value: String(smooth), "aria-label": "smoothing", oninput: (e) => { smooth = Number(e.target.value); page.set({ smooth }); draw(); } })),
-    el("label", {}, el("input", { type: "checkbox", checked: log, onchange: (e) => { log = e.target.checked; page.set({ log: log ? 1 : "" }); draw(); } }), " log scale"),
-    link("rollouts", { run }, "rollouts"), link("aha", { run }, "reflection"));
-  if (!found.metrics.length && !found.steps.length) put(root, controls, empty("This run has made no step yet; the page fills by itself."), alarms, top, figures, health);
-  else put(root, controls, alarms, top, figures, card("Health", health), card("Settings that were chosen", settings(found.settings)));
+  const controls = viewControls(view, data, page, draw);
+  if (!data.metrics.length && !data.steps.length) {
+    put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), alarms, top, large, health);
+  } else put(root, controls, alarms, top, large, card("Health", health), card("Settings other than the defaults", settingsTable(data.settings)));
   draw();
+
   return { live: async () => {
-    const since = Math.max(0, ...found.metrics.map((m) => m.step + 1), ...found.steps.map((s) => s.step + 1));
-    const fresh = await ask("overview", { run, since: Math.max(0, Math.min(since, (found.steps.at(-1)?.step ?? -1) + 1)) });
-    const grown = fresh.metrics.some((m) => m.step >= since) || fresh.steps.length || fresh.looks.some((l) => !found.looks.find((o) => o.step === l.step)) || fresh.row.status !== found.row.status || fresh.alarms.length !== found.alarms.length;
-    const merge = (key) => [...found[key].filter((old) => !fresh[key].some((one) => one.step === old.step)), ...fresh[key]].sort((a, b) => a.step - b.step);
-    found = { ...fresh, metrics: merge("metrics"), steps: merge("steps"), looks: merge("looks") };
-    if (grown) { root.querySelector(".empty")?.remove(); draw(); }
+    const next = await ask("overview", { run, since: nextStep(data) });
+    if (!hasNews(data, next)) return;
+    data = merge(data, next);
+    root.querySelector(".empty")?.remove();
+    draw();
   } };
 }
 
-function shown(alarm, run) {
-  return el("section", { class: `card${alarm.rings ? " error" : ""}`, data: { alarm: alarm.name } },
-    el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.rings ? "bad" : "odd"}` }, alarm.rings ? "active" : "resolved")),
-    el("p", {}, "From ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step}`), ` on: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
-    el("p", {}, alarm.meaning, " ", el("b", {}, "What helps: "), alarm.help));
+// The name of the run, and the choices of axis, smoothing and scale.
+function viewControls(view, { row }, page, draw) {
+  const change = (values, parameters) => { Object.assign(view, values); page.set(parameters); draw(); };
+  const slider = el("input", {
+    type: "range", min: "0", max: "0.95", step: "0.05", value: String(view.smoothing), "aria-label": "smoothing",
+    oninput: (event) => change({ smoothing: Number(event.target.value) }, { smooth: event.target.value }),
+  });
+  return el("div", { class: "bar-row" },
+    el("h1", {}, page.params.run), el("span", { class: "muted" }, `${row.model ?? ""} · ${row.algorithm ?? ""}`),
+    select("x axis", ["step", "tokens", "minutes"], view.axis, (axis) => change({ axis }, { x: axis })),
+    el("label", {}, "smoothing ", slider),
+    checkbox("log scale", view.log, (log) => change({ log }, { log: log ? 1 : "" })),
+    link("rollouts", { run: page.params.run }, "rollouts"), link("reflection", { run: page.params.run }, "reflection"));
 }
 
-function settings({ config = {}, origin = {} }) {
+// The first step that is not complete here: metrics and rollouts of a step arrive one after the other.
+function nextStep({ metrics, steps }) {
+  const after = (rows) => (rows.length ? rows[rows.length - 1].step + 1 : 0);
+  return Math.min(Math.max(after(metrics), after(steps)), after(steps));
+}
+
+// Whether a reply has something that the page does not show yet.
+function hasNews(data, next) {
+  const isNew = (key) => next[key].some((row) => !data[key].some((old) => old.step === row.step));
+  return ["metrics", "steps", "validations"].some(isNew) || next.row.status !== data.row.status
+    || JSON.stringify(next.alarms) !== JSON.stringify(data.alarms);
+}
+
+// The data with the rows of a later reply.
+function merge(data, next) {
+  const rows = (key) => [...data[key].filter((old) => !next[key].some((row) => row.step === old.step)), ...next[key]].sort((a, b) => a.step - b.step);
+  return { ...next, metrics: rows("metrics"), steps: rows("steps"), validations: rows("validations") };
+}
+
+// An alarm with its meaning and the remedy.
+function alarmCard(alarm, run) {
+  return el("section", { class: `card${alarm.is_active ? " error" : ""}`, data: { alarm: alarm.name } },
+    el("h2", {}, alarm.name, " ", el("span", { class: `badge ${alarm.is_active ? "bad" : "neutral"}` }, alarm.is_active ? "active" : "resolved")),
+    el("p", {}, "Since ", link("rollouts", { run, step: String(alarm.step) }, `step ${alarm.step}`),
+      `: ${alarm.when} (${number(alarm.value)}, limit ${number(alarm.limit)}).`),
+    el("p", {}, alarm.meaning, " ", el("b", {}, "Remedy: "), alarm.help));
+}
+
+// The settings that are not defaults, with their origin.
+function settingsTable({ config = {}, origin = {} }) {
   const rows = Object.entries(config).filter(([key]) => (origin[key] ?? "") !== "default");
-  return el("div", { class: "scroll" }, el("table", {}, rows.map(([key, value]) => el("tr", {}, el("td", {}, el("code", {}, key)), el("td", {}, String(value)), el("td", { class: "muted" }, origin[key] ?? "")))));
+  return el("div", { class: "scroll" }, el("table", {}, rows.map(([key, value]) =>
+    tableRow([el("code", {}, key), String(value), el("span", { class: "muted" }, origin[key] ?? "")]))));
 }

@@ -1,39 +1,71 @@
-// One question across the steps: pass rates, answers, what was learnt and what was forgotten.
-import { difference } from "../text.js";
-import { ask, card, el, empty, link, number, percent, put, select, verdict, visible } from "../core.js";
+// One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
+import { ask, card, count, el, empty, joinParts, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
+import { differenceSide } from "../text.js";
+
+// The answers of a visit as bars, and links to its rollouts.
+function visitDetail(run, visit) {
+  const bar = (item) => el("div", { class: "bar", data: { answer: item.answer } }, el("span", { class: "name" }, visible(item.answer)),
+    el("span", { class: "track" }, el("i", { class: item.is_correct ? "up" : "down", style: { width: `${(100 * item.count) / visit.size}%` } })),
+    el("b", {}, String(item.count)));
+  return [
+    el("h3", {}, `Step ${visit.step}: ${visit.correct} of ${visit.size} correct, mean reward ${number(visit.reward)}, ${number(visit.tokens, 0)} tokens`),
+    el("div", { class: "bars" }, visit.answers.map(bar)),
+    el("p", {}, link("group", { run, step: visit.step, group: visit.group }, "the group side by side"), " · ",
+      visit.rollouts.map((rollout) => [link("rollouts", { run, rollout: rollout.name }, rollout.name), " ", verdictBadge(rollout.verdict), " "])),
+  ];
+}
+
+// How often the problem was sampled, when it was first solved, and its flips.
+function summary(problem) {
+  const [first, last] = problem.steps, { visits, first_solved: solved } = problem;
+  const flip = ({ from, to, became_correct: isCorrect }) =>
+    [" · ", el("span", { class: `badge ${isCorrect ? "good" : "bad"}` }, `became ${isCorrect ? "correct" : "wrong"} between ${from} and ${to}`)];
+  return el("p", { data: { summary: "" } }, `sampled ${count(visits.length, "time")} between steps ${first} and ${last}; `,
+    solved === null ? "never solved" : `first solved at step ${solved}`, problem.flips.map(flip));
+}
 
 export async function open(root, page) {
   const { run, id } = page.params;
-  if (!id) { put(root, empty("No problem is chosen.", "open one from Problems")); return {}; }
-  const found = await ask("problem", { run, id });
-  const visits = found.visits;
-  let now = Math.max(0, visits.findIndex((v) => String(v.step) === page.params.step && (!page.params.group || String(v.group) === page.params.group)));
-  if (!page.params.step) now = visits.length - 1;
-  const rate = (v) => v.correct / v.size;
-  const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), one = el("div"), diff = el("div", { class: "grid two", data: { diff: "" } });
-  const choose = (i) => { now = Math.max(0, Math.min(visits.length - 1, i)); page.set({ step: visits[now].step, group: visits[now].group }); drawVisit(); };
+  if (!id) { put(root, empty("No problem is selected.", "open one from Problems")); return {}; }
+  const problem = await ask("problem", { run, id }), { visits } = problem;
+  const isInAddress = (visit) => String(visit.step) === page.params.step && (!page.params.group || String(visit.group) === page.params.group);
+  let index = page.params.step ? Math.max(0, visits.findIndex(isInAddress)) : visits.length - 1;
+  const names = visits.flatMap((visit) => visit.rollouts.map((rollout) => [rollout.name, `${rollout.name} ${rollout.verdict}`]));
+  const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? visits[visits.length - 1].rollouts[0].name };
+  const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
+  const diff = el("div", { class: "grid two", data: { diff: "" } });
 
+  // Select a visit by its index.
+  function choose(next) {
+    index = Math.max(0, Math.min(visits.length - 1, next));
+    page.set({ step: visits[index].step, group: visits[index].group });
+    drawVisit();
+  }
   function drawVisit() {
-    [...strip.children].forEach((cell, i) => cell.setAttribute("aria-selected", String(i === now)));
-    const v = visits[now];
-    put(one, el("h3", {}, `Step ${v.step}: ${v.correct} of ${v.size} right, mean reward ${number(v.reward)}, ${number(v.tokens, 0)} tokens`),
-      el("div", { class: "bars" }, v.answers.map((a) => el("div", { class: "bar", data: { answer: a.answer } }, el("span", { class: "name" }, visible(a.answer)), el("span", { class: "track" }, el("i", { class: a.right ? "up" : "down", style: { width: `${(100 * a.count) / v.size}%` } })), el("b", {}, String(a.count))))),
-      el("p", {}, link("group", { run, step: v.step, group: v.group }, "the group side by side"), " · ", v.rollouts.map((r) => [link("rollouts", { run, rollout: r.name }, r.name), " ", verdict(r.verdict), " "])));
+    [...strip.children].forEach((cell, i) => cell.setAttribute("aria-selected", String(i === index)));
+    put(detail, visitDetail(run, visits[index]));
   }
-  const names = visits.flatMap((v) => v.rollouts.map((r) => [r.name, `${r.name} ${r.verdict}`]));
-  let a = page.params.a ?? visits[0].rollouts[0].name, b = page.params.b ?? visits[visits.length - 1].rollouts[0].name;
-  async function compare() {
-    const got = await ask("difference", { run, a, b });
-    put(diff, ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${got[side]}`), difference(got.pieces, side))));
+  async function drawDifference() {
+    const { pieces } = await ask("difference", { run, ...pair });
+    put(diff, ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${pair[side]}`), differenceSide(pieces, side))));
   }
-  put(strip, visits.map((v, i) => el("button", { role: "option", title: `step ${v.step}: ${v.correct} of ${v.size}`, data: { step: String(v.step), rate: String(rate(v)) }, style: { "--rate": String(rate(v)) }, onclick: () => choose(i) }, el("span", {}, String(v.step)), el("b", {}, percent(rate(v), 0)))));
+  const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
+    pair[side] = name; page.set({ [side]: name }); drawDifference();
+  });
+  put(strip, visits.map((visit, i) => {
+    const rate = visit.correct / visit.size;
+    return el("button", {
+      role: "option", title: `step ${visit.step}: ${visit.correct} of ${visit.size}`, data: { step: String(visit.step), rate: String(rate) },
+      style: { "--rate": String(rate) }, onclick: () => choose(i),
+    }, el("span", {}, String(visit.step)), el("b", {}, percent(rate, 0)));
+  }));
   put(root, el("div", { class: "bar-row" }, el("h1", {}, visible(id))),
-    el("div", { class: "question" }, el("small", {}, visible([found.source, found.subject, found.level].filter((v) => v !== null && v !== undefined).join(" · "))), el("div", { class: "text", dir: "ltr" }, found.question), el("small", {}, `gold: ${visible(found.gold)}`)),
-    card("Across the steps", el("p", { data: { summary: "" } }, `sampled ${visits.length} time${visits.length > 1 ? "s" : ""} between steps ${found.steps[0]} and ${found.steps[1]}; first solved at step ${found.first_solved ?? "– (never)"}`,
-      found.flips.map((flip) => [" · ", el("span", { class: `badge ${flip.learnt ? "good" : "bad"}` }, `${flip.learnt ? "became correct" : "became wrong"} between ${flip.from} and ${flip.to}`)])),
-      strip, one),
-    card("Two rollouts word by word", el("div", { class: "bar-row" }, select("A", names, a, (v) => { a = v; page.set({ a }); compare(); }), select("B", names, b, (v) => { b = v; page.set({ b }); compare(); })), diff));
+    el("div", { class: "question" }, el("small", {}, joinParts([problem.source, problem.subject, problem.level])),
+      el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`)),
+    card("Pass rate by step", summary(problem), strip, detail),
+    card("Difference of two rollouts, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")), diff));
   drawVisit();
-  await compare();
-  return { keys: { J: () => choose(now + 1), K: () => choose(now - 1), l: () => choose(now + 1), h: () => choose(now - 1), j: () => choose(now + 1), k: () => choose(now - 1) } };
+  await drawDifference();
+  const next = () => choose(index + 1), previous = () => choose(index - 1);
+  return { keys: { J: next, K: previous, l: next, h: previous, j: next, k: previous } };
 }

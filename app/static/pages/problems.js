@@ -1,83 +1,145 @@
-// All problems: a map of pass rates by step, and how many groups had something to teach.
+// All problems: a map of pass rates by step, and the share of groups that gave a gradient.
 import { address, ask, card, el, empty, link, number, percent, put, select, visible } from "../core.js";
 
-const CELL = 18, LEFT = 230, PAGE = 200;
+const CELL = 18, NAMES_WIDTH = 230, PAGE_SIZE = 200;  // pixels, pixels, rows
+const ORDERS = {
+  "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", problem: "name", flips: "most flips",
+};
+const ARROWS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
 
-export async function open(root, page) {
-  const { run } = page.params;
-  let by = page.params.by ?? "family", sort = page.params.sort ?? "problem", subject = page.params.subject ?? "", offset = Number(page.params.offset ?? 0), found, cursor = null, cells = new Map();
-  const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
-  const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell."), names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
-  const colour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
-  const width = () => Math.max(4, Math.min(CELL, Math.floor((root.clientWidth - LEFT - 40) / Math.max(1, found.steps.length))));
+// A colour of the theme.
+const colour = (name) => getComputedStyle(document.getElementById("reasoner")).getPropertyValue(name).trim();
 
-  function draw() {
-    if (!root.isConnected) return;
-    const w = width(), ratio = devicePixelRatio || 1, c = canvas.getContext("2d");
-    canvas.style.width = `${w * found.steps.length}px`; canvas.style.height = `${CELL * found.rows.length}px`;
-    canvas.width = w * found.steps.length * ratio; canvas.height = CELL * found.rows.length * ratio;
-    c.scale(ratio, ratio);
-    c.fillStyle = colour("--hole"); c.fillRect(0, 0, w * found.steps.length, CELL * found.rows.length);
-    const place = new Map(found.steps.map((step, i) => [step, i]));
-    const good = colour("--good"), bad = colour("--bad-soft");
-    for (const [row, step, correct, size] of found.cells) {
-      const x = place.get(step) * w, y = row * CELL;
-      c.fillStyle = bad; c.fillRect(x, y, w - (w > 5), CELL - 1);
-      c.globalAlpha = correct / size; c.fillStyle = good; c.fillRect(x, y, w - (w > 5), CELL - 1); c.globalAlpha = 1;
-    }
-    if (cursor) { c.strokeStyle = colour("--accent"); c.lineWidth = 2; c.strokeRect(cursor[1] * w + 0.5, cursor[0] * CELL + 0.5, w, CELL - 1); }
-    canvas.dataset.cells = String(found.cells.length);
+// Paint the cells of the map; `cursor`: [row, column] with a frame, or null.
+function paintMap(canvas, { rows, steps, cells }, width, cursor) {
+  const ratio = devicePixelRatio || 1, context = canvas.getContext("2d");
+  const size = [width * steps.length, CELL * rows.length];
+  canvas.style.width = `${size[0]}px`; canvas.style.height = `${size[1]}px`;
+  canvas.width = size[0] * ratio; canvas.height = size[1] * ratio;
+  context.scale(ratio, ratio);
+  context.fillStyle = colour("--hole"); context.fillRect(0, 0, ...size);
+  const columns = new Map(steps.map((step, i) => [step, i])), good = colour("--good"), bad = colour("--bad-soft");
+  for (const [row, step, correct, number] of cells) {
+    const box = [columns.get(step) * width, row * CELL, width - (width > 5), CELL - 1];
+    context.fillStyle = bad; context.fillRect(...box);
+    context.globalAlpha = correct / number; context.fillStyle = good; context.fillRect(...box); context.globalAlpha = 1;
   }
-  const at = (row, column) => {
-    const problem = found.rows[row], step = found.steps[column];
-    if (!problem || step === undefined) return null;
-    const cell = cells.get(`${row} ${step}`);
-    return { problem, step, text: `${visible(problem.problem)}, step ${step}: ${cell ? `${cell[0]} of ${cell[1]} right (${percent(cell[0] / cell[1], 0)})` : "not sampled"}` };
-  };
-  function point(row, column) { cursor = [row, column]; const here = at(row, column); if (here) readout.textContent = here.text; draw(); return here; }
-  const enter = (here) => (by === "problem" ? page.go("problem", { run, id: here.problem.problem, step: here.step }) : page.go("rollouts", { run, subject: here.problem.subject, level: here.problem.level, step: here.step }));
-  const inside = (event) => [Math.floor(event.offsetY / CELL), Math.floor(event.offsetX / width())];
-  canvas.addEventListener("pointermove", (event) => point(...inside(event)));
-  canvas.addEventListener("click", (event) => { const here = at(...inside(event)); if (here) enter(here); });
-  canvas.addEventListener("keydown", (event) => {
-    const by = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] }[event.key];
-    if (by) { event.preventDefault(); const [r, s] = cursor ?? [0, -by[1]]; point(Math.max(0, Math.min(found.rows.length - 1, r + by[0])), Math.max(0, Math.min(found.steps.length - 1, s + by[1]))); }
-    else if (event.key === "Enter" && cursor) enter(at(...cursor));
-  });
-
-  async function load() {
-    found = await ask("problems", { run, by, sort, subject, offset, limit: PAGE });
-    cells = new Map(found.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
-    const more = (to) => { offset = to; page.set({ offset: to || "" }); load(); };
-    put(bar, el("h1", {}, "Problems"), el("b", { data: { count: "" } }, number(found.total)),
-      select("rows", [["family", "families and levels"], ["problem", "problems"]], by, (v) => { by = v; offset = 0; page.set({ by: v, offset: "" }); load(); }),
-      select("order", found.sorts, sort, (v) => { sort = v; offset = 0; page.set({ sort: v, offset: "" }); load(); }),
-      select("family", [["", "all"], ...found.subjects.map((s) => [s, s])], subject, (v) => { subject = v; offset = 0; page.set({ subject: v, offset: "" }); load(); }),
-      offset > 0 ? el("button", { onclick: () => more(Math.max(0, offset - PAGE)) }, "← before") : null,
-      offset + PAGE < found.total ? el("button", { onclick: () => more(offset + PAGE) }, "after →") : null,
-      el("span", { class: "muted" }, found.total ? `rows ${offset + 1} to ${offset + found.rows.length}` : ""));
-    if (!found.rows.length) return put(names, empty("No problem has been sampled yet."));
-    put(names, found.rows.map((row) => el("a", { href: by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level }), "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } }, el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)))));
-    put(rates, solveRates(found.solve_rates));
-    draw();
+  if (cursor) {
+    context.strokeStyle = colour("--accent"); context.lineWidth = 2;
+    context.strokeRect(cursor[1] * width + 0.5, cursor[0] * CELL + 0.5, width, CELL - 1);
   }
-  put(root, bar, card("Pass rate by step (grey: not sampled)", readout, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))), card("How many completions of a group are right, by tenths of the run", el("p", { class: "muted" }, "Groups that are all right or all wrong have nothing to teach: what is between them is the usable gradient."), rates));
-  await load();
-  addEventListener("themechange", draw);
-  return { close: () => removeEventListener("themechange", draw), live: async () => {
-    const fresh = await ask("problems", { run, by, sort, subject, offset, limit: 0 });
-    if (fresh.steps.length !== found.steps.length) await load();
-  } };
+  canvas.dataset.cells = String(cells.length);
 }
 
+// The name of a row, with its pass rate; it opens the problem, or the rollouts of the family.
+function rowName(run, by, row) {
+  const href = by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level });
+  return el("a", { href, "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } },
+    el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)));
+}
+
+// Histograms of the groups by number of correct completions, for each tenth of the run.
 function solveRates(rows) {
   const parts = new Map();
   for (const row of rows) parts.set(row.part, [...(parts.get(row.part) ?? []), row]);
-  return el("div", { class: "solve" }, [...parts].map(([part, own]) => {
-    const all = own.reduce((sum, r) => sum + r.groups, 0), usable = own.filter((r) => r.correct > 0 && r.correct < r.size).reduce((sum, r) => sum + r.groups, 0);
-    const most = Math.max(...own.map((r) => r.groups));
-    return el("div", { class: "histogram", data: { part: String(part), usable: String(usable / all) } },
-      el("div", { class: "stack" }, own.map((r) => el("i", { title: `${r.correct} of ${r.size}: ${r.groups} groups`, class: r.correct === 0 || r.correct === r.size ? "flat" : "", style: { height: `${(100 * r.groups) / most}%` } }))),
-      el("small", {}, `steps ${Math.min(...own.map((r) => r.first))}–${Math.max(...own.map((r) => r.last))}`), el("b", {}, `${percent(usable / all, 0)} usable`));
-  }));
+  const sum = (own) => own.reduce((total, row) => total + row.groups, 0), isMixed = (row) => row.correct > 0 && row.correct < row.size;
+  const histogram = ([part, own]) => {
+    const mixed = sum(own.filter(isMixed)) / sum(own), most = Math.max(...own.map((row) => row.groups));
+    const first = Math.min(...own.map((row) => row.first)), last = Math.max(...own.map((row) => row.last));
+    const bar = (row) => el("i", {
+      title: `${row.correct} of ${row.size} correct: ${row.groups} groups`, class: isMixed(row) ? "" : "uniform",
+      style: { height: `${(100 * row.groups) / most}%` },
+    });
+    return el("div", { class: "histogram", data: { part: String(part), usable: String(mixed) } }, el("div", { class: "stack" }, own.map(bar)),
+      el("small", {}, first === last ? `step ${first}` : `steps ${first}–${last}`),
+      el("b", {}, `${percent(mixed, 0)} mixed`));
+  };
+  return el("div", { class: "solve-rates" }, [...parts].map(histogram));
+}
+
+export async function open(root, page) {
+  const { run } = page.params;
+  const view = {
+    by: page.params.by ?? "family", sort: page.params.sort ?? "problem", subject: page.params.subject ?? "", offset: Number(page.params.offset ?? 0),
+  };
+  let data, cells = new Map(), cursor = null;
+  const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
+  const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell.");
+  const names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
+  const cellWidth = () => Math.max(4, Math.min(CELL, Math.floor((root.clientWidth - NAMES_WIDTH - 40) / Math.max(1, data.steps.length))));
+  const draw = () => { if (root.isConnected) paintMap(canvas, data, cellWidth(), cursor); };
+
+  // The row, the step and the description of a cell; null outside the map.
+  function cellAt([rowNumber, column]) {
+    const row = data.rows[rowNumber], step = data.steps[column];
+    if (!row || step === undefined) return null;
+    const cell = cells.get(`${rowNumber} ${step}`);
+    const result = cell ? `${cell[0]} of ${cell[1]} correct (${percent(cell[0] / cell[1], 0)})` : "not sampled";
+    return { row, step, text: `${visible(row.problem)}, step ${step}: ${result}` };
+  }
+  // Frame a cell and describe it.
+  function pointAt(place) {
+    cursor = place;
+    readout.textContent = cellAt(place)?.text ?? readout.textContent;
+    draw();
+  }
+  // Open the problem, or the rollouts of the family, at the cell's step.
+  function openCell(place) {
+    const cell = cellAt(place);
+    if (!cell) return;
+    if (view.by === "problem") page.go("problem", { run, id: cell.row.problem, step: cell.step });
+    else page.go("rollouts", { run, subject: cell.row.subject, level: cell.row.level, step: cell.step });
+  }
+  // Move the cursor by keys.
+  function onKey(event) {
+    const by = ARROWS[event.key];
+    if (by) {
+      event.preventDefault();
+      const [row, column] = cursor ?? [0, -by[1]], within = (value, length) => Math.max(0, Math.min(length - 1, value));
+      pointAt([within(row + by[0], data.rows.length), within(column + by[1], data.steps.length)]);
+    } else if (event.key === "Enter" && cursor) openCell(cursor);
+  }
+  const place = (event) => [Math.floor(event.offsetY / CELL), Math.floor(event.offsetX / cellWidth())];
+  canvas.addEventListener("pointermove", (event) => pointAt(place(event)));
+  canvas.addEventListener("click", (event) => openCell(place(event)));
+  canvas.addEventListener("keydown", onKey);
+
+  // Change the view and the address, and load the rows again.
+  function change(values) {
+    Object.assign(view, values);
+    page.set({ ...values, offset: view.offset || "" });
+    return load();
+  }
+  function drawBar() {
+    const previous = Math.max(0, view.offset - PAGE_SIZE), next = view.offset + PAGE_SIZE;
+    put(bar, el("h1", {}, "Problems"), el("b", { data: { count: "" } }, number(data.total)),
+      select("rows", [["family", "families and levels"], ["problem", "problems"]], view.by, (by) => change({ by, offset: 0 })),
+      select("order", data.sorts.map((name) => [name, ORDERS[name] ?? name]), view.sort, (sort) => change({ sort, offset: 0 })),
+      select("family", [["", "all"], ...data.subjects.map((name) => [name, name])], view.subject, (subject) => change({ subject, offset: 0 })),
+      view.offset > 0 ? el("button", { onclick: () => change({ offset: previous }) }, "← previous") : null,
+      next < data.total ? el("button", { onclick: () => change({ offset: next }) }, "next →") : null,
+      el("span", { class: "muted" }, data.total ? `rows ${view.offset + 1} to ${view.offset + data.rows.length}` : ""));
+  }
+  async function load() {
+    data = await ask("problems", { run, ...view, limit: PAGE_SIZE });
+    cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
+    drawBar();
+    if (!data.rows.length) return put(names, empty("No problem has been sampled yet."));
+    put(names, data.rows.map((row) => rowName(run, view.by, row)));
+    put(rates, solveRates(data.solve_rates));
+    draw();
+  }
+  put(root, bar,
+    card("Pass rate by step (grey: not sampled)", readout, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))),
+    card("Groups by number of correct completions, for each tenth of the run",
+      el("p", { class: "muted" }, "Groups that are all correct or all wrong (grey) have zero variance in correctness; the mixed ones give a gradient."), rates));
+  await load();
+  addEventListener("themechange", draw);
+  return {
+    close: () => removeEventListener("themechange", draw),
+    live: async () => {
+      const next = await ask("problems", { run, ...view, limit: 0 });
+      if (next.steps.length !== data.steps.length) await load();
+    },
+  };
 }

@@ -1,121 +1,225 @@
-// Every rollout: filters, full-text search, a list of any length, and one of them in full.
-import { address, ask, copy, el, empty, link, number, put, select, signed, verdict, visible } from "../core.js";
+// All rollouts: filters, full-text search, a list of any length, and one rollout in full.
+import { address, ask, el, empty, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
 import { detail } from "../detail.js";
 
 const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "label", "text"];
-const CHOICES = { correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"], verdict: ["", "correct", "wrong", "malformed", "no_answer", "unparsable", "refused", "timed_out", "crashed"] };
-const HINTS = { step: "12 or 10:20", problem: "id", subject: "family", level: "1", reward: "0.5:", tokens: ":200", text: 'words, "a phrase", begin*, -without' };
-const ORDERS = [["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"], ["-tokens", "longest"], ["tokens", "shortest"]];
+const CHOICES = {
+  correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"],
+  verdict: ["", "correct", "wrong", "malformed", "no_answer", "unparsable", "refused", "timed_out", "crashed"],
+};
+const HINTS = {
+  step: "12 or 10:20", problem: "id", subject: "family", level: "1", reward: "0.5:", tokens: ":200",
+  text: 'words, "a phrase", prefix*, -without',
+};
+const ORDERS = [
+  ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
+  ["-tokens", "longest"], ["tokens", "shortest"],
+];
+const MAX_HEIGHT = 30_000_000;  // pixels of an element that browsers can scroll
+const DETAIL_KEYS = ["J", "K", "h", "l", "[", "]", ",", ".", "c", "m", "s", "n"];
 
-export async function open(root, page) {
-  const run = page.params.run;
-  const where = () => Object.fromEntries(FIELDS.filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
-  let order = page.params.order ?? "step", total = 0, cache = new Map(), asked = new Set(), chosen = page.params.rollout ?? null, at = -1, turn = 0;
-  const isSearch = () => Boolean(page.params.text);
-  let rowHeight = 30, perPage = 100;  // pixels of a row, rows asked for at once: a row of a search has its excerpt below
-  const count = el("b", { data: { count: "" } }), note = el("span", { class: "muted" });
-  const inner = el("div", { class: "inner" }), list = el("div", { class: "list", tabindex: "0", role: "listbox", "aria-label": "rollouts", onscroll: () => fill() }, inner);
-  const pane = el("div", { class: "pane" });
+// The columns of a rollout in the list.
+function rowCells(row) {
+  const excerpt = row.excerpt.map((piece, i) => (i % 2 ? el("mark", { class: "hit" }, visible(piece)) : visible(piece)));
+  return [
+    el("span", { class: "id" }, row.name), verdictBadge(row.verdict), el("span", { class: "number" }, number(row.reward)),
+    el("span", { class: `number ${signClass(row.advantage)}` }, withSign(row.advantage)), el("span", { class: "number" }, number(row.tokens)),
+    el("span", { class: "head" }, row.excerpt.length ? excerpt : visible(row.head)),
+  ];
+}
 
-  const field = (name) => {
-    const change = (value) => { page.set({ [name]: value, rollout: "" }, { push: true }); chosen = null; reset(); };
-    if (CHOICES[name]) return el("label", {}, name, el("select", { "aria-label": name, onchange: (e) => change(e.target.value) }, CHOICES[name].map((v) => el("option", { value: v, selected: v === (page.params[name] ?? "") }, v || "any"))));
-    return el("label", { class: name === "text" ? "wide" : "" }, name, el("input", { "aria-label": name, placeholder: HINTS[name], value: page.params[name] ?? "", data: name === "text" ? { search: "" } : {}, onchange: (e) => change(e.target.value.trim()) }));
-  };
-  const exports = el("span", { class: "muted" });
-  put(root, el("div", { class: "filters" }, FIELDS.map(field), select("order", ORDERS, order, (v) => { order = v; page.set({ order: v }); reset(); })),
-    el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), exports),
-    el("div", { class: "split" }, list, pane));
-
-  async function load(first) {
-    if (asked.has(first)) return;
-    asked.add(first);
-    const mine = turn;
-    const found = await ask("rollouts", { run, where: where(), order, offset: first, limit: perPage });
-    if (mine !== turn) return;
-    found.rows.forEach((row, i) => cache.set(first + i, row));
-    return found;
+// A field of the filter; `onchange` is called with its value.
+function filterField(name, value, onchange) {
+  const change = (event) => onchange(event.target.value.trim());
+  if (CHOICES[name]) {
+    const options = CHOICES[name].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
+    return el("label", {}, name, el("select", { "aria-label": name, onchange: change }, options));
   }
-  async function reset() {
-    turn += 1; cache = new Map(); asked = new Set(); list.scrollTop = 0; list.dataset.state = "loading";
-    [rowHeight, perPage] = isSearch() ? [56, 40] : [30, 100];
-    list.classList.toggle("search", isSearch());
-    const mine = turn;
-    try {
-      const found = await load(0);
-      if (mine !== turn) return;
-      size(found);
-      if (chosen && order === "step") await scrollTo(chosen);
-      if (mine !== turn) return;
-      fill();
-      list.dataset.state = "ready";
-      if (chosen) await show(chosen);
-      else if (found.rows.length) { at = 0; put(pane, empty("Choose a rollout, or press j.")); }
-      else put(pane, empty("No rollout matches. Widen the filter."));
-    } catch (error) {
-      put(inner, el("p", { class: "error", role: "alert" }, error.message)); total = 0; count.textContent = "0"; list.dataset.state = "error";
+  const isText = name === "text";
+  return el("label", { class: isText ? "wide" : "" }, name,
+    el("input", { "aria-label": name, placeholder: HINTS[name], value, data: isText ? { search: "" } : {}, onchange: change }));
+}
+
+// A list of `total` rows of which only those in view are elements. `load(first, number)` fetches rows.
+class VirtualList {
+  constructor({ load, createRow, onerror }) {
+    Object.assign(this, { load, createRow, onerror });
+    this.inner = el("div", { class: "inner" });
+    this.box = el("div", { class: "list", tabindex: "0", role: "listbox", "aria-label": "rollouts", onscroll: () => this.draw() }, this.inner);
+    this.generation = 0;  // of the filter: replies to an earlier one are dropped
+    this.reset({ isSearch: false });
+  }
+
+  // Forget all rows. In a search a row is higher: its excerpt stands below.
+  reset({ isSearch }) {
+    this.generation += 1;
+    this.rows = new Map();
+    this.requests = new Set();  // first rows of the blocks that were requested
+    this.total = 0;
+    [this.rowHeight, this.blockSize] = isSearch ? [56, 40] : [30, 100];
+    this.box.scrollTop = 0;
+    this.box.classList.toggle("search", isSearch);
+  }
+
+  // Fetch the block from row `first` on, once; returns the reply, or nothing when it is known or out of date.
+  async fetchBlock(first) {
+    if (this.requests.has(first)) return undefined;
+    this.requests.add(first);
+    const { generation } = this, reply = await this.load(first, this.blockSize);
+    if (generation !== this.generation) return undefined;
+    reply.rows.forEach((row, i) => this.rows.set(first + i, row));
+    return reply;
+  }
+
+  // Let blocks be fetched again that may change when rows come: the incomplete ones, or all of them.
+  expire({ keepsComplete }) {
+    const isComplete = (start) => start + this.blockSize <= this.total;
+    this.requests = new Set([...this.requests].filter((start) => keepsComplete && isComplete(start)));
+  }
+
+  // Set the number of rows.
+  resize(total) {
+    this.total = total;
+    this.inner.style.height = `${Math.min(total * this.rowHeight, MAX_HEIGHT)}px`;
+  }
+
+  // Pixels of rows for a pixel of scrolling: more than 1 in a list that is too high for a browser.
+  get scale() { return Math.max(1, (this.total * this.rowHeight) / MAX_HEIGHT); }
+
+  // Create the elements of the rows in view, and fetch those that are missing.
+  draw() {
+    const { rowHeight, blockSize, scale, box } = this, offset = box.scrollTop * scale;
+    const first = Math.max(0, Math.floor(offset / rowHeight) - 5);
+    const last = Math.min(this.total, first + Math.ceil(box.clientHeight / rowHeight) + 10);
+    for (let start = Math.floor(first / blockSize) * blockSize; start < last; start += blockSize) {
+      if (!this.requests.has(start)) this.fetchBlock(start).then((reply) => reply && this.draw(), this.onerror);
     }
-  }
-  function size(found) {
-    total = found.total;
-    inner.style.height = `${Math.min(total * rowHeight, 30_000_000)}px`;
-    count.textContent = total.toLocaleString("en-US");
-    const faults = Object.keys(found.faults);
-    note.textContent = ` rollouts${found.indexed < found.shards ? ` · indexed ${found.indexed} of ${found.shards} steps so far` : ""}${faults.length ? ` · unreadable: step ${faults.join(", ")}` : ""}`;
-    put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...where() })}`, download: "" }, kind), " "]));
-  }
-  async function scrollTo(name) {
-    const { place } = await ask("rollouts", { run, where: where(), order, limit: 0, near: name }).catch(() => ({ place: null }));
-    if (place === null) return;
-    at = place;
-    list.scrollTop = Math.max(0, (place * rowHeight) / scale() - list.clientHeight / 3);
-  }
-  const scale = () => (total * rowHeight > 30_000_000 ? (total * rowHeight) / 30_000_000 : 1);
-  function fill() {
-    const first = Math.max(0, Math.floor((list.scrollTop * scale()) / rowHeight) - 5), last = Math.min(total, first + Math.ceil(list.clientHeight / rowHeight) + 10);
-    for (let start = Math.floor(first / perPage) * perPage; start < last; start += perPage) {
-      if (!asked.has(start)) load(start).then((found) => found && fill(), (error) => { note.textContent = ` ${error.message}`; });
-    }
-    const base = list.scrollTop - ((list.scrollTop * scale()) % rowHeight) - Math.min(5, first ? 5 : Math.floor((list.scrollTop * scale()) / rowHeight)) * rowHeight;
-    put(inner, Array.from({ length: Math.max(0, last - first) }, (_, i) => {
-      const row = cache.get(first + i);
-      const top = scale() === 1 ? (first + i) * rowHeight : base + i * rowHeight;
-      return el("a", { class: "row", role: "option", "aria-selected": String(row?.name === chosen), style: { top: `${top}px` }, data: row ? { rollout: row.name, at: String(first + i) } : {},
-        href: row ? address("rollouts", { ...page.params, rollout: row.name }) : "#",
-        onclick: (event) => { if (event.ctrlKey || event.metaKey) return; event.preventDefault(); event.stopPropagation(); if (row) { at = first + i; show(row.name, true); } } },
-      row ? [el("span", { class: "id" }, row.name), verdict(row.verdict), el("span", { class: "n" }, number(row.reward)), el("span", { class: `n ${row.advantage > 0 ? "up" : row.advantage < 0 ? "down" : ""}` }, signed(row.advantage)), el("span", { class: "n" }, number(row.tokens)), el("span", { class: "head" }, row.excerpt.length ? row.excerpt.map((piece, n) => (n % 2 ? el("mark", { class: "hit" }, visible(piece)) : visible(piece))) : visible(row.head))] : el("span", { class: "muted" }, "…"));
+    const above = Math.floor(offset / rowHeight) - first;  // rows above the view
+    const start = box.scrollTop - (offset % rowHeight) - above * rowHeight;
+    put(this.inner, Array.from({ length: Math.max(0, last - first) }, (_, i) => {
+      const top = scale === 1 ? (first + i) * rowHeight : start + i * rowHeight;
+      return this.createRow(this.rows.get(first + i), first + i, `${top}px`);
     }));
   }
+
+  // Scroll so that a row is in view.
+  scrollTo(index, share = 1 / 2) { this.box.scrollTop = Math.max(0, (index * this.rowHeight) / this.scale - this.box.clientHeight * share); }
+
+  // Scroll only if the row is not in view.
+  reveal(index) {
+    const top = (index * this.rowHeight) / this.scale, { scrollTop, clientHeight } = this.box;
+    if (top < scrollTop || top > scrollTop + clientHeight - 2 * this.rowHeight) this.scrollTo(index);
+  }
+}
+
+export async function open(root, page) {
+  const { run } = page.params;
+  const filter = () => Object.fromEntries(FIELDS.filter((name) => page.params[name]).map((name) => [name, page.params[name]]));
+  const query = (values) => ask("rollouts", { run, where: filter(), order, ...values });
+  let order = page.params.order ?? "step", current = page.params.rollout ?? null, index = -1;
+  const count = el("b", { data: { count: "" } }), note = el("span", { class: "muted" }), exports = el("span", { class: "muted" });
+  const pane = el("div", { class: "pane" });
+  const list = new VirtualList({
+    load: (offset, limit) => query({ offset, limit }), createRow, onerror: (error) => { note.textContent = ` ${error.message}`; },
+  });
+  const changeFilter = (name, value) => {
+    page.set({ [name]: value, rollout: "" }, { push: true });
+    current = null;
+    reset();
+  };
+  put(root,
+    el("div", { class: "filters" }, FIELDS.map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value))),
+      select("order", ORDERS, order, (value) => { order = value; page.set({ order }); reset(); })),
+    el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), exports),
+    el("div", { class: "split" }, list.box, pane));
+
+  // An element of the list; a row that is not loaded yet is empty.
+  function createRow(row, position, top) {
+    const onclick = (event) => {
+      if (event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (row) { index = position; show(row.name, true); }
+    };
+    return el("a", {
+      class: "row", role: "option", "aria-selected": String(row?.name === current), style: { top }, onclick,
+      data: row ? { rollout: row.name, at: String(position) } : {}, href: row ? address("rollouts", { ...page.params, rollout: row.name }) : "#",
+    }, row ? rowCells(row) : el("span", { class: "muted" }, "…"));
+  }
+
+  // Load the list for the present filter.
+  async function reset() {
+    list.reset({ isSearch: Boolean(page.params.text) });
+    list.box.dataset.state = "loading";
+    const { generation } = list;
+    try {
+      const reply = await list.fetchBlock(0);
+      if (generation !== list.generation) return;
+      drawTotal(reply);
+      if (current && order === "step") await scrollToRollout(current);
+      if (generation !== list.generation) return;
+      list.draw();
+      list.box.dataset.state = "ready";
+      if (current) await show(current);
+      else { index = 0; put(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
+    } catch (error) {
+      list.resize(0);
+      put(list.inner, el("p", { class: "error", role: "alert" }, error.message));
+      count.textContent = "0";
+      list.box.dataset.state = "error";
+    }
+  }
+  // Show the number of rollouts, what is not indexed, and the exports.
+  function drawTotal(reply) {
+    list.resize(reply.total);
+    count.textContent = number(reply.total);
+    const faults = Object.keys(reply.faults).join(", ");
+    const progress = reply.num_indexed < reply.num_shards ? ` · indexed ${reply.num_indexed} of ${reply.num_shards} steps so far` : "";
+    note.textContent = ` rollouts${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
+    const exportLink = (kind) => el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...filter() })}`, download: "" }, kind);
+    put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
+  }
+  async function scrollToRollout(name) {
+    const { place } = await query({ limit: 0, near: name }).catch(() => ({ place: null }));
+    if (place === null) return;
+    index = place;
+    list.scrollTo(place, 1 / 3);
+  }
+  // Show a rollout in the pane.
   async function show(name, push = false) {
-    chosen = name;
-    if (push) page.set({ rollout: name, tok: "" }, { push: true });
-    for (const row of inner.querySelectorAll(".row")) row.setAttribute("aria-selected", String(row.dataset.rollout === name));
+    current = name;
+    if (push) page.set({ rollout: name }, { push: true });
+    for (const row of list.inner.querySelectorAll(".row")) row.setAttribute("aria-selected", String(row.dataset.rollout === name));
     try {
       await detail(pane, { run, name, page, onchange: (next) => show(next, true) });
     } catch (error) {
       put(pane, el("p", { class: "error", role: "alert" }, error.message));
     }
   }
+  // Show the next or the previous rollout of the list.
   async function move(by) {
-    if (!total) return;
-    if (chosen && cache.get(at)?.name !== chosen) for (const [i, row] of cache) if (row.name === chosen) at = i;
-    at = Math.max(0, Math.min(total - 1, chosen ? at + by : 0));
-    if (!cache.has(at)) await load(Math.floor(at / perPage) * perPage);
-    const row = cache.get(at);
+    if (!list.total) return;
+    if (current && list.rows.get(index)?.name !== current) for (const [i, row] of list.rows) if (row.name === current) index = i;
+    index = Math.max(0, Math.min(list.total - 1, current ? index + by : 0));
+    if (!list.rows.has(index)) await list.fetchBlock(Math.floor(index / list.blockSize) * list.blockSize);
+    const row = list.rows.get(index);
     if (!row) return;
-    const top = (at * rowHeight) / scale();
-    if (top < list.scrollTop || top > list.scrollTop + list.clientHeight - 2 * rowHeight) list.scrollTop = top - list.clientHeight / 2;
+    list.reveal(index);
     await show(row.name, true);
-    fill();
+    list.draw();
   }
   await reset();
   return {
     live: async () => {
-      const found = await ask("rollouts", { run, where: where(), order, offset: 0, limit: 0 });
-      if (found.total !== total) { asked = new Set([...asked].filter((start) => start + perPage <= total && order === "step")); size(found); fill(); }
+      const reply = await query({ offset: 0, limit: 0 });
+      if (reply.total === list.total) return;
+      list.expire({ keepsComplete: order === "step" });
+      drawTotal(reply);
+      list.draw();
     },
-    keys: { j: () => move(1), k: () => move(-1), ...pane_keys(pane), ArrowDown: () => move(1), ArrowUp: () => move(-1) },
+    keys: {
+      j: () => move(1), k: () => move(-1), ArrowDown: () => move(1), ArrowUp: () => move(-1),
+      ...Object.fromEntries(DETAIL_KEYS.map((key) => [key, () => pane.keys?.[key]?.()])),
+    },
   };
 }
-
-const pane_keys = (pane) => Object.fromEntries(["J", "K", "h", "l", "[", "]", ",", ".", "c", "m", "s", "n"].map((key) => [key, () => pane.keys?.[key]?.()]));

@@ -9,10 +9,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from reasoner.analysis.reflection import study
-from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index import RolloutIndex, index_path
 from reasoner.runs.json_files import is_file
 from reasoner.runs.run_dir import check_inside
 
@@ -21,7 +22,7 @@ _ACTIVE = 30.0  # seconds after its last query during which a run's index is upd
 _PAUSE = 1.0  # seconds between two updates
 
 
-class Library:
+class RunLibrary:
     """The folders of runs and of evaluations. A name is looked up among their entries and never used as a path."""
 
     def __init__(self, runs: Path, evals: Path) -> None:
@@ -64,13 +65,14 @@ class Library:
         return evals[name]
 
     @contextmanager
-    def index(self, name: str, *, studied: bool = False) -> Iterator[RolloutIndex]:
+    def index(self, name: str, *, with_reflection: bool = False) -> Iterator[RolloutIndex]:
         """Open a run's index as far as it is built; a background thread updates it while there are queries.
 
-        `studied`: have the reflection spans detected as well. ValueError for a run without rollouts.
+        `with_reflection`: have the reflection spans detected as well. ValueError for a run without rollouts.
         """
         run_dir = self.run(name)
-        self._updater.wake(run_dir, studied=studied, patience=_PAUSE if studied else _PATIENCE)
+        patience = _PAUSE if with_reflection else _PATIENCE
+        self._updater.wake(run_dir, with_reflection=with_reflection, patience=patience)
         index = RolloutIndex(run_dir)
         try:
             yield index
@@ -101,35 +103,52 @@ def _named(name: str, folders: list[Path], kind: str, where: Path) -> Path:
     raise ValueError(f"no {kind} {name!r} in {where}" + ("" if folders else f": there is no {kind} at all"))
 
 
+@dataclass(frozen=True, slots=True)
+class _Update:
+    """The last update of a run's index."""
+
+    started_at: float  # by time.monotonic
+    with_reflection: bool
+    inode: int | None  # of the index file after the update; None when the update failed
+
+
 class _Updater:
     """One thread that updates all indexes. It sleeps while there are no queries."""
 
     def __init__(self) -> None:
         self._requests: dict[Path, tuple[float, bool]] = {}  # time of the last query, and whether it needs reflection
-        self._updates: dict[Path, tuple[float, bool]] = {}  # time of the last update, and whether it had reflection
+        self._updates: dict[Path, _Update] = {}
         self._open: dict[Path, tuple[int, RolloutIndex]] = {}  # with the inode of its file
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_hurried = self._is_closed = False
 
-    def wake(self, run_dir: Path, *, studied: bool, patience: float) -> None:
-        """Request updates of the run's index. If it was not being updated, wait up to `patience` seconds for one."""
+    def wake(self, run_dir: Path, *, with_reflection: bool, patience: float) -> None:
+        """Request updates of the run's index. Wait up to `patience` seconds for one if the index was not being updated,
+        or if its file was deleted or replaced since the last update.
+        """
         with self._changed:
             now = time.monotonic()
-            last, was_studied = self._requests.get(run_dir, (-_ACTIVE, False))
-            is_active = now - last < _ACTIVE and (was_studied or not studied)
-            self._requests[run_dir] = (now, studied or (was_studied and now - last < _ACTIVE))
+            requested_at, had_reflection = self._requests.get(run_dir, (-_ACTIVE, False))
+            is_active = now - requested_at < _ACTIVE
+            self._requests[run_dir] = (now, with_reflection or (had_reflection and is_active))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
                 self._thread.start()
-            if not is_active:
+            is_kept_up = is_active and (had_reflection or not with_reflection) and self._is_same_file(run_dir)
+            if not is_kept_up:
                 self._is_hurried = True
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._is_updated(run_dir, now, studied), timeout=patience)
+                self._changed.wait_for(lambda: self._is_updated(run_dir, now, with_reflection), timeout=patience)
 
-    def _is_updated(self, run_dir: Path, since: float, studied: bool) -> bool:
-        began, was_studied = self._updates.get(run_dir, (0.0, False))
-        return began >= since and was_studied >= studied
+    def _is_same_file(self, run_dir: Path) -> bool:
+        """Whether the run's index file is the one of the last update. True while the first update is not finished."""
+        update = self._updates.get(run_dir)
+        return update is None or update.inode == _inode(index_path(run_dir))
+
+    def _is_updated(self, run_dir: Path, since: float, with_reflection: bool) -> bool:
+        update = self._updates.get(run_dir)
+        return update is not None and update.started_at >= since and update.with_reflection >= with_reflection
 
     def close(self) -> None:
         with self._changed:
@@ -143,34 +162,38 @@ class _Updater:
             with self._changed:
                 now = time.monotonic()
                 self._is_hurried = False
-                wanted = {path: studied for path, (at, studied) in self._requests.items() if now - at < _ACTIVE}
-            for path, studied in wanted.items():
-                self._refresh(path, studied)
+                runs = {path: reflection for path, (at, reflection) in self._requests.items() if now - at < _ACTIVE}
+            for path, with_reflection in runs.items():
+                inode = self._refresh(path, with_reflection)
                 with self._changed:
-                    self._updates[path] = (now, studied)
+                    self._updates[path] = _Update(now, with_reflection, inode)
                     self._changed.notify_all()
             with self._changed:
-                timeout = _PAUSE if wanted else None
+                timeout = _PAUSE if runs else None
                 self._changed.wait_for(lambda: self._is_hurried or self._is_closed, timeout)
         for _, index in self._open.values():
             index.close()
 
-    def _refresh(self, run_dir: Path, studied: bool) -> None:
+    def _refresh(self, run_dir: Path, with_reflection: bool) -> int | None:
+        """Update a run's index; returns the inode of its file, or None when the update failed."""
         try:
             index = self._index(run_dir)
             index.refresh()
-            if studied:
+            if with_reflection:
                 study(index)
-            self._open[run_dir] = index.path.stat().st_ino, index
+            inode = index.path.stat().st_ino
         except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
             self._forget(run_dir)
             print(f"reasoner: the index of {run_dir} could not be updated: {error}", file=sys.stderr)
+            return None
+        self._open[run_dir] = inode, index
+        return inode
 
     def _index(self, run_dir: Path) -> RolloutIndex:
         """The open index of the run; it is opened again if its file was deleted or replaced by another process."""
         if run_dir in self._open:
             inode, index = self._open[run_dir]
-            if index.path.is_file() and index.path.stat().st_ino == inode:
+            if _inode(index.path) == inode:
                 return index
             self._forget(run_dir)
         index = RolloutIndex(run_dir)
@@ -182,8 +205,13 @@ class _Updater:
             self._open.pop(run_dir)[1].close()
 
 
+def _inode(path: Path) -> int | None:
+    """The inode of a file; None when there is none."""
+    return path.stat().st_ino if path.is_file() else None
+
+
 def is_live(run_dir: Path) -> bool:
-    """Whether a process holds the run's lock (reasoner.runs.rollouts.held). ValueError if it is not a file."""
+    """Whether a process holds the run's lock (reasoner.runs.run_dir). ValueError if it is not a file."""
     path = run_dir / "lock"
     if not is_file(path):
         return False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.library import is_live
+from app.run_library import is_live
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import RolloutIndex
 from tests.app.library_of import until, write_run, write_step
@@ -48,10 +48,10 @@ def test_the_first_question_waits_for_the_index_and_later_shards_appear(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
     assert call("rollouts", run="a")["total"] == 36
-    assert until(lambda: call("aha", run="a")["studied"] == 3)
+    assert until(lambda: call("reflection", run="a")["num_analyzed"] == 3)
     write_step(run, 3)
     assert until(lambda: call("rollouts", run="a")["total"] == 48)
-    assert until(lambda: call("aha", run="a")["studied"] == 4)
+    assert until(lambda: call("reflection", run="a")["num_analyzed"] == 4)
 
 
 def test_an_index_deleted_while_open_is_rebuilt(fresh):
@@ -60,7 +60,7 @@ def test_an_index_deleted_while_open_is_rebuilt(fresh):
     assert call("rollouts", run="a")["total"] == 36
     for path in run.glob("index.sqlite*"):
         path.unlink()
-    assert until(lambda: call("rollouts", run="a")["total"] == 36)
+    assert call("rollouts", run="a")["total"] == 36, "a query waits for the new index, also soon after the last query"
     write_step(run, 3)
     assert until(lambda: call("rollouts", run="a")["total"] == 48)
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from app.library import Library
 from app.overview import overview
 from app.run_files import read_settings, read_versions
-from reasoner.evals.compare import compare_metrics, find_flips, match_sets, mismatches, samples_by_problem
+from app.run_library import RunLibrary
+from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
 
 _MOST = 6  # runs
+_MOST_FLIPS = 200  # problems that are sent
 
 
-def compare(library: Library, runs: list[str]) -> dict[str, Any]:
+def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
     """Compare two to six runs by name; held-out problems are compared with those of the first run.
 
     ValueError for another number of runs, and for a run that does not exist.
@@ -27,42 +28,49 @@ def compare(library: Library, runs: list[str]) -> dict[str, Any]:
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
-        "settings": _differing(settings),
-        "versions": _differing(versions),
-        "paired": [_paired(library, names[0], other) for other in names[1:]],
+        "settings": _differences(settings),
+        "versions": _differences(versions),
+        "heldout": [_heldout(library, names[0], other) for other in names[1:]],
     }
 
 
-def _curves(library: Library, name: str) -> dict[str, Any]:
+def _curves(library: RunLibrary, name: str) -> dict[str, Any]:
     page = overview(library, name)
-    return {key: page[key] for key in ("row", "metrics", "looks", "steps")}
+    return {key: page[key] for key in ("row", "metrics", "validations", "steps")}
 
 
-def _differing(values: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+def _differences(values: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """The keys whose values differ between runs, with the value of each run."""
     keys = sorted({key for own in values.values() for key in own})
     rows = [{"key": key, "values": [own.get(key) for own in values.values()]} for key in keys]
     return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
 
 
-def _paired(library: Library, a: str, b: str) -> dict[str, Any]:
+def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:
     """The held-out problems after training: the differences of B minus A, and the problems that flipped."""
     evals = library.evals()
     folders = [evals.get(f"{name}/after") for name in (a, b)]
-    empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flipped": []}
+    empty: dict[str, Any] = {"a": a, "b": b, "fault": None, "differences": [], "flips": []}
     if folders[0] is None or folders[1] is None:
         missing = " and ".join(name for name, folder in zip((a, b), folders, strict=True) if folder is None)
-        return empty | {"fault": f"{missing} has no held-out evaluation: the run is not finished, or made none"}
+        verb = "have" if " and " in missing else "has"
+        return empty | {"fault": f"{missing} {verb} no held-out evaluation: training is not finished, or makes none"}
     try:
         a_folder, b_folder = (library.evaluation(f"{name}/after") for name in (a, b))
-        about = [read_manifest(folder) for folder in (a_folder, b_folder)]
-        if faults := mismatches(about[1], about[0]):
+        manifests = [read_manifest(folder) for folder in (a_folder, b_folder)]
+        if faults := paired_evals.mismatches(manifests[1], manifests[0]):
             return empty | {"fault": "; ".join(faults)}
         pairs = {
-            spec: (samples_by_problem(b_folder, spec), samples_by_problem(a_folder, other))
-            for spec, other in match_sets(about[1]["data"], about[0]["data"]).items()
+            spec: (paired_evals.samples_by_problem(b_folder, spec), paired_evals.samples_by_problem(a_folder, other))
+            for spec, other in paired_evals.match_sets(manifests[1]["data"], manifests[0]["data"]).items()
         }
     except (ValueError, OSError) as error:
         return empty | {"fault": str(error)}
-    flips = [asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in find_flips(spec, mine, theirs)]
-    return empty | {"differences": [asdict(one) for one in compare_metrics(pairs)], "flipped": flips[:200]}
+    flips = [
+        asdict(flip) for spec, (mine, theirs) in pairs.items() for flip in paired_evals.find_flips(spec, mine, theirs)
+    ]
+    differences = [
+        {"set": one.spec, "metric": one.metric, "a": one.a, "b": one.b, "difference": asdict(one.difference)}
+        for one in paired_evals.compare_metrics(pairs)
+    ]
+    return empty | {"differences": differences, "flips": flips[:_MOST_FLIPS]}

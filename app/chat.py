@@ -14,18 +14,18 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from app.library import Library
 from app.run_files import read_settings
+from app.run_library import RunLibrary
 from reasoner.config.schema import SamplingConfig
 from reasoner.rollouts.prompts import check_text
 from verifiers import extract, grade, score_response
 from verifiers.equivalence import RULES
 
-_MOST_MODELS = 2  # loaded at once
-_MOST_SAMPLES = 16
+_MAX_MODELS = 2  # loaded at once
+_MAX_SAMPLES = 16
 
 
-def models(library: Library) -> dict[str, Any]:
+def models(library: RunLibrary) -> dict[str, Any]:
     """List the available models: the embedded base model, and the checkpoints of the runs."""
     entries = [{"model": "base", "steps": [], "defaults": {}}]
     for run_dir in library.runs():
@@ -49,75 +49,78 @@ def models(library: Library) -> dict[str, Any]:
     return {
         "models": entries,
         "rules": list(RULES),
-        "most_samples": _MOST_SAMPLES,
+        "max_samples": _MAX_SAMPLES,
         "max_tokens": SamplingConfig().max_tokens,
     }
 
 
-class Players:
+class ChatWorkers:
     """The processes that run the models. Each answers one request at a time."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: RunLibrary) -> None:
         self._library = library
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, str], _Player] = {}
+        self._idle: dict[tuple[str, str], _ChatWorker] = {}
         self._busy = 0
 
-    def ask(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """Start sampling. Yields events: {"loading"}, {"prompt"}, {"sample", "text", "logprob"} per token, {"sample",
-        "score"}, {"done"}.
+    def sample(self, values: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Sample completions of a question. Yields events: {"loading"}, {"prompt"}, {"sample", "text", "logprob"} for
+        each token, {"sample", "score"}, {"done"}.
 
         ValueError, before the first event, for an invalid request. Closing the iterator stops the model.
         """
-        request = _checked(self._library, values)
+        request = _read_request(self._library, values)
         key = (request["model"], request["step"])
         with self._lock:
-            if self._busy >= _MOST_MODELS:
-                raise ValueError(f"{_MOST_MODELS} questions are being answered; stop one, or wait")
+            if self._busy >= _MAX_MODELS:
+                raise ValueError(f"{_MAX_MODELS} models are sampling; stop one, or wait")
             self._busy += 1
-            player = self._idle.pop(key, None)
-            while len(self._idle) + self._busy > _MOST_MODELS and self._idle:
+            worker = self._idle.pop(key, None)
+            while len(self._idle) + self._busy > _MAX_MODELS and self._idle:
                 self._idle.pop(next(iter(self._idle))).close()
-        events = self._events(key, player, request)
+        events = self._events(key, worker, request)
         return chain([next(events)], events)  # started here, so that closing it runs the generator's `finally`
 
     def _events(
-        self, key: tuple[str, str], player: _Player | None, request: dict[str, Any]
+        self, key: tuple[str, str], worker: _ChatWorker | None, request: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
         texts: dict[int, str] = {}
         try:
-            if player is None:
+            if worker is None:
                 yield {"loading": key[0]}
-                player = _Player(self._library.runs_dir)
-            for event in player.ask(request):
+                worker = _ChatWorker(self._library.runs_dir)
+            for event in worker.sample(request):
                 if "text" in event:
                     texts[event["sample"]] = texts.get(event["sample"], "") + event["text"]
                 if "ended" in event and request["gold"]:
-                    yield event | {"score": graded(texts[event["sample"]], request["gold"], request["rule"])}
+                    yield event | {"score": grade_response(texts[event["sample"]], request["gold"], request["rule"])}
                 else:
                     yield event
         finally:
             with self._lock:
                 self._busy -= 1
-                if player is not None and player.is_ready():
-                    self._idle[key] = player
-                elif player is not None:
-                    player.close()
+                if worker is not None and worker.is_ready():
+                    self._idle[key] = worker
+                elif worker is not None:
+                    worker.close()
 
     def close(self) -> None:
-        for player in self._idle.values():
-            player.close()
+        for worker in self._idle.values():
+            worker.close()
 
 
-def _checked(library: Library, values: dict[str, Any]) -> dict[str, Any]:
-    known = {entry["model"]: entry for entry in models(library)["models"]}
+def _read_request(library: RunLibrary, values: dict[str, Any]) -> dict[str, Any]:
+    """The request for a worker from the values of the page's form, with defaults. ValueError for an invalid value."""
+    entries = {entry["model"]: entry for entry in models(library)["models"]}
     model, step = str(values.get("model", "base")), str(values.get("step", ""))
-    if model not in known:
-        raise ValueError(f"unknown model {model!r}; known are {', '.join(known)}")
+    if model not in entries:
+        raise ValueError(f"unknown model {model!r}; known are {', '.join(entries)}")
     if model != "base":
         library.run(model)  # ValueError for a run with links that lead outside it
-    if step and step not in known[model]["steps"]:
-        raise ValueError(f"{model} has no checkpoint {step!r}; there are {', '.join(known[model]['steps']) or 'none'}")
+    if step and step not in entries[model]["steps"]:
+        raise ValueError(
+            f"{model} has no checkpoint {step!r}; there are {', '.join(entries[model]['steps']) or 'none'}"
+        )
     for name in ("question", "begin", "gold", "prompt"):
         check_text(str(values.get(name, "")), f"the {name}")
     question = str(values.get("question", "")).strip()
@@ -133,33 +136,31 @@ def _checked(library: Library, values: dict[str, Any]) -> dict[str, Any]:
         "begin": str(values.get("begin", "")),
         "gold": gold,
         "rule": rule,
-        "temperature": _within(values, "temperature", 1.0, 0.0, 5.0),
-        "samples": int(_within(values, "samples", 1, 1, _MOST_SAMPLES)),
-        "max_tokens": int(_within(values, "max_tokens", 256, 1, 32_768)),
-        "seed": int(_within(values, "seed", 0, 0, 2**31)),
-        "prompt": str(values.get("prompt") or known[model]["defaults"].get("prompt", "r1-zero")),
+        "temperature": _number_between(values, "temperature", 1.0, 0.0, 5.0),
+        "samples": int(_number_between(values, "samples", 1, 1, _MAX_SAMPLES)),
+        "max_tokens": int(_number_between(values, "max_tokens", 256, 1, 32_768)),
+        "seed": int(_number_between(values, "seed", 0, 0, 2**31)),
+        "prompt": str(values.get("prompt") or entries[model]["defaults"].get("prompt", "r1-zero")),
     }
 
 
-def _within(values: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
+def _number_between(values: dict[str, Any], name: str, default: float, low: float, high: float) -> float:
     value = values.get(name, default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
         raise ValueError(f"{name} is {value!r}; it must lie between {low:g} and {high:g}")
     return value
 
 
-def graded(response: str, gold: str, rule: str) -> dict[str, Any]:
-    """Grade a response as the reward does, and its last answer anywhere under lenient extraction."""
+def grade_response(response: str, gold: str, rule: str) -> dict[str, Any]:
+    """Grade a response as the reward does; and the last answer anywhere in it, found by lenient extraction."""
     score = score_response(response, gold, rule)
-    anywhere = extract(response, "lenient").answer
-    lenient = None if anywhere is None else bool(grade(anywhere, gold, rule))
-    return {name: value for name, value in asdict(score).items() if name != "seconds"} | {
-        "anywhere": anywhere,
-        "lenient": lenient,
-    }
+    answer = extract(response, "lenient").answer
+    is_correct = None if answer is None else bool(grade(answer, gold, rule))
+    fields = {name: value for name, value in asdict(score).items() if name != "seconds"}
+    return fields | {"lenient_answer": answer, "is_leniently_correct": is_correct}
 
 
-class _Player:
+class _ChatWorker:
     """A process of reasoner.inference.chat_worker: it reads one line of JSON and writes lines of JSON."""
 
     def __init__(self, runs_dir: Path) -> None:
@@ -173,7 +174,8 @@ class _Player:
         )
         self._is_busy = False
 
-    def ask(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    def sample(self, request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Send the request; yields the worker's events. Closing the iterator interrupts the worker."""
         assert self._process.stdin is not None
         self._is_busy = True
         self._process.stdin.write(json.dumps(request) + "\n")

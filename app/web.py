@@ -8,27 +8,34 @@ import tempfile
 import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, StreamingResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
 from app.access import Access
-from app.library import Library
-from app.play import Players
-from app.queries import answer, finite
+from app.api import finite, run_query
+from app.chat import ChatWorkers
+from app.run_library import RunLibrary
 from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
-PAGES = ("overview", "rollouts", "group", "problem", "problems", "aha", "evals", "compare", "play", "notes")
+PAGES = ("overview", "rollouts", "group", "problem", "problems", "reflection", "evals", "compare", "chat", "notes")
+_OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
-_REFUSED = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown on the page; other exceptions are bugs
+_REQUEST_ERRORS = (
+    ValueError,
+    OSError,
+    OverflowError,
+    sqlite3.Error,
+)  # shown on the page; others are bugs
 _IDLE = 1.0  # seconds between two polls of Gradio's queue, not used here (default: a millisecond)
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
@@ -41,17 +48,17 @@ _HEADERS = {
 }
 
 
-def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
+def build(library: RunLibrary, *, auth: tuple[str, str] | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
     """Build the application for a library. `hosts`: the host names that it answers to; () is any, which exposes it to
     DNS rebinding.
     """
-    players = Players(library)
-    access = Access(pages=PAGES, hosts=hosts, auth=auth)
+    workers = ChatWorkers(library)
+    access = Access(pages=(*PAGES, *_OLD_PAGES), hosts=hosts, auth=auth)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        players.close()
+        workers.close()
         library.close()
 
     app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -66,15 +73,15 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     async def ask(query: str, request: Request) -> Response:
         try:
             arguments = await _body(request)
-            return _Json(await run_in_threadpool(answer, library, query, arguments))
-        except _REFUSED as error:
+            return _Json(await run_in_threadpool(run_query, library, query, arguments))
+        except _REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
 
-    @app.post("/play")
-    async def play(request: Request) -> Response:
+    @app.post("/chat")
+    async def chat(request: Request) -> Response:
         try:
-            events = await run_in_threadpool(players.ask, await _body(request))
-        except _REFUSED as error:
+            events = await run_in_threadpool(workers.sample, await _body(request))
+        except _REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
@@ -82,19 +89,18 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
     async def export(request: Request) -> Response:
         try:
             return await run_in_threadpool(_export, library, dict(request.query_params))
-        except _REFUSED as error:
+        except _REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
 
+    for old, new in _OLD_PAGES.items():
+        app.add_api_route(f"/{old}", partial(_redirect, new), methods=["GET", "HEAD"])
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
     shell = _shell()
-    for name in (
-        "sleep_when_free",
-        "progress_update_sleep_when_free",
-    ):  # private; tests/app checks them
+    for name in ("sleep_when_free", "progress_update_sleep_when_free"):  # private; tests/app checks them
         assert hasattr(shell._queue, name), f"gradio's queue has no {name} any more"
         setattr(shell._queue, name, _IDLE)
     warnings.filterwarnings("ignore", "SSR mode is not supported with multi-page apps")  # SSR is not used
-    mounted: FastAPI = gr.mount_gradio_app(
+    application: FastAPI = gr.mount_gradio_app(
         app,
         shell,
         path="/",
@@ -104,7 +110,7 @@ def build(library: Library, *, auth: tuple[str, str] | None = None, hosts: tuple
         enable_monitoring=False,
         head='<link rel="stylesheet" href="/pages/app.css"><script type="module" src="/pages/main.js"></script>',
     )
-    return mounted
+    return application
 
 
 class _Json(JSONResponse):
@@ -148,7 +154,12 @@ def _lines(events: Iterator[dict[str, Any]]) -> Iterator[str]:
         yield json.dumps(finite(event)) + "\n"
 
 
-def _export(library: Library, parameters: dict[str, str]) -> Response:
+def _redirect(page: str, request: Request) -> Response:
+    """Send a link of an earlier version on to the page's present name, with its query."""
+    return RedirectResponse(f"/{page}?{request.url.query}" if request.url.query else f"/{page}", 308)
+
+
+def _export(library: RunLibrary, parameters: dict[str, str]) -> Response:
     run, kind = parameters.pop("run", ""), parameters.pop("format", "jsonl")
     if f".{kind}" not in EXPORTS:
         raise ValueError(f"unknown format {kind!r}; known are {', '.join(name[1:] for name in EXPORTS)}")

@@ -7,26 +7,26 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from app.comparing import compare
+from app.chat import models
+from app.compare import compare
 from app.evaluations import evals, evaluation
-from app.library import Library
 from app.notes import annotate, notes
 from app.overview import overview, runs
-from app.play import models
 from app.problems import problem, problems
-from app.reflection import aha, words
+from app.reflection import reflection, words
 from app.rollouts import difference, group, rollout, rollouts
+from app.run_library import RunLibrary
 
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
-        runs, overview, rollouts, rollout, group, difference, problem, problems, aha, words, evals, evaluation, compare,
-        notes, annotate, models,
+        runs, overview, rollouts, rollout, group, difference, problem, problems, reflection, words, evals, evaluation,
+        compare, notes, annotate, models,
     )
 }  # fmt: skip
 
 
-def answer(library: Library, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Call a query by name and return its JSON. ValueError for an unknown query, and for unknown, missing or mistyped
     arguments.
     """

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.queries import QUERIES, finite
+from app.api import QUERIES, finite
 from tests.app.library_of import PROBLEMS
 
 R = {"run": "whole"}
@@ -19,9 +19,9 @@ BAD = [
     ("overview", R | {"since": 1.5}, "since is 1.5"),
     ("overview", R | {"since": True}, "since is True"),
     ("rollouts", R | {"offset": -1}, "offset is -1"),
-    ("aha", R | {"limit": -1}, "limit is -1"),
+    ("reflection", R | {"limit": -1}, "limit is -1"),
     ("group", R | {"step": 10**30, "group": 0}, "step is 10000"),
-    ("rollout", R | {"name": "1.2.0", "rendered": 1}, "rendered is 1; it must be true or false"),
+    ("rollout", R | {"name": "1.2.0", "with_formulas": 1}, "with_formulas is 1; it must be true or false"),
     ("compare", {"runs": "whole"}, "runs is 'whole'; it must be a list of texts"),
     ("compare", {"runs": [["whole"], ["other"]]}, "it must be a list of texts"),
     ("rollouts", R | {"where": "text"}, "where is 'text'; it must be an object of texts"),
@@ -61,12 +61,12 @@ def test_every_query_takes_its_arguments_and_returns_json(call, rows):
         "runs": {},
         "overview": R,
         "rollouts": R,
-        "rollout": R | {"name": rows[0]["name"], "rendered": True},
+        "rollout": R | {"name": rows[0]["name"], "with_formulas": True},
         "group": R | {"step": 0, "group": 0},
         "difference": R | {"a": rows[0]["name"], "b": rows[1]["name"]},
         "problem": R | {"id": PROBLEMS[0].id},
         "problems": R,
-        "aha": R,
+        "reflection": R,
         "words": R | {"text": "wait"},
         "evals": {},
         "compare": {"runs": ["whole", "other"]},

@@ -1,0 +1,127 @@
+"""Queries over the tables of an index of rollouts (reasoner.runs.index_schema) that the dashboard's pages show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from reasoner.runs.filters import ROWS, match
+from reasoner.runs.index import RolloutIndex
+
+Rows = list[dict[str, Any]]
+
+# The orders of problem_rows, by name.
+PROBLEM_ORDERS = {
+    "first solved": "CASE WHEN first_solved IS NULL THEN 1 ELSE 0 END, first_solved, problem",
+    "rate": "rate DESC, problem",
+    "-rate": "rate, problem",
+    "groups": "num_groups DESC, problem",
+    "problem": "problem",
+    "flips": "flips DESC, num_groups DESC, problem",
+}
+# What a row of the map of problems stands for: one problem, or all problems of a family and level.
+PROBLEM_ROWS = {"family": "TRIM(COALESCE(subject, 'no family') || ' ' || COALESCE(level, ''))", "problem": "problem"}
+
+_PROBLEMS = """
+SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS num_groups,
+    SUM(correct) AS correct, SUM(size) AS size, 1.0 * SUM(correct) / SUM(size) AS rate,
+    MIN(CASE WHEN correct > 0 THEN step END) AS first_solved,
+    COALESCE(SUM(solved <> previous), 0) AS flips
+FROM (
+    SELECT *, 2 * correct > size AS solved,
+        LAG(2 * correct > size) OVER (PARTITION BY problem_id ORDER BY step, grp) AS previous
+    FROM visits
+) GROUP BY problem
+"""
+
+
+def step_rows(index: RolloutIndex, *, first_step: int = 0) -> Rows:
+    """The rows of table `steps` from `first_step` on, in order."""
+    return index.rows("SELECT * FROM steps WHERE step >= ? ORDER BY step", [first_step])
+
+
+def group_row(index: RolloutIndex, step: int, group: int) -> dict[str, Any]:
+    """The row of table `groups` of an indexed group."""
+    return index.rows("SELECT * FROM groups WHERE step = ? AND grp = ?", [step, group])[0]
+
+
+def group_range(index: RolloutIndex, step: int) -> list[int]:
+    """The lowest and the highest group number of a step."""
+    row = index.rows("SELECT MIN(grp) AS first, MAX(grp) AS last FROM groups WHERE step = ?", [step])[0]
+    return [row["first"], row["last"]]
+
+
+def group_members(index: RolloutIndex, step: int, group: int) -> Rows:
+    """Sample number, reward, advantage and verdict of the rollouts of a group, in order."""
+    return index.rows(
+        "SELECT sample, reward, advantage, verdict FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample",
+        [step, group],
+    )
+
+
+def groups_of_problem(index: RolloutIndex, problem: str) -> Rows:
+    """The rows of table `groups` of a problem, in the order of steps."""
+    return index.rows("SELECT * FROM groups WHERE problem = ? ORDER BY step, grp", [problem])
+
+
+def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
+    """Number, verdict, reward, advantage, tokens and answer of every rollout of a problem, in order."""
+    return index.rows(
+        "SELECT step, grp, sample, verdict, reward, advantage, tokens, answer FROM rollouts WHERE problem = ? "
+        "ORDER BY id",
+        [problem],
+    )
+
+
+def problem_rows(
+    index: RolloutIndex, *, by: str, order: str, subject: str = "", offset: int = 0, limit: int = 200
+) -> tuple[int, Rows, list[list[Any]]]:
+    """(number of all rows, a page of the rows, their cells) of the map of problems by steps.
+
+    `by`: a key of PROBLEM_ROWS. `order`: a key of PROBLEM_ORDERS. `subject`: only this family; "" is all. A cell is
+    [row, step, correct, size]; several groups of a row at one step are one cell.
+    """
+    columns = (
+        f"{PROBLEM_ROWS[by]} AS problem, problem AS problem_id, step, grp, subject, level, question, correct, size"
+    )
+    visits = f"WITH visits AS (SELECT {columns} FROM groups WHERE ? = '' OR subject = ?)"
+    total = index.rows(f"{visits} SELECT COUNT(DISTINCT problem) AS n FROM visits", [subject, subject])[0]["n"]
+    rows = index.rows(
+        f"{visits} SELECT * FROM ({_PROBLEMS}) ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
+        [subject, subject, limit, offset],
+    )
+    row_numbers = {row["problem"]: number for number, row in enumerate(rows)}
+    cells = index.rows(
+        f"{visits} SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM visits "
+        f"WHERE problem IN ({', '.join('?' * len(rows))}) GROUP BY problem, step",
+        [subject, subject, *row_numbers],
+    )
+    return total, rows, [[row_numbers[cell["problem"]], cell["step"], cell["correct"], cell["size"]] for cell in cells]
+
+
+def solve_rates(index: RolloutIndex) -> Rows:
+    """Number of groups by tenth of the run, size and number of correct completions."""
+    return index.rows(
+        "WITH run AS (SELECT MIN(step) AS low, MAX(step) - MIN(step) + 1 AS width FROM steps) "
+        "SELECT CAST(10 * (step - low) / MAX(width, 10) AS INTEGER) AS part, MIN(step) AS first, MAX(step) AS last, "
+        "correct, size, COUNT(*) AS groups FROM groups, run GROUP BY part, correct, size ORDER BY part, size, correct"
+    )
+
+
+def subjects(index: RolloutIndex) -> list[str]:
+    """The subjects of the run's problems, in alphabetical order."""
+    rows = index.rows("SELECT DISTINCT subject FROM groups WHERE subject IS NOT NULL ORDER BY subject")
+    return [row["subject"] for row in rows]
+
+
+def word_counts(index: RolloutIndex, text: str) -> dict[int, int]:
+    """Number of completions that match the search, by step. ValueError for a text that cannot be searched."""
+    query = f"SELECT rowid / {ROWS} AS step, COUNT(*) AS n FROM words WHERE words MATCH ? GROUP BY 1"
+    return {row["step"]: row["n"] for row in index.rows(query, [match(text)])}
+
+
+def first_self_correction(index: RolloutIndex, labels: Sequence[str]) -> str | None:
+    """The name of the first rollout with a correct answer and a reflection span of one of the labels."""
+    marks = ", ".join("?" * len(labels))
+    rows = index.rows(f"SELECT id FROM spans WHERE label IN ({marks}) AND correct ORDER BY id LIMIT 1", labels)
+    return index.name(rows[0]["id"]) if rows else None

@@ -1,0 +1,85 @@
+"""Queries over the index, compared with counts of the rollouts in Python."""
+
+from collections import Counter
+
+import pytest
+
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_queries import (
+    first_self_correction,
+    group_members,
+    group_range,
+    group_row,
+    groups_of_problem,
+    problem_rows,
+    rollouts_of_problem,
+    solve_rates,
+    step_rows,
+    subjects,
+    word_counts,
+)
+from tests.app.library_of import STEPS, rows_of, write_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs") / "a", steps=STEPS)
+
+
+@pytest.fixture(scope="module")
+def rows(run):
+    return rows_of(run)
+
+
+@pytest.fixture
+def index(run):
+    index = RolloutIndex(run)
+    yield index
+    index.close()
+
+
+def test_steps_begin_with_the_first_step(index):
+    assert [row["step"] for row in step_rows(index)] == list(range(STEPS))
+    assert [row["step"] for row in step_rows(index, first_step=STEPS - 2)] == [STEPS - 2, STEPS - 1]
+
+
+def test_group_has_its_members_and_its_place_in_the_step(index, rows):
+    own = [row for row in rows if (row["step"], row["group"]) == (1, 2)]
+    assert [(m["sample"], m["reward"], m["verdict"]) for m in group_members(index, 1, 2)] == [
+        (row["sample"], row["reward"], row["verdict"]) for row in own
+    ]
+    assert group_row(index, 1, 2)["correct"] == sum(row["verdict"] == "correct" for row in own)
+    assert group_range(index, 1) == [0, max(row["group"] for row in rows if row["step"] == 1)]
+
+
+def test_problem_has_all_its_groups_and_rollouts(index, rows):
+    problem = rows[0]["problem_id"]
+    own = [row for row in rows if row["problem_id"] == problem]
+    assert [(r["step"], r["grp"], r["sample"]) for r in rollouts_of_problem(index, problem)] == [
+        (row["step"], row["group"], row["sample"]) for row in own
+    ]
+    assert [(g["step"], g["grp"]) for g in groups_of_problem(index, problem)] == list(
+        dict.fromkeys((row["step"], row["group"]) for row in own)
+    )
+
+
+def test_cells_of_the_map_point_at_the_rows_of_the_page(index, rows):
+    counts = Counter((row["problem_id"], row["step"]) for row in rows)
+    total, page, cells = problem_rows(index, by="problem", order="problem", offset=1, limit=2)
+    names = sorted({row["problem_id"] for row in rows})
+    assert total == len(names) and [row["problem"] for row in page] == names[1:3]
+    expected = {(name, step): n for (name, step), n in counts.items() if name in names[1:3]}
+    assert {(page[row]["problem"], step): size for row, step, _, size in cells} == expected
+
+
+def test_solve_rates_count_every_group_once(index, rows):
+    assert sum(row["groups"] for row in solve_rates(index)) == len({(row["step"], row["group"]) for row in rows})
+
+
+def test_subjects_are_sorted_and_words_are_counted_by_step(index, rows):
+    assert subjects(index) == sorted({row["subject"] for row in rows if row["subject"] is not None})
+    assert word_counts(index, "found") == Counter(row["step"] for row in rows if "found" in row["completion"].lower())
+
+
+def test_no_span_of_an_unknown_label_is_the_first_self_correction(index):
+    assert first_self_correction(index, ["cue"]) is not None and first_self_correction(index, ["none"]) is None
