@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +18,14 @@ from typing import Any
 from data import Problem
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.forkserver import DASHBOARD, forkserver
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -37,16 +41,36 @@ NASTY = (
 
 
 @contextmanager
-def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
-    """Serve the folders by `reasoner app`; yields its address."""
-    command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0", *flags]
+def served(runs: Path, evals: Path, *flags: str, is_forked: bool = True) -> Iterator[str]:
+    """Serve the folders by `reasoner app`, in a fork or in a process that starts from nothing; yields its address."""
+    arguments = ("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
+    with _forked(arguments) if is_forked else _started(arguments) as url:
+        yield url
+
+
+@contextmanager
+def _forked(arguments: tuple[str, ...]) -> Iterator[str]:
+    command = forkserver(DASHBOARD).start(*arguments)
+    try:
+        while not (match := ADDRESS.search(command.errors())):
+            assert command.poll() is None, f"the dashboard ended: {command.errors()}"
+            time.sleep(0.01)
+        yield match[0]
+    finally:
+        command.send_signal(signal.SIGTERM)
+        command.wait(timeout=20)
+
+
+@contextmanager
+def _started(arguments: tuple[str, ...]) -> Iterator[str]:
+    command = [sys.executable, "-m", "reasoner", *arguments]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     )
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if match := re.search(r"http://localhost:\d+", line):
+            if match := ADDRESS.search(line):
                 yield match[0]
                 break
         else:
