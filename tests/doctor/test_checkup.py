@@ -1,7 +1,6 @@
 """The doctor: what it predicts is checked against brute force, what it says against runs that are ill in one way."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -32,6 +31,7 @@ from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import Template, load_template, render
 from reasoner.trainer.train import due
 from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
 from verifiers import Score, Verdict
 
@@ -469,19 +469,18 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
     assert message in err.splitlines()[-1] and err.splitlines()[-1].startswith("reasoner: error: ")
 
 
+VLLM = pytest.param("vllm", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")])
+
+
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-@pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-def test_the_embedded_base_on_vllm_is_green(tmp_path):
+@pytest.mark.parametrize("engine", ["transformers", VLLM])
+def test_the_embedded_base_is_green(tmp_path, engine):
     small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",
-            str(tmp_path / "report.json"), *(str(part) for key, value in small.items() for part in (f"--{key}", value)),
-        ],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    arguments = {"model": "base", "engine": engine, "threads": 1, "json": tmp_path / "report.json", **small}
+    command = forkserver(TRAINING).start(
+        "doctor", *(part for key, value in arguments.items() for part in (f"--{key}", value))
+    )
+    assert command.wait(timeout=280) == 0, command.errors()[-3000:]
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["answers"]["samples"] >= 32 and report["answers"]["signal"]["4"]["value"] > 0.5
     assert "later" in report["time"], "right responses of the base are longer than the others"

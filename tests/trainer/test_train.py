@@ -30,7 +30,12 @@ SMALL = {
     "run.save_interval": 1,
     "threads": 1,
 }
-ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
+NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
+ENGINES = ["transformers", pytest.param("vllm", marks=NO_VLLM)]
+# What follows a training costs as much again: with vLLM it is checked in the nightly run.
+BY_ENGINE = pytest.mark.parametrize(
+    "run", ["transformers", pytest.param("vllm", marks=[NO_VLLM, pytest.mark.slow])], indirect=True, scope="module"
+)
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -105,6 +110,7 @@ def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
+@BY_ENGINE
 def test_the_held_out_evaluations_are_kept_and_compare(run):
     folder, _ = run
     done = reasoner("compare", folder / "heldout" / "after", folder / "heldout" / "before")
@@ -112,6 +118,7 @@ def test_the_held_out_evaluations_are_kept_and_compare(run):
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
 
 
+@BY_ENGINE
 def test_the_report_is_one_page_that_fetches_nothing(run):
     folder, _ = run
     done = reasoner("report", folder)
@@ -140,6 +147,7 @@ def test_the_page_puts_a_control_arm_beside_the_run(run):
     shutil.rmtree(arm)
 
 
+@BY_ENGINE
 def test_a_name_in_use_is_refused_and_resume_goes_on(run):
     folder, _ = run
     again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
@@ -151,6 +159,7 @@ def test_a_name_in_use_is_refused_and_resume_goes_on(run):
     assert list_checkpoints(folder)[-1].name == "step-000003"
 
 
+@BY_ENGINE
 def test_eval_measures_a_run(run, tmp_path):
     folder, _ = run
     out = tmp_path / "figures.json"
