@@ -125,7 +125,8 @@ with MetricsLogger(Path(sys.argv[1]), steps=9, start=0) as journal:
     journal.progress.begin("gsm8k, sampled")
     journal.progress.count("sampled", 3, 8)
     time.sleep(1.5)
-    shares = dict.fromkeys(("reward/mean", "correct", "well_formed", "completions/mean_length", "reflection/self_check_rate"), 0.5)
+    names = ("reward/mean", "correct", "well_formed", "completions/mean_length", "reflection/self_check_rate")
+    shares = dict.fromkeys(names, 0.5)
     journal.write({"step": 0, **shares}, {"tokens_per_second": 0.5}, example="so")
     print("the table")
 """

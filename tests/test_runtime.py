@@ -13,7 +13,7 @@ def unfrozen():
     gc.unfreeze()
 
 
-def test_asleep_disables_collector_and_freezes_new_objects():
+def test_gc_paused_disables_collector_and_freezes_new_objects():
     gc.unfreeze()
     with gc_paused():
         assert not gc.isenabled()
@@ -21,7 +21,7 @@ def test_asleep_disables_collector_and_freezes_new_objects():
     assert gc.isenabled() and gc.get_freeze_count() >= len(objects)
 
 
-def test_asleep_restores_collector_state_after_error():
+def test_gc_paused_restores_collector_state_after_error():
     with pytest.raises(ImportError), gc_paused():
         raise ImportError
     assert gc.isenabled()
@@ -37,7 +37,7 @@ def test_asleep_restores_collector_state_after_error():
 def test_process_with_vllm_import_ends_without_leak_reports():
     """Modules that are still frozen at the end are never freed, and vLLM's bindings report them on standard error."""
     pytest.importorskip("vllm")
-    script = "from reasoner.runtime import asleep\nwith asleep():\n    from vllm import LLM\nprint('imported')"
+    script = "from reasoner.runtime import gc_paused\nwith gc_paused():\n    from vllm import LLM\nprint('imported')"
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert process.stdout.splitlines()[-1] == "imported"
     assert "leaked" not in process.stderr

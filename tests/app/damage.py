@@ -187,8 +187,8 @@ def changed(name, values, kind=None):
 def cases(table, *fixed, is_whole=True):
     """Parameters (file, damage, reason, *fixed) of a table.
 
-    The default run has each file's first damage and, unless `is_whole` is False, each kind of damage once, for the first
-    file that has it; the other cases are marked slow.
+    The default run has each file's first damage and, unless `is_whole` is False, each kind of damage once, for the
+    first file that has it; the other cases are marked slow.
     """
     parameters, seen = [], set()
     for file, own in table.items():

@@ -50,7 +50,7 @@ def first(tmp_path_factory):
     return tmp_path, sets
 
 
-def test_all_files_are_there_and_say_the_same(first):
+def test_evaluation_files_exist_and_agree(first):
     folder = first[0] / "evals" / "one"
     names = {path.name for path in folder.iterdir()}
     assert {"evaluation.json", "results.json", "run.json", "samples.parquet", "table.txt"} <= names
@@ -62,7 +62,7 @@ def test_all_files_are_there_and_say_the_same(first):
     assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
 
 
-def test_an_evaluation_that_is_all_there_samples_nothing(first, monkeypatch, capsys):
+def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     tmp_path, sets = first
     before = written(tmp_path / "evals" / "one")
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # would fail if it were called
@@ -79,7 +79,7 @@ def test_regrading_what_is_not_stored_is_refused(first, capsys):
     assert "--regrade samples nothing, and 24 of 48 responses (generated:heldout, sampled) are not stored" in error
 
 
-def test_a_name_belongs_to_one_evaluation(first, capsys):
+def test_evaluation_name_in_use_is_refused(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@1", "--out", str(tmp_path / "evals"), "--name", "one")
     assert "holds another evaluation (sampling differ); choose another --name" in error

@@ -20,11 +20,11 @@ from data.families import FAMILIES, LEVELS, candidates, draw
         (equation(500, "+", 7), ""),
     ],
 )
-def test_work_goes_by_place_value(step, expected):
+def test_work_splits_numbers_by_place_value(step, expected):
     assert ", ".join(map(str, work(step))) == expected
 
 
-def test_every_form_of_a_fact_is_the_same_fact():
+def test_equivalent_equations_have_the_same_fact():
     forms = [equation(347, "*", 6), equation(6, "*", 347), equation(2082, "/", 6), equation(2082, "/", 347)]
     assert {fact(form) for form in forms} == {("*", 6, 347)}
     sums = [equation(347, "+", 286), equation(286, "+", 347), equation(633, "-", 286), equation(633, "-", 347)]

@@ -81,7 +81,7 @@ def test_equal_samples_predict_no_informative_groups():
 
 
 @pytest.mark.parametrize(("steps", "every", "save"), [(10, 3, 20), (12, 12, 4), (7, 0, 3), (1, 5, 1)])
-def test_the_extent_counts_what_the_loop_does(steps, every, save):
+def test_run_budget_counts_validations_and_saves_of_the_training_loop(steps, every, save):
     cfg = Config(steps=steps, run=RunConfig(save_interval=save), eval=EvalConfig(every=every))
     ends = [step for step in range(steps) if step + 1 == steps]
     looks = {step for step in range(steps) if every and due(step, every)} | (set(ends) if every else set())
@@ -134,7 +134,7 @@ QUESTION = "Question: {question} Answer:"
         (Template(QUESTION + " "), TAGS, "prompt", Severity.LOOK, "ends in a space"),
     ],
 )
-def test_template_and_tokenizer(style, tags, subject, mark, word):
+def test_template_and_tokenizer_findings_have_the_expected_mark(style, tags, subject, mark, word):
     line = marks(style, tiny_tokenizer(tags=tags))[subject]
     assert line.mark is mark and word in line.text, line
 
@@ -146,7 +146,7 @@ def test_a_stop_token_that_is_encoded_in_pieces_is_red():
     assert line.mark is Severity.NO and "completions do not end there" in line.text
 
 
-def test_a_turn_must_end_where_a_completion_does():
+def test_chat_template_that_ends_turns_with_another_token_is_flagged():
     tokenizer = tiny_tokenizer()
     turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
     for end, mark in (("<|end|>", Severity.OK), ("<|stop|>", Severity.LOOK)):
@@ -320,8 +320,9 @@ def doctor(place, tmp_path, capsys):
     """Run the command, by default on the trained model: (exit status, mark and text by subject, JSON, stderr)."""
     settings = {
         "model": place / "taught", "data": place / "sums.jsonl", "prompt": place / "prompt.toml",
-        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3, "validation.interval": 0,
-        "eval.heldout_problems": 0, "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
+        "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 24, "steps": 3,
+        "validation.interval": 0, "eval.heldout_problems": 0,
+        "engine": "transformers", "threads": 1, "problems": 8, "samples": 8,
         "run.dir": tmp_path / "runs", "json": tmp_path / "report.json",
     }  # fmt: skip
     threads = torch.get_num_threads()

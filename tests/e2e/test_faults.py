@@ -22,8 +22,9 @@ from verifiers import VerifierPool
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 SMALL = {
-    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3, "sampling.max_tokens": 32,
-    "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
+    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3,
+    "sampling.max_tokens": 32, "validation.interval": 0,
+    "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
     "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
 }  # fmt: skip
 

@@ -96,7 +96,7 @@ def uninterrupted(tmp_path_factory) -> Path:
     return runs
 
 
-def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
+def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
     for moment in ("step 1", "checkpoint 4", "report"):
         kill(tmp_path, moment, HF)
     finish(tmp_path, resume=True)
@@ -115,7 +115,7 @@ def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
     assert_same(found, content(uninterrupted))
 
 
-def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tmp_path, uninterrupted):
+def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
         process = start(tmp_path, *HF, resume=True)
         while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
@@ -142,7 +142,7 @@ def test_a_second_signal_ends_the_run_at_once(tmp_path):
     assert not list((tmp_path / "a").rglob("*.partial")) or process.returncode == -signal.SIGTERM
 
 
-def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted):
+def test_damaged_checkpoint_is_reported_and_rewritten_on_resume(tmp_path, uninterrupted):
     shutil.copytree(uninterrupted / "a", tmp_path / "a")
     weights = tmp_path / "a" / "checkpoints" / "step-000005" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -155,7 +155,7 @@ def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted)
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-def test_twenty_kills_at_random_moments_leave_no_trace(tmp_path):
+def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     vllm = ("--engine.name", "vllm", "--steps", 12)
     finish(tmp_path / "straight", *vllm)
     draw = random.Random(7)

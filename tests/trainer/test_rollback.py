@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reas
 
 SETTINGS = {
     "model": "base", "engine.name": "transformers", "steps": 12, "data.prompts_per_step": 4, "algo.group_size": 4,
-    "sampling.max_tokens": 32, "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1,
-    "run.name": "a", "optim.warmup_steps": 0, "optim.lr": 0.2,
+    "sampling.max_tokens": 32, "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2,
+    "threads": 1, "run.name": "a", "optim.warmup_steps": 0, "optim.lr": 0.2,
     "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
 }  # fmt: skip
 
@@ -50,7 +50,7 @@ def run_command(*arguments: object) -> tuple[int, str]:
 
 @pytest.fixture(scope="module")
 def rolled_back(tmp_path_factory) -> tuple[Path, Path, str]:
-    """(folder of a run with rollbacks, copy as a kill after the first rollback's checkpoint leaves it, standard error)."""
+    """(folder of a run with rollbacks, its copy right after the first rollback's checkpoint, standard error)."""
     runs, killed = tmp_path_factory.mktemp("straight"), tmp_path_factory.mktemp("killed")
     finish = rollback.finish
 

@@ -89,7 +89,7 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
+def test_output_begins_with_plan_and_ends_with_table_and_next_commands(run):
     folder, done = run
     assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
     assert "\r" not in done.stderr.split("algorithm:")[1]
@@ -97,7 +97,7 @@ def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
     assert "before" in (folder / "report.txt").read_text()
 
 
-def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 46
+def test_validation_keeps_the_best_policy(run):  # trap 46
     folder, _ = run
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
     assert first["step"] == 0 and last["step"] == 2
@@ -133,7 +133,7 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
-def test_the_page_puts_a_control_arm_beside_the_run(run):
+def test_report_compares_run_with_control_rewards(run):
     folder, _ = run
     arm = folder.parent / "arm"
     shutil.copytree(folder, arm)
@@ -148,7 +148,7 @@ def test_the_page_puts_a_control_arm_beside_the_run(run):
 
 
 @BY_ENGINE
-def test_a_name_in_use_is_refused_and_resume_goes_on(run):
+def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
     folder, _ = run
     again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
