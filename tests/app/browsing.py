@@ -18,7 +18,7 @@ from typing import Any
 from data import Problem
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
-from tests.fixtures.forkserver import DASHBOARD, forkserver
+from tests.fixtures.forkserver import DASHBOARD, TRAINING, forkserver
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
@@ -99,12 +99,8 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
         "run.name": name,
     }
     flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
-    subprocess.run(
-        [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    command = forkserver(TRAINING).start("train", "--model", "base", *flags)
+    assert command.wait(timeout=280) == 0, command.errors()
     return runs / name
 
 

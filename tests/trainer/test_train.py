@@ -17,6 +17,7 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import METRICS, TIMES, read_evals, read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
+from tests.fixtures.forkserver import TRAINING, forkserver
 
 SMALL = {
     "data.prompts_per_step": 4,
@@ -45,6 +46,13 @@ def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
+
+
+def forked(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same in a process that is forked from one with the imports behind it."""
+    command = forkserver(TRAINING).start(*arguments)
+    status = command.wait(timeout=280)
+    return subprocess.CompletedProcess(list(arguments), status, command.output(), command.errors())
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -113,7 +121,7 @@ def test_validation_keeps_the_best_policy(run):  # trap 46
 @BY_ENGINE
 def test_the_held_out_evaluations_are_kept_and_compare(run):
     folder, _ = run
-    done = reasoner("compare", folder / "heldout" / "after", folder / "heldout" / "before")
+    done = forked("compare", folder / "heldout" / "after", folder / "heldout" / "before")
     assert done.returncode == 0, done.stderr
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
 
@@ -121,7 +129,7 @@ def test_the_held_out_evaluations_are_kept_and_compare(run):
 @BY_ENGINE
 def test_the_report_is_one_page_that_fetches_nothing(run):
     folder, _ = run
-    done = reasoner("report", folder)
+    done = forked("report", folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.html").read_text()
     for part in ("Format and reasoning", "Verdicts of the grader", "By family and level", "eval.samples", "torch"):
@@ -129,7 +137,7 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
     assert "Control rewards" not in page
-    missing = reasoner("report", "no-such-run")
+    missing = forked("report", "no-such-run")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
@@ -150,10 +158,10 @@ def test_report_compares_run_with_control_rewards(run):
 @BY_ENGINE
 def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
     folder, _ = run
-    again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
+    again = forked("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "is in use" in again.stderr
-    more = reasoner("train", "--resume", folder, "--steps", 3)
+    more = forked("train", "--resume", folder, "--steps", 3)
     assert more.returncode == 0, more.stderr[-3000:]
     assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
     assert list_checkpoints(folder)[-1].name == "step-000003"
@@ -163,7 +171,7 @@ def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
 def test_eval_measures_a_run(run, tmp_path):
     folder, _ = run
     out = tmp_path / "figures.json"
-    done = reasoner(
+    done = forked(
         "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
         "transformers", "--json", out, "--out", tmp_path / "evals",
     )  # fmt: skip
