@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -45,7 +46,19 @@ def served(runs: Path, evals: Path, *flags: str, is_forked: bool = True) -> Iter
     """Serve the folders by `reasoner app`, in a fork or in a process that starts from nothing; yields its address."""
     arguments = ("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
     with _forked(arguments) if is_forked else _started(arguments) as url:
+        _wait_until_it_listens(int(url.rpartition(":")[2]))
         yield url
+
+
+def _wait_until_it_listens(port: int) -> None:
+    """The address is printed a moment before connections are accepted."""
+    for _ in range(2000):
+        try:
+            socket.create_connection(("localhost", port), timeout=10).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError(f"nothing listens on port {port}")
 
 
 @contextmanager
