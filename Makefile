@@ -1,12 +1,15 @@
-# make train: the whole R1-Zero recipe on the embedded base.   make test: the tests.   Both set up .venv by themselves.
+# make train: the whole R1-Zero recipe on the embedded base.   make test: the default tests.   make slow: the nightly ones.
+# All set up .venv by themselves.
 REASONER = .venv/bin/reasoner
 PYTHON = .venv/bin/python
 
-.PHONY: train test check coverage docs clean setup
+.PHONY: train test slow check coverage docs clean setup
 train: setup
 	$(REASONER) train --model base
 test: setup
 	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+slow: setup
+	OMP_NUM_THREADS=1 $(PYTHON) -m pytest -q -m slow --timeout 3600 --numprocesses 2 --dist loadfile
 check: setup
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

@@ -6,8 +6,11 @@ import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +19,14 @@ from typing import Any
 from data import Problem
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.forkserver import DASHBOARD, TRAINING, forkserver
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -37,16 +42,48 @@ NASTY = (
 
 
 @contextmanager
-def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
-    """Serve the folders by `reasoner app`; yields its address."""
-    command = [sys.executable, "-m", "reasoner", "app", str(runs), "--evals", str(evals), "--port", "0", *flags]
+def served(runs: Path, evals: Path, *flags: str, is_forked: bool = True) -> Iterator[str]:
+    """Serve the folders by `reasoner app`, in a fork or in a process that starts from nothing; yields its address."""
+    arguments = ("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
+    with _forked(arguments) if is_forked else _started(arguments) as url:
+        _wait_until_it_listens(int(url.rpartition(":")[2]))
+        yield url
+
+
+def _wait_until_it_listens(port: int) -> None:
+    """The address is printed a moment before connections are accepted."""
+    for _ in range(2000):
+        try:
+            socket.create_connection(("localhost", port), timeout=10).close()
+            return
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    raise AssertionError(f"nothing listens on port {port}")
+
+
+@contextmanager
+def _forked(arguments: tuple[str, ...]) -> Iterator[str]:
+    command = forkserver(DASHBOARD).start(*arguments)
+    try:
+        while not (match := ADDRESS.search(command.errors())):
+            assert command.poll() is None, f"the dashboard ended: {command.errors()}"
+            time.sleep(0.01)
+        yield match[0]
+    finally:
+        command.send_signal(signal.SIGTERM)
+        command.wait(timeout=20)
+
+
+@contextmanager
+def _started(arguments: tuple[str, ...]) -> Iterator[str]:
+    command = [sys.executable, "-m", "reasoner", *arguments]
     process = subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
     )
     try:
         assert process.stderr is not None
         for line in process.stderr:
-            if match := re.search(r"http://localhost:\d+", line):
+            if match := ADDRESS.search(line):
                 yield match[0]
                 break
         else:
@@ -75,12 +112,8 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
         "run.name": name,
     }
     flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
-    subprocess.run(
-        [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-    )
+    command = forkserver(TRAINING).start("train", "--model", "base", *flags)
+    assert command.wait(timeout=280) == 0, command.errors()
     return runs / name
 
 

@@ -22,14 +22,26 @@ from tests.app.library_of import asking, labels_of, rows_of, write_library
 class Site:
     """The dashboard's address, the runs it shows, and a browser page that records errors."""
 
-    def __init__(self, url: str, runs: Path, context: Any) -> None:
-        self.url, self.runs = url, runs
+    def __init__(self, url: str, runs: Path, page: Any) -> None:
+        self.url, self.runs, self.page = url, runs, page
         self.faults: list[str] = []
-        self.page = context.new_page()
+        self._listeners = {
+            "pageerror": lambda error: self.faults.append(f"page error: {error}"),
+            "console": lambda m: self.faults.append(f"console: {m.text}") if m.type == "error" else None,
+            "request": self._request,
+        }
         self.page.set_default_timeout(20_000)
-        self.page.on("pageerror", lambda error: self.faults.append(f"page error: {error}"))
-        self.page.on("console", lambda m: self.faults.append(f"console: {m.text}") if m.type == "error" else None)
-        self.page.on("request", self._request)
+        for event, listener in self._listeners.items():
+            self.page.on(event, listener)
+
+    def close(self) -> None:
+        """Leave the dashboard, and forget what it has stored in the browser."""
+        if self.page.url.startswith(self.url):
+            self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
+        self.page.context.clear_cookies()
+        self.page.goto("about:blank")
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
 
     def _request(self, request: Any) -> None:
         if not request.url.startswith((self.url, "data:", "blob:")):
@@ -92,12 +104,21 @@ def address(real: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def site(address: str, real: Path, chromium: Any) -> Iterator[Site]:
-    context = chromium.new_context(viewport={"width": 1440, "height": 900}, accept_downloads=True)
-    opened = Site(address, real, context)
-    yield opened
+@pytest.fixture(scope="module")
+def tab(chromium: Any) -> Iterator[Any]:
+    """A browser page for the tests of a file: a new one for each test would load and compile Gradio's scripts again."""
+    context = chromium.new_context(accept_downloads=True)
+    yield context.new_page()
     context.close()
+
+
+@pytest.fixture
+def site(address: str, real: Path, tab: Any) -> Iterator[Site]:
+    """The dashboard as a new visitor sees it."""
+    tab.set_viewport_size({"width": 1440, "height": 900})
+    opened = Site(address, real, tab)
+    yield opened
+    opened.close()
     assert opened.faults == []
 
 

@@ -184,12 +184,21 @@ def changed(name, values, kind=None):
     return damage
 
 
-def cases(table):
-    return [
-        pytest.param(file, damage, reason, id=f"{file} {damage.__name__}")
-        for file, own in table.items()
-        for damage, reason in own.items()
-    ]
+def cases(table, *fixed, is_whole=True):
+    """Parameters (file, damage, reason, *fixed) of a table.
+
+    The default run has each file's first damage and, unless `is_whole` is False, each kind of damage once, for the
+    first file that has it; the other cases are marked slow.
+    """
+    parameters, seen = [], set()
+    for file, own in table.items():
+        for place, (damage, reason) in enumerate(own.items()):
+            is_default = place == 0 or (is_whole and damage not in seen)
+            seen.add(damage)
+            marks = [] if is_default else [pytest.mark.slow]
+            name = " ".join([file, damage.__name__, *fixed])
+            parameters.append(pytest.param(file, damage, reason, *fixed, id=name, marks=marks))
+    return parameters
 
 
 def refused_at_most(ask, query, arguments):

@@ -21,7 +21,7 @@ def real(tmp_path_factory):
     return runs
 
 
-def test_the_list_of_runs_counts_them(site):
+def test_run_list_counts_alarms(site):
     page = site.open("/")
     assert page.locator('tr[data-run="nasty"] [data-alarms]').inner_text() == "2 alarms"
     assert page.locator('tr[data-run="well"] [data-alarms]').count() == 0

@@ -94,8 +94,12 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize("name", ["bad", "bad/after"])
-@pytest.mark.parametrize(("file", "damage", "reason"), cases(EVALS))
+def in_both_places(table):
+    """The cases for an evaluation of its own and for the held-out one of a run."""
+    return cases(table, "bad") + cases(table, "bad/after", is_whole=False)
+
+
+@pytest.mark.parametrize(("file", "damage", "reason", "name"), in_both_places(EVALS))
 def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(library, ask, file, damage, reason, name):
     damage(place_of(library, name) / file)
     answer = ask("evals")
@@ -108,8 +112,7 @@ def test_a_damaged_evaluation_is_listed_with_the_reason_and_the_others_work(libr
     refused_at_most(ask, "compare", {"runs": ["good", "bad"]})
 
 
-@pytest.mark.parametrize("name", ["bad", "bad/after"])
-@pytest.mark.parametrize(("file", "damage", "reason"), cases(SAMPLES))
+@pytest.mark.parametrize(("file", "damage", "reason", "name"), in_both_places(SAMPLES))
 def test_damaged_samples_are_the_reason_of_their_evaluation_alone(library, ask, file, damage, reason, name):
     damage(place_of(library, name) / file)
     with pytest.raises(ValueError) as caught:

@@ -91,7 +91,7 @@ def test_a_page_of_another_origin_can_neither_change_nor_read_nor_upload_anythin
 ):
     monkeypatch.setenv("GRADIO_TEMP_DIR", str(tmp_path / "uploads"))
     notes = folder / "runs" / "a" / "notes.jsonl"
-    with served(folder / "runs", folder / "evals", "--host", host) as url:
+    with served(folder / "runs", folder / "evals", "--host", host, is_forked=False) as url:
         url = url.replace("localhost", name)
         context = chromium.new_context()
         page = context.new_page()

@@ -152,7 +152,7 @@ def test_filters_compose_and_count_as_python_does(site):
     site.refused()
 
 
-def test_a_link_opens_the_very_rollout_and_the_keyboard_walks_on(site):
+def test_link_opens_its_rollout_and_keys_select_neighbours(site):
     rows = {f"{r['step']}.{r['group']}.{r['sample']}": r for r in rows_of(site.runs / "real")}
     page = site.open("/rollouts?run=real&rollout=1.2.1")
 
@@ -232,7 +232,7 @@ def test_group_page_shows_rewards_and_advantages(site):
         assert "no gradient" in text(page, "[data-zero-variance]")
 
 
-def test_a_problem_across_the_steps(site):
+def test_problem_page_lists_visits_of_all_steps(site):
     page = site.open("/problem?run=growing&id=made/up/1")
     steps = len(read_metrics(site.runs / "growing"))
     assert page.locator(".visits button").count() == steps
@@ -261,7 +261,7 @@ def test_the_map_of_problems_has_the_colours_of_the_data(site):
     page.wait_for_url("**/problem?run=real*")
 
 
-def test_reflection_page_shows_the_numbers_of_the_command_line(site, tmp_path):
+def test_reflection_page_equals_aha_command(site, tmp_path):
     out = tmp_path / "aha.json"
     command = [sys.executable, "-m", "reasoner", "aha", "real", "--runs", str(site.runs), "--json", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -306,7 +306,7 @@ def test_runs_are_compared_problem_by_problem(site):
     assert "seed" in text(page, "main") and "run.name" in text(page, "main")
 
 
-def test_a_star_and_a_note_last(site):
+def test_stars_and_notes_persist_without_the_index(site):
     page = site.open("/rollouts?run=other&rollout=0.1.1")
     page.wait_for_selector('.pane[data-state="ready"]')
     page.keyboard.press("s")
@@ -330,7 +330,7 @@ def test_filtered_rollouts_can_be_exported(site):
     assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]
 
 
-def test_a_model_answers_is_graded_and_can_be_stopped(site):
+def test_chat_samples_grades_and_stops(site):
     page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
@@ -401,7 +401,7 @@ def test_no_page_is_wider_than_the_window(site, width):
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, path
 
 
-def test_dark_and_light_are_remembered(site):
+def test_colour_theme_is_remembered(site):
     page = site.open("/overview?run=real")
     before = page.evaluate("getComputedStyle(document.querySelector('.rz')).backgroundColor")
     page.get_by_label("dark or light").click()

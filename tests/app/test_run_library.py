@@ -44,7 +44,7 @@ def test_run_is_live_while_another_process_holds_its_lock(fresh):
     assert not is_live(run) and call("runs")["runs"][0]["status"] == "stopped"
 
 
-def test_the_first_question_waits_for_the_index_and_later_shards_appear(fresh):
+def test_first_query_waits_for_index_and_later_shards_appear(fresh):
     runs, call = fresh
     run = write_run(runs / "a", steps=10, written=3, indexed=False)
     assert call("rollouts", run="a")["total"] == 36

@@ -53,7 +53,7 @@ def test_links_of_earlier_versions_redirect_with_their_query(client, old, new):
 # ------------------------------------------------------------------------------------------------- asking
 
 
-def test_a_question_is_answered_in_json(client, folder):
+def test_query_is_answered_in_json(client, folder):
     reply = client.post("/ask/rollouts", json={"run": "a", "where": {"verdict": "correct"}, "limit": 5})
     assert reply.status_code == 200 and reply.headers["content-type"] == "application/json"
     right = [row["name"] for row in rows_of(folder / "runs" / "a") if row["verdict"] == "correct"]
@@ -124,13 +124,13 @@ def test_a_shard_that_is_gone_is_an_error_in_json(client, folder):
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:7860", "localhost.evil.example", "10.0.0.1", ""])
 @pytest.mark.parametrize("path", ["/", "/ask/runs", "/pages/main.js", "/export?run=a", "/config"])
-def test_another_name_for_this_machine_is_not_answered(client, host, path):
+def test_requests_with_another_host_header_are_refused(client, host, path):
     reply = client.get(path, headers={"host": host})
     assert reply.status_code == 403 and "does not answer to the name" in reply.json()["error"]
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:7860", "127.0.0.1:1", "[::1]:7860"])
-def test_the_names_of_this_machine_are_answered(client, host):
+def test_requests_to_localhost_names_are_answered(client, host):
     assert client.post("/ask/runs", json={}, headers={"host": host}).status_code == 200
 
 

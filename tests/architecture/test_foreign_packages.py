@@ -34,7 +34,9 @@ def test_our_packages_come_before_foreign_ones_that_are_not_imported_yet(folder:
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
-@pytest.mark.parametrize(("name", "file"), [("data", "data.py"), ("verifiers", "verifiers/__init__.py")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("data", "data.py"), ("verifiers", "verifiers/__init__.py"), ("app", "app/__init__.py")]
+)
 def test_a_foreign_package_imported_before_is_named_in_one_line(folder: Path, name: str, file: str) -> None:
     done = run_python(folder, "-c", f"import {name}\nimport reasoner")
     message = done.stderr.splitlines()[-1]
@@ -49,15 +51,18 @@ def test_a_namespace_package_imported_before_is_named_too(tmp_path: Path) -> Non
     assert str(tmp_path / "app") in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize("name", ["data", "verifiers", "app"])
 @pytest.mark.parametrize("arguments", [("-m", "reasoner"), ("reasoner",)])
-def test_a_command_that_cannot_import_ours_prints_one_line(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_a_command_that_cannot_import_ours_prints_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], name: str
+) -> None:
     """A site customisation is what imports a foreign package before a command."""
-    (tmp_path / "data.py").write_text("")
-    (tmp_path / "sitecustomize.py").write_text("import data\n")
+    (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "sitecustomize.py").write_text(f"import {name}\n")
     (tmp_path / "reasoner").write_text("from reasoner.cli.main import main\nmain()\n")
     done = run_python(tmp_path, *arguments)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
-    assert done.stderr.startswith("reasoner: package 'data'") and str(tmp_path / "data.py") in done.stderr
+    assert done.stderr.startswith(f"reasoner: package {name!r}") and str(tmp_path / f"{name}.py") in done.stderr
 
 
 def test_grading_beside_a_data_module_names_it_in_one_line(tmp_path: Path) -> None:

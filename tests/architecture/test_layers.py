@@ -70,7 +70,7 @@ def heavy_imports(module: str, source: str) -> list[str]:
 MODULES = files(ROOT)
 
 
-def test_every_box_has_its_place_in_the_order() -> None:
+def test_every_package_is_in_the_import_order() -> None:
     _, by_box = graphs(ROOT)
     assert set(by_box) == set(ORDER)
 
@@ -81,7 +81,7 @@ def test_imports_run_downwards_only() -> None:
     assert upward == []
 
 
-def test_no_circle_of_boxes_or_files() -> None:
+def test_packages_and_files_have_no_import_cycle() -> None:
     by_file, by_box = graphs(ROOT)
     assert circles(by_box) == [] and circles(by_file) == []
 
@@ -92,7 +92,7 @@ def test_light_files_import_no_torch(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", [name for name in MODULES if box(name) in ("data", "verifiers", "app")])
-def test_the_rooms_beside_the_learner_never_import_torch_not_even_in_a_function(module: str) -> None:
+def test_data_verifiers_and_app_never_import_torch(module: str) -> None:
     names = modules_imported(ast.parse(MODULES[module].read_text("utf-8")), typing_too=False, functions_too=True)
     assert not STACK & {name.partition(".")[0] for name in names}
 
@@ -119,7 +119,7 @@ def test_a_planted_import_is_found(module: str, source: str, count: int) -> None
 
 
 @pytest.mark.parametrize("module", ["reasoner", "reasoner.cli.main", "reasoner.trainer.preflight", "app.server"])
-def test_what_starts_a_command_loads_no_torch(module: str) -> None:
+def test_starting_a_command_loads_no_torch(module: str) -> None:
     script = f"import sys, {module}; print(sorted({{'torch', 'vllm', 'transformers'}} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.strip() == "[]"

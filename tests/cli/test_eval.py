@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +16,7 @@ from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import MetricKs
 from reasoner.inference.model_spec import model_fingerprint
 from reasoner.models.resolve import BASE
+from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").exists(), reason="the embedded base is not here")
 
@@ -51,7 +51,7 @@ def first(tmp_path_factory):
     return tmp_path, sets
 
 
-def test_all_files_are_there_and_say_the_same(first):
+def test_evaluation_files_exist_and_agree(first):
     folder = first[0] / "evals" / "one"
     names = {path.name for path in folder.iterdir()}
     assert {"evaluation.json", "results.json", "run.json", "samples.parquet", "table.txt"} <= names
@@ -63,7 +63,7 @@ def test_all_files_are_there_and_say_the_same(first):
     assert "pass^2 (95 % CI)" in table and "cons@4 (95 % CI)" in table and "macro average" in table
 
 
-def test_an_evaluation_that_is_all_there_samples_nothing(first, monkeypatch, capsys):
+def test_complete_evaluation_samples_nothing(first, monkeypatch, capsys):
     tmp_path, sets = first
     before = written(tmp_path / "evals" / "one")
     monkeypatch.setattr("reasoner.inference.model_spec.make_engine", None)  # would fail if it were called
@@ -80,7 +80,7 @@ def test_regrading_what_is_not_stored_is_refused(first, capsys):
     assert "--regrade samples nothing, and 24 of 48 responses (generated:heldout, sampled) are not stored" in error
 
 
-def test_a_name_belongs_to_one_evaluation(first, capsys):
+def test_evaluation_name_in_use_is_refused(first, capsys):
     tmp_path, _ = first
     error = refused(capsys, "--pass@1", "--out", str(tmp_path / "evals"), "--name", "one")
     assert "holds another evaluation (sampling differ); choose another --name" in error
@@ -148,30 +148,28 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arg
     assert not (tmp_path / "evals").exists()
 
 
-def start(tmp_path, out):
-    command = [sys.executable, "-m", "reasoner", *EVAL[:5], "--problems", "128", "--pass@1", "--cons@16"]
-    return subprocess.Popen(
-        [*command, "--out", str(tmp_path / out), "--name", "x"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        env=os.environ | {"OMP_NUM_THREADS": "1"}, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+def large(tmp_path, out):
+    """Arguments of an evaluation of three batches: 32 problems of 16 samples each."""
+    return [*EVAL[:4], "5", "--problems", "96", "--pass@1", "--cons@16", "--out", str(tmp_path / out), "--name", "x"]
 
 
 def batches(tmp_path, out):
     return sum(path.read_bytes().count(b"\n") for path in (tmp_path / out / "cache").glob("*/*.jsonl"))
 
 
-def test_killed_three_times_and_begun_again_it_is_the_same_bytes(tmp_path):
-    """SIGKILL at a random moment once sampling has gone on; a batch is 32 problems of 16 samples."""
+def test_evaluation_killed_twice_ends_with_equal_bytes(tmp_path):
+    """SIGKILL at a random moment once sampling has gone on."""
     choice = random.Random(time.time_ns())
-    for _ in range(3):
-        process = start(tmp_path, "killed")
+    for _ in range(2):
+        process = forkserver(TRAINING).start(*large(tmp_path, "killed"))
         there, start_time = batches(tmp_path, "killed"), time.monotonic()
         while process.poll() is None and batches(tmp_path, "killed") == there and time.monotonic() - start_time < 60:
             time.sleep(0.01)
         time.sleep(choice.uniform(0, 0.5))
         process.send_signal(signal.SIGKILL)
-        process.wait()
-    assert start(tmp_path, "killed").wait() == 0
-    assert start(tmp_path, "whole").wait() == 0
-    assert batches(tmp_path, "killed") == batches(tmp_path, "whole") == 4
+        process.wait(timeout=20)
+    assert forkserver(TRAINING).start(*large(tmp_path, "killed")).wait(timeout=200) == 0
+    command = [sys.executable, "-m", "reasoner", *large(tmp_path, "whole")]  # shares no hash seed with the others
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    assert batches(tmp_path, "killed") == batches(tmp_path, "whole") == 3
     assert written(tmp_path / "killed" / "x") == written(tmp_path / "whole" / "x")

@@ -133,7 +133,7 @@ REFUSED_ELSEWHERE = [
 
 
 @needs_base
-def test_what_is_refused_is_one_line_before_torch_is_imported_and_nothing_after_it(tmp_path):
+def test_refused_settings_print_one_line_without_importing_torch(tmp_path):
     """All of them in one process, which would import torch at most once, and print notes at its end."""
     (tmp_path / "mine.jsonl").write_text('{"question": "1+1?"}\n')
     (tmp_path / "used").mkdir()
@@ -206,7 +206,7 @@ def test_dry_run_reads_every_row_of_a_local_file(capsys, tmp_path):
     )
 
 
-def test_json_of_a_dash_is_standard_output_alone_and_no_file(capsys, tmp_path, monkeypatch):
+def test_json_dash_prints_only_json_and_writes_no_file(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["grade", "--gold", "1/2", "--answer", "0.5", "--json", "-"]) == 0
     out, err = capsys.readouterr()
@@ -230,7 +230,7 @@ def test_a_command_without_its_action_shows_the_help(capsys, arguments):
     assert (bare.value.code, shown.err) == (0, "") and shown.out == capsys.readouterr().out
 
 
-def test_a_file_is_below_the_command_line_and_above_the_preset(capsys, tmp_path):
+def test_settings_file_overrides_preset_and_yields_to_command_line(capsys, tmp_path):
     (tmp_path / "a.toml").write_text("steps = 3\nseed = 9\n")
     assert main(["train", "--dry-run", "--config", str(tmp_path / "a.toml"), "--seed", "4"]) == 0
     values = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}

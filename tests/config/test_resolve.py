@@ -15,7 +15,7 @@ from reasoner.rl.algorithms import PART_CHOICES as PARTS
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_later_layer_wins_and_every_value_knows_where_it_came_from():
+def test_later_settings_layer_overrides_earlier_and_origin_is_recorded():
     resolved = resolve(
         [("preset", {"steps": 7, "optim.lr": 0.1}), ("a.toml", {"optim.lr": 0.2}), ("command line", {"seed": 3})]
     )
@@ -85,7 +85,7 @@ def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):
         resolve([("command line", values)])
 
 
-def test_a_file_of_settings(tmp_path):
+def test_settings_file_is_read_as_flat_keys(tmp_path):
     path = tmp_path / "a.toml"
     path.write_text('steps = 4\n[optim]\nlr = 1\n[algo]\nname = "dapo"\n')
     assert read_file(path) == {"steps": 4, "optim.lr": 1, "algo.name": "dapo"}

@@ -23,7 +23,7 @@ BOXES = [
 
 
 @pytest.mark.parametrize(("text", "content"), BOXES)
-def test_last_box(text: str, content: str | None) -> None:
+def test_last_box_returns_content_of_the_last_box(text: str, content: str | None) -> None:
     assert last_box(text) == content
 
 
@@ -41,5 +41,5 @@ def test_a_megabyte_of_open_boxes_takes_one_pass() -> None:
         ("####", ""),
     ],
 )
-def test_final_answer(solution: str, answer: str) -> None:
+def test_final_answer_is_extracted_from_a_solution(solution: str, answer: str) -> None:
     assert final_answer(solution) == answer

@@ -21,7 +21,7 @@ from data.families import FAMILIES, LEVELS, draw
         (equation(500, "+", 7), ""),
     ],
 )
-def test_work_goes_by_place_value(step, expected):
+def test_work_splits_numbers_by_place_value(step, expected):
     assert ", ".join(map(str, work(step))) == expected
 
 

@@ -1,7 +1,6 @@
 """The doctor: its predictions against brute force, its findings against runs that have one fault each."""
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -40,6 +39,7 @@ from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rollouts.prompts import Template, load_template, render
 from reasoner.trainer.run import is_due
 from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import TAGS, tiny_model, tiny_tokenizer
 from verifiers import Score, Verdict
 
@@ -154,7 +154,7 @@ def test_a_stop_token_that_is_encoded_in_pieces_is_an_error():
     assert line.severity is Severity.ERROR and "completions do not end there" in line.message
 
 
-def test_a_turn_must_end_where_a_completion_does():
+def test_chat_template_that_ends_turns_with_another_token_is_flagged():
     tokenizer = tiny_tokenizer()
     turn = "{% for m in messages %}{{ m['role'] + ': ' + m['content'] + 'END' }}{% endfor %}"
     for end, severity in (("<|end|>", Severity.OK), ("<|stop|>", Severity.WARNING)):
@@ -483,19 +483,18 @@ def test_a_run_that_cannot_be_checked_is_refused_in_one_line(doctor, tmp_path, c
     assert message in err.splitlines()[-1] and err.splitlines()[-1].startswith("reasoner: error: ")
 
 
+VLLM = pytest.param("vllm", marks=[pytest.mark.slow, pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")])
+
+
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-@pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-def test_the_embedded_base_on_vllm_has_no_errors(tmp_path):
+@pytest.mark.parametrize("engine", ["transformers", VLLM])
+def test_the_embedded_base_is_green(tmp_path, engine):
     small = {"data.prompts_per_step": 4, "algo.group_size": 4, "problems": 8, "samples": 8, "eval.heldout_problems": 0}
-    done = subprocess.run(
-        [
-            sys.executable, "-m", "reasoner", "doctor", "--model", "base", "--threads", "1", "--json",
-            str(tmp_path / "report.json"), *(str(part) for key, value in small.items() for part in (f"--{key}", value)),
-        ],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    arguments = {"model": "base", "engine": engine, "threads": 1, "json": tmp_path / "report.json", **small}
+    command = forkserver(TRAINING).start(
+        "doctor", *(part for key, value in arguments.items() for part in (f"--{key}", value))
+    )
+    assert command.wait(timeout=280) == 0, command.errors()[-3000:]
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["responses"]["samples"] >= 32 and report["responses"]["informative_share"]["4"]["value"] > 0.5
     assert "later" in report["time"], "correct responses of the base are longer than the others"

@@ -68,7 +68,7 @@ def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="needs Linux's /proc")
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("dtype", [pytest.param("float32", marks=pytest.mark.slow), "bfloat16"])
 def test_the_formula_is_within_a_tenth_of_what_a_gradient_takes(dtype):
     bench = Path(__file__).parents[2] / "bench" / "memory.py"
     done = subprocess.run(

@@ -14,7 +14,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex
 from tests.fixtures.rollouts import numbered, write
 
-KILLS = 20
+KILLS = [3, pytest.param(20, marks=pytest.mark.slow)]
 # A process that has the imports behind it and forks a new one for each order, so that starting one costs nothing.
 PROGRAM = """
 import os, signal, sys, time
@@ -100,14 +100,15 @@ def built(run, name):
     return found
 
 
-def test_a_writer_that_is_killed_leaves_whole_shards_and_all_that_it_acknowledged(run, nursery):
+@pytest.mark.parametrize("kills", KILLS)
+def test_killed_writer_leaves_whole_shards_and_every_acknowledged_step(run, nursery, kills):
     drawn, index, acknowledged = random.Random(), RolloutIndex(run), []
-    for _ in range(KILLS):
+    for _ in range(kills):
         order = f"write {len(acknowledged)}"
         acknowledged += killed(nursery, order, drawn.uniform(0.05, 0.4), meanwhile=index.refresh)
         index.refresh()
     steps = len(acknowledged)
-    assert steps >= KILLS and acknowledged == [str(step) for step in range(steps)]
+    assert steps >= kills and acknowledged == [str(step) for step in range(steps)]
 
     there = sorted(path.name for path in (run / "rollouts").glob("*.parquet"))
     assert there in ([store.shard_path(run, step).name for step in range(size)] for size in (steps, steps + 1))
@@ -129,10 +130,11 @@ def test_a_writer_that_is_killed_leaves_whole_shards_and_all_that_it_acknowledge
     assert not left_over.exists() and built(run, "index.sqlite")["counts"] == anew["counts"]
 
 
-def test_an_index_whose_builder_is_killed_is_finished_by_the_next(run, nursery):
+@pytest.mark.parametrize("kills", KILLS)
+def test_index_of_a_killed_builder_is_finished_by_the_next(run, nursery, kills):
     for step in range(100):
         write(run, step, numbered(step, tokens=1))
     drawn = random.Random()
-    for _ in range(KILLS):
+    for _ in range(kills):
         assert killed(nursery, "build 0", drawn.uniform(0.0, 0.1)) == ["begun"]
     assert built(run, "other.sqlite") == built(run, "index.sqlite")

@@ -22,8 +22,10 @@ from verifiers import VerifierPool
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 SMALL = {
-    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3, "sampling.max_tokens": 32,
-    "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
+    "engine.name": "transformers", "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 3,
+    "sampling.max_tokens": 32, "validation.interval": 0,
+    "eval.heldout_problems": 0, "run.save_interval": 2, "threads": 1, "run.name": "a",
+    "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
 }  # fmt: skip
 
 
@@ -120,7 +122,7 @@ def test_a_run_folder_that_vanishes_is_told_of(tmp_path, monkeypatch, capsys):
             shutil.rmtree(run_dir)
         return append(run_dir, step, *rest)
 
-    monkeypatch.setattr(store, "append", vanishing)
+    monkeypatch.setattr(store, "write_step", vanishing)
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert f"the run folder {tmp_path / 'a'} has vanished" in told and "Traceback" not in told
@@ -142,7 +144,7 @@ def test_a_grading_worker_that_is_killed_is_replaced_and_no_verdict_changes(tmp_
 
 
 def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path, monkeypatch, capsys, healthy):
-    sample, asked = TransformersEngine.sample, []
+    sample, asked = TransformersEngine.generate, []
 
     def failing(engine, prompts, sampling, *rest, **more):
         asked.append(sampling.max_tokens)
@@ -150,7 +152,7 @@ def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path
             raise ZeroDivisionError("the engine is broken")
         return sample(engine, prompts, sampling, *rest, **more)
 
-    monkeypatch.setattr(TransformersEngine, "sample", failing)
+    monkeypatch.setattr(TransformersEngine, "generate", failing)
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
@@ -179,7 +181,7 @@ def truncated(step):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory) -> Path:
     runs = tmp_path_factory.mktemp("finished")
-    looks = {"eval__every": 1, "eval__selection_problems": 2, "eval__selection_samples": 2}
+    looks = {"validation__interval": 1, "validation__problems": 2, "validation__samples": 2}
     assert train(runs, **looks, eval__heldout_problems=2, eval__samples=2) == 0
     return runs / "a"
 

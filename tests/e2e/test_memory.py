@@ -24,7 +24,8 @@ def resident_kib(pid: int) -> int:
 )
 def test_resident_memory_after_300_steps_is_that_after_50(tmp_path):
     settings = {
-        "steps": 301, "data.prompts_per_step": 2, "algo.group_size": 4, "sampling.max_tokens": 24, "validation.interval": 25,
+        "steps": 301, "data.prompts_per_step": 2, "algo.group_size": 4, "sampling.max_tokens": 24,
+        "validation.interval": 25,
         "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 0, "run.save_interval": 20,
         "engine.name": "vllm", "threads": 1, "run.name": "a", "run.dir": tmp_path,
     }  # fmt: skip

@@ -15,35 +15,43 @@ import pytest
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
+from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 SMALL = {
-    "steps": 5, "data.prompts_per_step": 4, "algo.group_size": 4, "sampling.max_tokens": 48, "validation.interval": 2,
-    "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 3, "eval.samples": 2,
-    "run.save_interval": 2, "threads": 1, "run.name": "a",
+    "steps": 5, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 24, "validation.interval": 2,
+    "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
+    "run.save_interval": 2, "threads": 1, "run.name": "a", "data.train": ROOT / "tests" / "fixtures" / "sums.jsonl",
 }  # fmt: skip
 DIFFERS = {"times.jsonl", "lock"}  # what a clock says
+HF = ("--engine.name", "transformers")
 
 
-def start(runs: Path, *more: object, resume: bool = False) -> subprocess.Popen[str]:
+def command_of(runs: Path, more: tuple[object, ...], *, resume: bool) -> list[str]:
+    """Arguments of a training in `runs`; with `resume`, of one that goes on with run `a` if that has begun."""
     settings = [part for key, value in SMALL.items() for part in (f"--{key}", str(value))]
-    fresh = ["--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
-    # A run that was killed before it wrote its settings has not begun.
-    resume = resume and (runs / "a" / "config.json").is_file()
-    command = [sys.executable, "-m", "reasoner", "train", *(["--resume", str(runs / "a")] if resume else fresh)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[2]
-    return subprocess.Popen(
-        command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
-    )
+    if resume and (runs / "a" / "config.json").is_file():
+        return ["train", "--resume", str(runs / "a")]
+    return ["train", "--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
+
+
+def start(runs: Path, *more: object, resume: bool = False) -> ForkedCommand:
+    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume))
 
 
 def finish(runs: Path, *more: object, resume: bool = False) -> str:
-    process = start(runs, *more, resume=resume)
-    errors = process.communicate(timeout=300)[1]
-    assert process.returncode == 0, errors[-3000:]
-    return errors
+    command = start(runs, *more, resume=resume)
+    assert command.wait(timeout=300) == 0, command.errors()[-3000:]
+    return command.errors()
+
+
+def finish_from_nothing(runs: Path, *more: object) -> None:
+    """Train in a process that starts from nothing: no import and no hash seed is shared with the forked ones."""
+    command = [sys.executable, "-m", "reasoner", *command_of(runs, more, resume=False)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def content(runs: Path) -> dict[str, bytes]:
@@ -71,9 +79,9 @@ def kill(runs: Path, moment: str, more: tuple[object, ...]) -> None:
             break
         if kind == "report" and (root / "heldout" / "after").exists():
             break
-        time.sleep(0.0005)
+        time.sleep(0.001)
     process.kill()
-    process.communicate()
+    process.wait(timeout=20)
 
 
 def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
@@ -84,13 +92,13 @@ def assert_same(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory) -> Path:
     runs: Path = tmp_path_factory.mktemp("straight")
-    finish(runs, "--engine.name", "transformers")
+    finish_from_nothing(runs, *HF)
     return runs
 
 
-def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
+def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
     for moment in ("step 1", "checkpoint 4", "report"):
-        kill(tmp_path, moment, ("--engine.name", "transformers"))
+        kill(tmp_path, moment, HF)
     finish(tmp_path, resume=True)
     found = content(tmp_path)
     assert {
@@ -107,14 +115,14 @@ def test_three_kills_leave_no_trace(tmp_path, uninterrupted):
     assert_same(found, content(uninterrupted))
 
 
-def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tmp_path, uninterrupted):
+def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
-        process = start(tmp_path, "--engine.name", "transformers", resume=True)
+        process = start(tmp_path, *HF, resume=True)
         while process.poll() is None and not (tmp_path / "a" / "rollouts" / f"step-{step:06d}.parquet").exists():
             time.sleep(0.001)
         process.send_signal(number)
-        errors = process.communicate(timeout=100)[1]
-        assert process.returncode == status, errors[-2000:]
+        assert process.wait(timeout=100) == status, process.errors()[-2000:]
+        errors = process.errors()
         assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
         assert (
             list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
@@ -125,17 +133,16 @@ def test_a_signal_saves_and_leaves_and_the_run_goes_on_as_if_nothing_had_been(tm
 
 
 def test_a_second_signal_ends_the_run_at_once(tmp_path):
-    process = start(tmp_path, "--engine.name", "transformers", "--steps", 500, "--validation.interval", 0)
+    process = start(tmp_path, *HF, "--steps", 500, "--validation.interval", 0)
     while process.poll() is None and not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists():
         time.sleep(0.001)
     process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=20)
-    assert process.returncode in (-signal.SIGTERM, 143)
+    assert process.wait(timeout=20) in (-signal.SIGTERM, 143)
     assert not list((tmp_path / "a").rglob("*.partial")) or process.returncode == -signal.SIGTERM
 
 
-def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted):
+def test_damaged_checkpoint_is_reported_and_rewritten_on_resume(tmp_path, uninterrupted):
     shutil.copytree(uninterrupted / "a", tmp_path / "a")
     weights = tmp_path / "a" / "checkpoints" / "step-000005" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
@@ -148,7 +155,7 @@ def test_a_damaged_checkpoint_is_told_of_and_made_again(tmp_path, uninterrupted)
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
-def test_twenty_kills_at_random_moments_leave_no_trace(tmp_path):
+def test_run_killed_twenty_times_at_random_ends_with_equal_bytes(tmp_path):
     vllm = ("--engine.name", "vllm", "--steps", 12)
     finish(tmp_path / "straight", *vllm)
     draw = random.Random(7)

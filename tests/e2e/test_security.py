@@ -134,9 +134,9 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
 @pytest.mark.parametrize(
     ("command", "parts", "outcome"),
     [
-        (EVAL, ("config",), NO_CONFIG),
+        pytest.param(EVAL, ("config",), NO_CONFIG, marks=pytest.mark.slow),
         (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
-        (EVAL, BOTH, NO_TOKENIZER),
+        pytest.param(EVAL, BOTH, NO_TOKENIZER, marks=pytest.mark.slow),
         (TRAIN, BOTH, NO_TOKENIZER),
         (CHAT, ("config",), NO_CONFIG),
         (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),

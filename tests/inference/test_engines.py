@@ -141,7 +141,7 @@ def test_completion_depends_on_seed_not_on_batch(engine, prompts):  # trap 33
     assert all(len({c.token_ids for c in row}) > 1 for row in together)
 
 
-def test_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
+def test_on_group_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
     finished = {}
     groups = engine.generate(
         prompts[:6], SAMPLED, seeds(prompts[:6], 4), lambda place, own: finished.setdefault(place, own)
@@ -149,7 +149,7 @@ def test_done_is_called_once_per_prompt_with_its_completions(engine, prompts):
     assert [finished[place] for place in range(6)] == groups and len(finished) == 6
 
 
-def test_tick_reports_token_counts_during_sampling(engine, prompts):
+def test_on_decode_step_reports_token_counts_during_sampling(engine, prompts):
     counts: list[tuple[int, int]] = []
     arguments = (prompts[:6], SAMPLED, seeds(prompts[:6], 4))
     groups = engine.generate(*arguments, on_decode_step=lambda counted: counts.append(counted()))
@@ -171,7 +171,7 @@ def test_engine_samples_same_completions_after_interrupt(engine, prompts):
     assert engine.generate(prompts[:6], SAMPLED, seeds(prompts[:6], 4)) == expected
 
 
-def test_pause_and_resume_do_not_change_samples(engine, prompts):
+def test_sleep_and_wake_up_do_not_change_samples(engine, prompts):
     before = engine.generate(prompts[:8], SAMPLED, seeds(prompts[:8], 4))
     engine.sleep()
     engine.wake_up()

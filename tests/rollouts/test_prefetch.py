@@ -7,7 +7,7 @@ import pytest
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
-from tests.e2e.test_resume import assert_same, content, finish, kill
+from tests.e2e.test_resume import assert_same, content, finish, finish_from_nothing, kill
 from tests.e2e.test_resume import pytestmark as pytestmark
 
 AHEAD = (
@@ -19,6 +19,10 @@ AHEAD = (
     "token",
     "--run.save_interval",
     3,
+    "--sampling.max_tokens",
+    48,  # shorter completions raise an alarm
+    "--eval.heldout_problems",
+    0,
 )
 
 
@@ -62,7 +66,7 @@ def test_take_raises_error_of_background_generation():
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory):
     runs = tmp_path_factory.mktemp("max_off_policy_steps")
-    finish(runs, *AHEAD)
+    finish_from_nothing(runs, *AHEAD)
     return runs
 
 

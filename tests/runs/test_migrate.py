@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from app import run_files
-from app.run_library import RunLibrary
 from app.overview import overview, runs
+from app.run_library import RunLibrary
 from reasoner.analysis.plots import detailed_metrics
 from reasoner.config.resolve import check_types, settings, to_dict
 from reasoner.config.schema import Config

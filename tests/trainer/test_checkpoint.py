@@ -39,7 +39,7 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
     assert json.loads((path / "trainer" / "state.json").read_text())["steps_done"] == 1
 
 
-def test_a_checkpoint_that_was_cut_short_is_not_one(tmp_path):
+def test_partial_checkpoint_is_not_listed(tmp_path):
     assert next(valid_checkpoints(tmp_path, print), None) is None
     made = trained()
     whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
@@ -62,7 +62,7 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
 
 
-def test_those_of_a_stopped_run_make_way_for_those_of_the_schedule(tmp_path):
+def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):
     def kept(*steps):
         for step in steps:
             save(tmp_path, step, made, tiny_tokenizer(), keep=2, every=20)
@@ -75,7 +75,7 @@ def test_those_of_a_stopped_run_make_way_for_those_of_the_schedule(tmp_path):
     assert kept(60) == ["step-000040", "step-000060"]
 
 
-def test_what_a_crash_left_is_cleared_away_and_what_it_moved_aside_comes_back(tmp_path):
+def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
     made = trained()
     path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
     path.rename(path.with_name("step-000001.before"))  # killed between the two renames of the second writing

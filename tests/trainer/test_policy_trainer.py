@@ -65,7 +65,7 @@ def test_groups_of_unequal_size_are_refused():  # trap 6
         collate([group([5], [[7], [8]], [0, 1]), group([5], [[7], [8], [9]], [0, 1, 1])])
 
 
-def test_flat_groups_move_nothing_without_a_reference():  # trap 4
+def test_zero_variance_groups_leave_weights_unchanged_without_reference():  # trap 4
     flat = [group([5, 6], [[7, 8], [9], [10], [11]], [1, 1, 1, 1])]
     assert (gradient(config(), flat) == 0).all()
     other = random_groups(2)
@@ -99,7 +99,7 @@ def test_a_small_learning_rate_still_changes_every_weight():  # trap 30
     assert all((a != b).any() for a, b in zip(before, made.policy.parameters(), strict=True))
 
 
-def test_the_reference_stays_what_it_was():  # trap 28
+def test_training_does_not_change_reference_weights():  # trap 28
     model = tiny_model(vocabulary=60, width=32, layers=2)
     reference = deepcopy(model).requires_grad_(False)
     before = [p.clone() for p in reference.parameters()]
@@ -143,7 +143,7 @@ def test_old_checkpoints_are_pruned(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo"])
-def test_the_toy_learns(name):
+def test_training_raises_reward_of_toy_task(name):
     """Four questions (tokens 10 to 13), the right answer to each is the token plus 10: from chance to nearly always."""
     torch.manual_seed(0)
     size = 24

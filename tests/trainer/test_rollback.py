@@ -1,57 +1,84 @@
 """A run that goes wrong, for a real reason: a learning rate that destroys the model."""
 
+import contextlib
+import io
 import json
-import os
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
+from reasoner.cli.main import main
 from reasoner.models.resolve import BASE
 from reasoner.runs.health import read_alarms
 from reasoner.runs.metrics import read_metrics
+from reasoner.trainer import rollback
 from reasoner.trainer.checkpoint import list_checkpoints
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 
-KILLED = """
-import os, sys
-from reasoner.trainer import rollback
-from reasoner.cli.main import main
-rollback.finish = lambda *_: os._exit(9)
-main(sys.argv[1:])
-"""
+SETTINGS = {
+    "model": "base", "engine.name": "transformers", "steps": 12, "data.prompts_per_step": 4, "algo.group_size": 4,
+    "sampling.max_tokens": 32, "validation.interval": 0, "eval.heldout_problems": 0, "run.save_interval": 2,
+    "threads": 1, "run.name": "a", "optim.warmup_steps": 0, "optim.lr": 0.2,
+    "data.train": Path(__file__).parents[1] / "fixtures" / "sums.jsonl",
+}  # fmt: skip
 
 
-def trained(
-    runs: Path, *more: object, program: tuple[str, ...] = ("-m", "reasoner")
-) -> subprocess.CompletedProcess[str]:
-    small = "--steps 12 --data.prompts_per_step 4 --algo.group_size 4 --sampling.max_tokens 32 --validation.interval 0"
-    rest = "--eval.heldout_problems 0 --run.save_interval 2 --threads 1 --run.name a --optim.warmup_steps 0"
-    where = ["--model", "base", "--engine.name", "transformers", "--run.dir", str(runs), "--optim.lr", "0.2"]
-    command = [sys.executable, *program, "train", *where, *small.split(), *rest.split(), *map(str, more)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    root = Path(__file__).parents[2]
-    if "--resume" in more:
-        command = [sys.executable, *program, "train", *map(str, more)]
-    return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
+@pytest.fixture(scope="module", autouse=True)
+def torch_settings():
+    threads = torch.get_num_threads()
+    yield
+    torch.use_deterministic_algorithms(False)
+    torch.set_num_threads(threads)
 
 
-def test_an_alarm_stops_a_run_that_can_be_gone_on_with(tmp_path):
-    done = trained(tmp_path, "--run.on_alarm", "stop")
-    found = read_alarms(tmp_path / "a")
-    assert done.returncode == 1 and f"by the alarm {found[0].name!r}" in done.stderr
-    assert "go on with: reasoner train --resume" in done.stderr and f"ALARM  {found[0].name}" in done.stderr
+def train(runs: Path, *, on_alarm: str) -> tuple[int, str]:
+    """Exit status and standard error of a run `a`."""
+    settings = SETTINGS | {"run.dir": runs, "run.on_alarm": on_alarm}
+    return run_command("train", *(part for key, value in settings.items() for part in (f"--{key}", value)))
+
+
+def run_command(*arguments: object) -> tuple[int, str]:
+    errors = io.StringIO()
+    with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+        status = main(list(map(str, arguments)))
+    return status, errors.getvalue()
+
+
+@pytest.fixture(scope="module")
+def rolled_back(tmp_path_factory) -> tuple[Path, Path, str]:
+    """(folder of a run with rollbacks, its copy right after the first rollback's checkpoint, standard error)."""
+    runs, killed = tmp_path_factory.mktemp("straight"), tmp_path_factory.mktemp("killed")
+    finish = rollback.finish
+
+    def copy_and_finish(run_dir, *rest):
+        if not (killed / "a").exists():
+            shutil.copytree(run_dir, killed / "a")
+        finish(run_dir, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "finish", copy_and_finish)
+        status, errors = train(runs, on_alarm="rollback")
+    assert status == 1
+    return runs, killed, errors
+
+
+def test_alarm_stops_a_run_which_can_be_resumed(tmp_path):
+    status, errors = train(tmp_path, on_alarm="stop")
+    alarms = read_alarms(tmp_path / "a")
+    assert status == 1 and f"by the alarm {alarms[0].name!r}" in errors
+    assert "go on with: reasoner train --resume" in errors and f"ALARM  {alarms[0].name}" in errors
     steps = len(read_metrics(tmp_path / "a"))
-    assert steps == found[0].step + 1 < 12 and list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps:06d}"
+    assert steps == alarms[0].step + 1 < 12 and list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps:06d}"
 
 
-def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_three(tmp_path):
-    done = trained(tmp_path, "--run.on_alarm", "rollback")
-    run = tmp_path / "a"
-    assert done.returncode == 1 and "after 3 rollbacks" in done.stderr
+def test_rollback_keeps_discarded_records_halves_learning_rate_and_ends_after_three(rolled_back):
+    runs, _, errors = rolled_back
+    run = runs / "a"
+    assert "after 3 rollbacks" in errors
     assert sorted(path.name for path in (run / "rolled-back").iterdir()) == ["1", "2", "3"]
     lines = read_metrics(run)
     assert [line["step"] for line in lines] == list(range(len(lines)))
@@ -63,15 +90,19 @@ def test_a_rollback_keeps_what_it_leaves_behind_halves_the_rate_and_ends_after_t
     assert states[-1]["attempt"] == 3 and states[-1]["lr_scale"] == 1 / 8
 
 
-def test_a_rollback_that_is_killed_after_its_checkpoint_ends_with_the_same_bytes(tmp_path):
-    straight, killed = tmp_path / "straight", tmp_path / "killed"
-    assert trained(straight, "--run.on_alarm", "rollback").returncode == 1
-    assert trained(killed, "--run.on_alarm", "rollback", program=("-c", KILLED)).returncode == 9
+def without_folders(content: bytes, *folders: Path) -> bytes:
+    for folder in folders:
+        content = content.replace(str(folder).encode(), b"RUNS")
+    return content
+
+
+def test_rollback_killed_after_its_checkpoint_ends_with_equal_bytes(rolled_back):
+    straight, killed, _ = rolled_back
     assert not (killed / "a" / "rolled-back").exists()
-    assert "after 3 rollbacks" in trained(killed, "--resume", killed / "a").stderr
+    assert "after 3 rollbacks" in run_command("train", "--resume", killed / "a")[1]
     wanted, found = (
         {
-            str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS")
+            str(path.relative_to(runs)): without_folders(path.read_bytes(), straight, killed)
             for path in sorted(runs.rglob("*"))
             if path.is_file() and path.name not in ("times.jsonl", "lock")
         }

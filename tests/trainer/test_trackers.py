@@ -68,7 +68,7 @@ def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monk
         Tracking([name], run, log=print)
 
 
-def test_no_tracker_and_no_library_is_loaded_with_the_module():
+def test_importing_trackers_loads_no_tracking_library():
     script = (
         "import sys, reasoner.trainer.trackers; print({'torch', 'wandb', 'trackio', 'tensorboard'} & set(sys.modules))"
     )
@@ -89,7 +89,7 @@ def test_every_tracker_gets_all_records_in_order_and_then_the_status(run, known)
     assert two.got == one.got and said == []
 
 
-def test_a_run_that_breaks_off_has_failed(run, known):
+def test_trackers_get_status_failed_after_an_error(run, known):
     one = Scripted()
     known(one=one.open)
     with pytest.raises(KeyError), Tracking(["one"], run, log=print):
@@ -97,7 +97,7 @@ def test_a_run_that_breaks_off_has_failed(run, known):
     assert one.got == [("finish", "failed")]
 
 
-def test_what_is_not_finite_and_more_than_sixteen_rows_are_left_out(run, known):
+def test_trackers_get_finite_values_and_at_most_sixteen_rows(run, known):
     one, metrics = Scripted(), {"loss": math.nan, "kl": math.inf, "lr": 0.1}
     known(one=one.open)
     with Tracking(["one"], run, log=print) as tracking:
@@ -126,7 +126,7 @@ def test_a_faulty_tracker_is_said_once_and_switched_off_after_three_faults(run, 
     ]
 
 
-def test_faults_that_are_not_in_a_row_cost_their_records_only(run, known):
+def test_isolated_tracker_faults_lose_only_their_own_records(run, known):
     number, said = iter(range(100)), []
 
     def fault():
@@ -157,7 +157,7 @@ def test_a_tracker_that_does_not_open_at_first_is_tried_again(run, known):
 
 
 @pytest.mark.parametrize("where", ["open", "log"])
-def test_a_hanging_tracker_holds_up_neither_the_run_nor_its_end_nor_the_others(where, run, known):
+def test_hanging_tracker_does_not_delay_the_run_or_other_trackers(where, run, known):
     forever, good, said = threading.Event(), Scripted(), []
     hanging = Scripted(forever.wait)
     known(hanging=hanging.open if where == "log" else lambda tracked: forever.wait(), good=good.open)

@@ -18,6 +18,7 @@ from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
+from tests.fixtures.forkserver import TRAINING, forkserver
 
 SMALL = {
     "data.prompts_per_step": 4,
@@ -31,7 +32,12 @@ SMALL = {
     "run.save_interval": 1,
     "threads": 1,
 }
-ENGINES = ["transformers", pytest.param("vllm", marks=pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM"))]
+NO_VLLM = pytest.mark.skipif(find_spec("vllm") is None, reason="no vLLM")
+ENGINES = ["transformers", pytest.param("vllm", marks=NO_VLLM)]
+# What follows a training costs as much again: with vLLM it is checked in the nightly run.
+BY_ENGINE = pytest.mark.parametrize(
+    "run", ["transformers", pytest.param("vllm", marks=[NO_VLLM, pytest.mark.slow])], indirect=True, scope="module"
+)
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -41,6 +47,13 @@ def reasoner(*arguments: object) -> subprocess.CompletedProcess[str]:
     root = Path(__file__).parents[2]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, cwd=root, capture_output=True, text=True, env=environment, check=False)
+
+
+def forked(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The same in a process that is forked from one with the imports behind it."""
+    command = forkserver(TRAINING).start(*arguments)
+    status = command.wait(timeout=280)
+    return subprocess.CompletedProcess(list(arguments), status, command.output(), command.errors())
 
 
 @pytest.fixture(scope="module", params=ENGINES)
@@ -85,7 +98,7 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
-def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
+def test_output_begins_with_plan_and_ends_with_table_and_next_commands(run):
     folder, done = run
     assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
     assert "\r" not in done.stderr.split("algorithm:")[1]
@@ -93,7 +106,7 @@ def test_the_plan_comes_first_and_the_table_and_next_commands_last(run):
     assert "before" in (folder / "report.txt").read_text()
 
 
-def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 46
+def test_validation_keeps_the_best_policy(run):  # trap 46
     folder, _ = run
     first, last = read_evals(folder)[0], read_evals(folder)[-1]
     assert first["step"] == 0 and last["step"] == 2
@@ -106,16 +119,18 @@ def test_the_looks_at_the_selection_problems_keep_the_best_policy(run):  # trap 
     assert load_tokenizer(folder / "checkpoints" / "best").get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
+@BY_ENGINE
 def test_the_held_out_evaluations_are_kept_and_compare(run):
     folder, _ = run
-    done = reasoner("compare", folder / "heldout" / "after", folder / "heldout" / "before")
+    done = forked("compare", folder / "heldout" / "after", folder / "heldout" / "before")
     assert done.returncode == 0, done.stderr
     assert "generated:heldout" in done.stdout and "pass@1" in done.stdout and "greedy" in done.stdout
 
 
+@BY_ENGINE
 def test_the_report_is_one_page_that_fetches_nothing(run):
     folder, _ = run
-    done = reasoner("report", folder)
+    done = forked("report", folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "report.html").read_text()
     for part in ("Format and reasoning", "Verdicts of the grader", "By family and level", "eval.samples", "torch"):
@@ -123,11 +138,11 @@ def test_the_report_is_one_page_that_fetches_nothing(run):
     assert "http://" not in page and "https://" not in page and "<script" not in page
     assert "![curves of the run](report.png)" in (folder / "report.md").read_text()
     assert "Control rewards" not in page
-    missing = reasoner("report", "no-such-run")
+    missing = forked("report", "no-such-run")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 
-def test_the_page_puts_a_control_arm_beside_the_run(run):
+def test_report_compares_run_with_control_rewards(run):
     folder, _ = run
     arm = folder.parent / "arm"
     shutil.copytree(folder, arm)
@@ -141,21 +156,23 @@ def test_the_page_puts_a_control_arm_beside_the_run(run):
     shutil.rmtree(arm)
 
 
-def test_a_name_in_use_is_refused_and_resume_goes_on(run):
+@BY_ENGINE
+def test_run_name_in_use_is_refused_and_resume_continues_the_run(run):
     folder, _ = run
-    again = reasoner("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
+    again = forked("train", "--model", "base", "--run.dir", folder.parent, "--run.name", folder.name)
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
     assert "is in use" in again.stderr
-    more = reasoner("train", "--resume", folder, "--steps", 3)
+    more = forked("train", "--resume", folder, "--steps", 3)
     assert more.returncode == 0, more.stderr[-3000:]
     assert [line["step"] for line in read_metrics(folder)] == [0, 1, 2]
     assert list_checkpoints(folder)[-1].name == "step-000003"
 
 
+@BY_ENGINE
 def test_eval_measures_a_run(run, tmp_path):
     folder, _ = run
     out = tmp_path / "figures.json"
-    done = reasoner(
+    done = forked(
         "eval", "--model", folder, "--pass@1", "--cons@4", "--greedy", "--problems", 4, "--max-tokens", 32, "--engine",
         "transformers", "--json", out, "--out", tmp_path / "evals",
     )  # fmt: skip

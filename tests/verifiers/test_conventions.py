@@ -186,10 +186,10 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("gold", "prediction"), [(gold, p) for gold, (right, _) in CONVENTIONS.items() for p in right])
-def test_right(gold: str, prediction: str) -> None:
+def test_right_answers_are_correct(gold: str, prediction: str) -> None:
     assert grade(prediction, gold), grade(prediction, gold)
 
 
 @pytest.mark.parametrize(("gold", "prediction"), [(gold, p) for gold, (_, wrong) in CONVENTIONS.items() for p in wrong])
-def test_wrong(gold: str, prediction: str) -> None:
+def test_wrong_answers_are_not_correct(gold: str, prediction: str) -> None:
     assert not grade(prediction, gold), grade(prediction, gold)

@@ -84,13 +84,13 @@ def check(number: int) -> None:
     assert not differing, differing[:3]
 
 
-def test_two_thousand_mutations_and_soups():
+def test_fuzzed_answers_end_in_a_verdict():
     check(2_000)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-def test_a_hundred_thousand_mutations_and_soups():
+def test_many_fuzzed_answers_end_in_a_verdict():
     check(100_000)
 
 
@@ -108,7 +108,7 @@ def test_any_text_is_judged_by_every_rule_and_read_by_every_policy(text: str, go
         extract(f"<think>{text}</think><answer>{text}</answer>", policy)
 
 
-def test_the_easy_layers_survive_soups_in_this_process():
+def test_fuzzed_answers_end_in_a_verdict_without_workers():
     rng = Random(7)
     for _ in range(200):
         judgement = grade(soup(rng)[:12], "5")

@@ -15,7 +15,7 @@ from verifiers.normalise import canonical
         ("1" * 500, ""),
     ],
 )
-def test_size_limits(text: str, reason: str) -> None:
+def test_text_beyond_a_size_limit_is_refused_with_reason(text: str, reason: str) -> None:
     assert too_big(text) == reason
 
 

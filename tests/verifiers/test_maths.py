@@ -365,12 +365,12 @@ x^2+2x+1 ~ (x+2)^2
 
 
 @pytest.mark.parametrize(("gold", "answer"), RIGHT)
-def test_right(gold: str, answer: str) -> None:
+def test_right_answers_are_correct(gold: str, answer: str) -> None:
     assert equivalent(gold, answer).verdict == "correct"
 
 
 @pytest.mark.parametrize(("gold", "answer"), WRONG)
-def test_wrong(gold: str, answer: str) -> None:
+def test_wrong_answers_are_not_correct(gold: str, answer: str) -> None:
     assert equivalent(gold, answer).verdict != "correct"
 
 

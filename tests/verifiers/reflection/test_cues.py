@@ -236,7 +236,7 @@ def test_the_same_words_in_a_word_problem_are_not_cues(text):
 
 
 @pytest.mark.parametrize(("text", "kinds"), MISLED)
-def test_known_limits_of_the_rules(text, kinds):
+def test_known_misreadings_of_cues_are_unchanged(text, kinds):
     assert [cue.kind for cue in cues(text)] == kinds
 
 

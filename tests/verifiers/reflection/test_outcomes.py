@@ -56,7 +56,7 @@ def outcomes(text, gold="42", rule="maths"):
         (r"7*6=44. \boxed{44}. Wait, 7*6=42. \boxed{44}", ("correct", "44", "42")),
     ],
 )
-def test_outcomes(text, outcome):
+def test_second_thought_has_its_outcome(text, outcome):
     assert outcomes(text) == [outcome]
 
 
