@@ -112,10 +112,12 @@ class Engine(Protocol):
         on_group_done: OnGroupDone | None = None,
         on_decode_step: OnDecodeStep | None = None,
     ) -> list[tuple[Completion, ...]]:
-        """Sample `sampling.num_samples` completions per prompt. Completion j of prompt i depends on weights and seeds[i][j].
+        """Sample `sampling.num_samples` completions per prompt. Completion j of prompt i depends on the weights and
+        seeds[i][j].
 
-        `on_group_done` is called with a prompt's index and its completions when they are complete, in any order, while others
-        may still be running. `on_decode_step` is called after each decoding step with a function that returns the current counts.
+        `on_group_done` is called with a prompt's index and its completions when they are complete, in any order, while
+        others may still be running. `on_decode_step` is called after each decoding step with a function that returns
+        the current counts.
         """
         ...
 

@@ -65,7 +65,7 @@ def metrics_prefix(run_dir: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def truncate_logs(run_dir: Path, start: int, *, last_validation: int) -> None:
-    """Cut the files of FILES back to the first `start` steps, and to the validations after at most `last_validation` steps.
+    """Cut the files of FILES back to the first `start` steps, and to validations after at most `last_validation` steps.
 
     Each file is rewritten whole. Damaged lines of times.jsonl and evals.jsonl are dropped.
     """

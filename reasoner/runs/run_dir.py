@@ -51,7 +51,7 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """Read config.json of a run: `format`, `config`, and `origin`, `fingerprints` and `reward_functions` if it has them.
+    """Read config.json of a run: `format`, `config`; `origin`, `fingerprints` and `reward_functions` if it has them.
 
     Names of format 1 are those of format 2. A setting may be infinite or NaN. ValueError that names the file when it is
     missing, damaged or of a newer format.

@@ -62,7 +62,7 @@ class RolloutGenerator:
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """`prefetcher` is needed by prefetching() alone. ValueError where the control wrong-gold has no other answers."""
+        """`prefetcher` is needed by prefetching() alone. ValueError if the control wrong-gold has no other answers."""
         self.engine = engine
         self.pool = pool
         self.prompts = prompts
