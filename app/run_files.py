@@ -20,7 +20,7 @@ from reasoner.runs.json_files import (
     is_number,
     read_lines,
     read_object,
-    shown,
+    show,
 )
 from reasoner.runs.migrate import migrate_metrics
 
@@ -78,7 +78,7 @@ def _numbers(path: Path) -> list[dict[str, float]]:
     for number, line in enumerate(lines, 1):
         for name, value in line.items():
             if not is_number(value):
-                raise ValueError(f"{path}, line {number} is damaged: {name} is {shown(value)}; it must be a number")
+                raise ValueError(f"{path}, line {number} is damaged: {name} is {show(value)}; it must be a number")
     return [migrate_metrics(line) for line in lines]
 
 

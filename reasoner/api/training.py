@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl
 from reasoner.api.problems import Data, is_spec, problems_in_memory
-from reasoner.config.resolve import Resolved, check_types
+from reasoner.config.resolve import RunSettings, check_types
 from reasoner.rollouts.reward_functions import (
     RewardCallable,
     RewardFunction,
@@ -186,7 +186,7 @@ def _values(settings: Mapping[str, object], **arguments: object) -> dict[str, ob
 
 def _start(
     name: str | None, runs: Path, values: dict[str, object], rows: Mapping[str, list[Problem]], preset: str | None
-) -> tuple[Resolved, Path]:
+) -> tuple[RunSettings, Path]:
     """The settings and the folder of a new run; problems in memory are named by the files that they will be in."""
     values = {**values, "run.dir": str(runs)} | ({} if name is None else {"run.name": name})
     resolved, run_dir = resolve_new_run(values, origin=ORIGIN, preset=preset)
@@ -204,7 +204,7 @@ def _resume(
     rows: Mapping[str, list[Problem]],
     functions: Sequence[RewardFunction],
     preset: str | None,
-) -> tuple[Resolved, Path]:
+) -> tuple[RunSettings, Path]:
     """The settings and the folder of a run to resume. Arguments may be repeated as they were."""
     if name is None:
         raise ValueError("resume is True and name is None; name is needed: that of the run to resume")
@@ -222,16 +222,16 @@ def _resume(
     return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
 
 
-def _check_columns(functions: Sequence[RewardFunction], resolved: Resolved, problems: list[Problem] | None) -> None:
+def _check_columns(functions: Sequence[RewardFunction], resolved: RunSettings, problems: list[Problem] | None) -> None:
     """ValueError for a reward function with a parameter that no problem has. Problems are loaded only if it matters."""
     known = columns_of(problems or [])
-    if problems is None and any(function.required - known.keys() for function in functions):
+    if problems is None and any(function.required_columns - known.keys() for function in functions):
         known = columns_of(load(resolved.config.data.train))
     check_columns(functions, known)
 
 
 def _run(
-    resolved: Resolved,
+    resolved: RunSettings,
     run_dir: Path,
     rows: Mapping[str, list[Problem]],
     functions: Sequence[RewardFunction],
@@ -247,13 +247,13 @@ def _run(
                 write_jsonl(run_dir / _FILES[key], problems)
         preflight(resolved.config, run_dir)
         from reasoner.trainer import train as loop
-        from reasoner.trainer.shutdown import Stopped
+        from reasoner.trainer.shutdown import RunInterrupt
 
         hint = f"continue it with train(name={run_dir.name!r}, resume=True, ...)"
         try:
             loop.train(resolved, run_dir, resuming=resume, reward_functions=functions)
-        except Stopped as stopped:
-            raise KeyboardInterrupt(f"{stopped}; {hint}") from None
+        except RunInterrupt as interrupt:
+            raise KeyboardInterrupt(f"{interrupt}; {hint}") from None
         except (OSError, MemoryError, RuntimeError) as error:
             if (run_dir / "config.json").is_file():
                 error.add_note(f"What was complete is kept; {hint}")

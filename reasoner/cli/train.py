@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,14 +10,15 @@ from pathlib import Path
 from reasoner.cli.arguments import Parser, add_json
 from reasoner.config.presets import PRESETS, preset_for, preset_values
 from reasoner.config.resolve import (
-    Resolved,
+    RunSettings,
     Setting,
-    allowed,
+    allowed_values,
     parse,
     read_file,
     settings,
     to_dict,
 )
+from reasoner.console import log, print_result
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.runtime import has_gpu
@@ -97,7 +97,7 @@ def add_settings(command: Parser) -> None:
 
 
 def _help(setting: Setting, default: str) -> str:
-    limits = allowed(setting)
+    limits = allowed_values(setting)
     return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
 
 
@@ -150,27 +150,27 @@ def run_train(args: argparse.Namespace) -> None:
     from reasoner.trainer.preflight import preflight
 
     preflight(resolved.config, run_dir)
-    from reasoner.trainer.shutdown import Stopped
+    from reasoner.trainer.shutdown import RunInterrupt
 
     with gc_paused():
         from reasoner.trainer.train import train
 
-    go_on = f"go on with: reasoner train --resume {run_dir}"
+    resume_hint = f"resume with: reasoner train --resume {run_dir}"
     try:
         train(resolved, run_dir, resuming=resuming)
-    except Stopped as stopped:
-        print(f"reasoner: {stopped}; {go_on}", file=sys.stderr)
-        raise SystemExit(stopped.status) from None
+    except RunInterrupt as interrupt:
+        log(f"reasoner: {interrupt}; {resume_hint}")
+        raise SystemExit(interrupt.status) from None
     except (OSError, MemoryError, RuntimeError) as error:
         if not (run_dir / "config.json").is_file():
             vanished = "" if run_dir.exists() else f"the run folder {run_dir} has vanished: "
             raise type(error)(f"{vanished}{error}") from error
-        raise RuntimeError(f"{error}\nWhat was complete is kept; {go_on}") from error
+        raise RuntimeError(f"{error}\nWhat was complete is kept; {resume_hint}") from error
     if args.json and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 
 
-def _dry_run(resolved: Resolved, run_dir: Path) -> None:
+def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
     """Print every setting with its origin, and what the run would do.
 
     ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
@@ -186,15 +186,15 @@ def _dry_run(resolved: Resolved, run_dir: Path) -> None:
         if is_file(spec):
             filter_gradable(load(spec))
     if resolved.note:
-        print(resolved.note, file=sys.stderr)
+        log(resolved.note)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
     for key, value in to_dict(cfg).items():
         is_open = value is None and key in parts  # the algorithm decides
         shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
-        print(f"{key:<28} {shown!s:<24} {origin}")
-    print("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+        print_result(f"{key:<28} {shown!s:<24} {origin}")
+    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
     if checked.model_folder is None:
-        print(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
+        print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
 
 
 # --------------------------------------------------------------------------------------------------- settings
@@ -206,13 +206,13 @@ def _command_line(args: argparse.Namespace) -> dict[str, object]:
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
-def new_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
+def new_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
     files = [(str(path), read_file(path)) for path in args.config]
     return resolve_new_run(_command_line(args), origin="command line", preset=args.preset, files=files)
 
 
-def _resumed_run(args: argparse.Namespace) -> tuple[Resolved, Path]:
+def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The stored settings of the run of --resume, with what the command line changes, and its folder."""
     if args.config or args.preset:
         raise ValueError(f"--config and --preset {CANNOT_CHANGE}")

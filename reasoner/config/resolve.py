@@ -30,7 +30,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class RunSettings:
     """The settings, and by key the origin of each value: "default", "preset NAME", a file, or "command line"."""
 
     config: Config
@@ -143,7 +143,7 @@ def _flat(nested: Mapping[str, Any], prefix: str) -> dict[str, object]:
     return flat
 
 
-def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
+def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> RunSettings:
     """Apply layers of (name, values by dotted key) over the defaults, the last one winning, and check the result.
 
     ValueError for an unknown key and for what check() refuses.
@@ -156,7 +156,7 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> Resolved:
             config = _changed(config, key.split("."), value)
             origin[key] = name
     check(config)
-    return Resolved(config, origin)
+    return RunSettings(config, origin)
 
 
 def _changed(node: Any, path: Sequence[str], value: object) -> Any:
@@ -213,7 +213,7 @@ _CHOICES = {
 }
 
 
-def allowed(setting: Setting) -> str:
+def allowed_values(setting: Setting) -> str:
     """The range of a number or the values of a boolean, for help texts; empty for texts and unbounded numbers."""
     if bool in setting.types:
         return "true or false"
@@ -236,9 +236,9 @@ def check(config: Config) -> None:
     for key in _ABOVE_ZERO:
         if not values[key] > 0:
             raise ValueError(f"{key} is {values[key]}; it must be above 0")
-    for key, allowed in _CHOICES.items():
-        if values[key] not in allowed:
-            known = ", ".join(str(choice) for choice in allowed if choice)
+    for key, allowed_values in _CHOICES.items():
+        if values[key] not in allowed_values:
+            known = ", ".join(str(choice) for choice in allowed_values if choice)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     check_weights(config.reward)
     if config.sampling.top_p != 1:
@@ -277,7 +277,7 @@ def markdown() -> str:
     for setting in settings().values():
         default = "" if setting.default in ("", None) else f"`{setting.default}`"
         lines.append(
-            f"| `{setting.key}` | {default} | {allowed(setting)} | {setting.help.replace('|', chr(92) + '|')} |"
+            f"| `{setting.key}` | {default} | {allowed_values(setting)} | {setting.help.replace('|', chr(92) + '|')} |"
         )
     lines += [
         "",

@@ -14,7 +14,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import Problem, load
-from reasoner.config.resolve import Resolved, to_dict
+from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import run_budget
@@ -45,7 +45,7 @@ _LOGPROB_LIMITS = {"float32": (1e-3, 0.05), "bfloat16": (0.5, 3.0)}  # nats: rou
 Measurements = dict[str, Any]  # by subject, for --json
 
 
-def check_run(resolved: Resolved, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
+def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: int, json_file: Path | None) -> int:
     """Print the findings and suggested settings. Returns the exit status: 2 with a finding that is an error, else 0.
 
     `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for

@@ -21,8 +21,8 @@ from reasoner.evals.estimators import (
     vote_labels,
     vote_share,
 )
-from reasoner.evals.sampling import generate_responses
 from reasoner.progress import Progress
+from reasoner.rollouts.generate import generate_responses
 from reasoner.types import EvalSample, Prompt, Response, SamplingParams
 from verifiers import Score, Verdict, VerifierPool
 from verifiers.extract import num_answers

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from reasoner.config.schema import EngineConfig
+from reasoner.console import log
 from reasoner.types import Engine
 
 
@@ -28,10 +28,7 @@ def _auto(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Eng
         try:
             return _vllm(folder, cfg, max_model_len, seed)
         except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
-            print(
-                f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead",
-                file=sys.stderr,
-            )
+            log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
     return _transformers(folder, cfg, max_model_len, seed)
 
 

@@ -82,7 +82,7 @@ BASELINES: dict[str, Callable[..., Tensor]] = {
 # ------------------------------------------------------------------------------------------------ scales
 
 
-def unscaled(advantages: Tensor, totals: Tensor, mask: Tensor, *, group: int) -> Tensor:
+def no_scale(advantages: Tensor, totals: Tensor, mask: Tensor, *, group: int) -> Tensor:
     """Return the advantages unchanged (Dr. GRPO: Liu et al. 2025; RLOO; REINFORCE)."""
     return advantages
 
@@ -96,14 +96,14 @@ def by_group(advantages: Tensor, totals: Tensor, mask: Tensor, *, group: int) ->
 
 def by_batch(advantages: Tensor, totals: Tensor, mask: Tensor, *, group: int) -> Tensor:
     """Whiten over all tokens of the batch (REINFORCE++: Hu et al. 2025, section 3; the usual PPO advantages)."""
-    return whitened(advantages.expand(mask.shape), mask)
+    return whiten(advantages.expand(mask.shape), mask)
 
 
 # ([N, T] or [N, 1] advantages, [N] total returns, [N, T] mask) -> the same, scaled
-SCALES: dict[str, Callable[..., Tensor]] = {"none": unscaled, "group": by_group, "batch": by_batch}
+SCALES: dict[str, Callable[..., Tensor]] = {"none": no_scale, "group": by_group, "batch": by_batch}
 
 
-def whitened(values: Tensor, mask: Tensor) -> Tensor:
+def whiten(values: Tensor, mask: Tensor) -> Tensor:
     """[N, T] values and mask -> [N, T]: mean 0 and standard deviation 1 over the mask, 0 outside it."""
     inside = values.double()[mask]
     if not len(inside):

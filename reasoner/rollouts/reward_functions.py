@@ -47,7 +47,7 @@ class RewardFunction:
         return list(inspect.signature(self.function).parameters.values())
 
     @property
-    def required(self) -> set[str]:
+    def required_columns(self) -> set[str]:
         """The columns that the function needs: its parameters without a default."""
         kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         return {p.name for p in self.parameters if p.kind in kinds and p.default is inspect.Parameter.empty}
@@ -95,7 +95,7 @@ def reward_functions_of(entries: Sequence[RewardCallable | tuple[RewardCallable,
 def check_columns(functions: Sequence[RewardFunction], available: Collection[str]) -> None:
     """Raise ValueError for a function with a parameter that is not among the available columns and has no default."""
     for function in functions:
-        if missing := sorted(function.required - set(available)):
+        if missing := sorted(function.required_columns - set(available)):
             raise ValueError(
                 f"reward function {function.name} needs {', '.join(missing)}; "
                 f"the columns are {', '.join(sorted(available))}"

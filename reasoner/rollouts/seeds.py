@@ -11,6 +11,11 @@ def sample_seed(run_seed: int, step: int | str, problem_id: str, sample: int) ->
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest()) >> 1
 
 
+def sample_seeds(run_seed: int, step: int | str, problem_id: str, num: int) -> list[int]:
+    """The seeds of the first `num` completions of a problem."""
+    return [sample_seed(run_seed, step, problem_id, sample) for sample in range(num)]
+
+
 def attempt_seed(run_seed: int, attempt: int) -> int:
     """The run's seed after `attempt` rollbacks: other samples for the same prompts."""
     return run_seed + 1_000_033 * attempt

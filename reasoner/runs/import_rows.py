@@ -130,7 +130,7 @@ def inside(value: object, *names: str) -> Any:
 # ------------------------------------------------------------------------------------------------ files
 
 
-def numbered(source: Path, *patterns: str) -> list[tuple[int, Path]]:
+def number_rows(source: Path, *patterns: str) -> list[tuple[int, Path]]:
     """(number at the end of its name, path) of each file that matches the first pattern with any match, by number."""
     for pattern in patterns:
         ends = [(re.fullmatch(r"(?:\D*_)?(\d{1,9})", path.stem, re.ASCII), path) for path in source.glob(pattern)]

@@ -26,7 +26,7 @@ from reasoner.runs.import_rows import (
     blaming,
     inside,
     number_of,
-    numbered,
+    number_rows,
     numbers,
     pieces_of,
     readable,
@@ -140,7 +140,7 @@ def read_trl(source: Path) -> Steps:
     The functions' weights are not in it, so the reward is the plain sum. A function may have logged columns of its own
     (TRL's accuracy_reward logs the two that are read here); a number among those is taken for a reward.
     """
-    for step, path in numbered(source, "completions/completions_*.parquet", "completions_*.parquet"):
+    for step, path in number_rows(source, "completions/completions_*.parquet", "completions_*.parquet"):
         with blaming(path):
             records = pq.read_table(path, partitioning=None).to_pylist()
         rows = []
@@ -157,7 +157,7 @@ def read_trl(source: Path) -> Steps:
 
 def read_verl(source: Path) -> Steps:
     """Read STEP.jsonl of trainer.rollout_data_dir, as of verl 0.9.1: the score and what else its function returned."""
-    for step, path in numbered(source, "*.jsonl"):
+    for step, path in number_rows(source, "*.jsonl"):
         rows = []
         for where, record in records_of(path):
             with blaming(where):
@@ -181,7 +181,7 @@ def read_prime_rl(source: Path) -> Steps:
         if stream := pieces_of(folder, "stream"):
             yield from _shipped(stream, pieces_of(folder, "annotations/orchestrator"))
             return
-    for step, folder in numbered(source, "rollouts/step_*", "run_default/rollouts/step_*", "step_*"):
+    for step, folder in number_rows(source, "rollouts/step_*", "run_default/rollouts/step_*", "step_*"):
         names = ("train/effective/traces.jsonl", "train/all/traces.jsonl", "train_rollouts.jsonl")
         path = next((folder / name for name in names if (folder / name).is_file()), None)
         if path is not None and (rows := [row for _, row in _traces([path], {})]):

@@ -101,7 +101,7 @@ def check(value: Any, where: object, needs: Fields, may: Fields | None = None) -
         if name not in value:
             raise ValueError(f"{where} is damaged: it has no {name!r}")
         if not kind.holds(value[name]):
-            raise ValueError(f"{where} is damaged: {name} is {shown(value[name])}; it must be {kind.meaning}")
+            raise ValueError(f"{where} is damaged: {name} is {show(value[name])}; it must be {kind.meaning}")
     return value
 
 
@@ -111,7 +111,7 @@ def check_each(value: Mapping[str, Any], where: object, needs: Fields, may: Fiel
         check(own, f"{name} of {where}", needs, may)
 
 
-def shown(value: Any) -> str:
+def show(value: Any) -> str:
     """The value's repr, shortened for a message."""
     text = repr(value) if not isinstance(value, int) or is_number(value) else "a huge number"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

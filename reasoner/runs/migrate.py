@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.runs.io import write_bytes
-from reasoner.runs.json_files import COUNT, OBJECT, parse, read_object, shown, write_json
+from reasoner.runs.json_files import COUNT, OBJECT, parse, read_object, show, write_json
 
 FORMAT = 2  # of the run folders that this version writes
 
@@ -83,7 +83,7 @@ EVAL_NAMES = {
 Line = dict[str, Any]  # an object of a JSON lines file
 
 
-def renamed(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+def rename_keys(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The values in their order, by new names where `names` has one."""
     return {names.get(name, name): value for name, value in values.items()}
 
@@ -108,12 +108,12 @@ def migrate_settings(stored: Mapping[str, Any], where: object) -> dict[str, Any]
     if not 1 <= version <= FORMAT:
         advice = "; use the newer version that wrote it" if version > FORMAT else ""
         raise ValueError(
-            f"{where} has format {shown(version)}; this version of reasoner reads formats 1 to {FORMAT}{advice}"
+            f"{where} has format {show(version)}; this version of reasoner reads formats 1 to {FORMAT}{advice}"
         )
     if version == FORMAT:
         return dict(stored)
     by_setting = ("config", "origin", "fingerprints")
-    parts = {name: renamed(part, SETTINGS) if name in by_setting else part for name, part in stored.items()}
+    parts = {name: rename_keys(part, SETTINGS) if name in by_setting else part for name, part in stored.items()}
     config = {key: _migrate_value(key, value) for key, value in parts["config"].items()}
     return {"format": FORMAT, **parts, "config": config}
 
@@ -124,7 +124,7 @@ def _migrate_value(key: str, value: object) -> object:
 
 def migrate_metrics(line: Line) -> Line:
     """A line of metrics.jsonl or times.jsonl, or the content of best.json, in format 2."""
-    return line if METRICS.keys().isdisjoint(line) else renamed(line, METRICS)
+    return line if METRICS.keys().isdisjoint(line) else rename_keys(line, METRICS)
 
 
 def migrate_alarm(line: Line) -> Line:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reasoner.config.presets import PRESETS, preset_for, preset_values
-from reasoner.config.resolve import Resolved, check_types, resolve, settings
+from reasoner.config.resolve import RunSettings, check_types, resolve, settings
 from reasoner.config.schema import Config
 from reasoner.models.resolve import resolve_model
 from reasoner.models.size import num_parameters
@@ -26,7 +26,7 @@ MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections 
 
 def resolve_new_run(
     values: Values, *, origin: str, preset: str | None = None, files: Sequence[tuple[str, Values]] = ()
-) -> tuple[Resolved, Path]:
+) -> tuple[RunSettings, Path]:
     """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
@@ -55,7 +55,7 @@ def resolve_new_run(
 
 def resolve_resumed_run(
     name: str, values: Values, *, origin: str, runs: Path, reward_functions: Values | None = None
-) -> tuple[Resolved, Path]:
+) -> tuple[RunSettings, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
 
     Only steps, max_train_tokens and the sections of MAY_CHANGE may change. `reward_functions` are weights by name.
@@ -78,17 +78,20 @@ def resolve_resumed_run(
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
     resolved = resolve([("the run", stored), (origin, values)])
-    return Resolved(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
+    return RunSettings(resolved.config, before.get("origin", {}) | dict.fromkeys(values, origin)), run_dir
 
 
-CANNOT_CHANGE = "cannot change when a run is resumed; steps, max_train_tokens, run.*, validation.*, eval.*, verify.* and engine.* can"
+CANNOT_CHANGE = (
+    "cannot change when a run is resumed; "
+    "steps, max_train_tokens, run.*, validation.*, eval.*, verify.* and engine.* can"
+)
 
 
-def _check_reward_functions(run_dir: Path, stored: Values, given: Values) -> None:
+def _check_reward_functions(run_dir: Path, stored: Values, current: Values) -> None:
     """ValueError where a run was started with other Python reward functions, or other weights of them."""
-    if stored == given:
+    if stored == current:
         return
-    now = f"now they are {_listed(given)}" if given else "and now there are none"
+    now = f"now they are {_listed(current)}" if current else "and now there are none"
     if not stored:
         raise ValueError(f"{run_dir} was started without reward_functions; {now}")
     raise ValueError(

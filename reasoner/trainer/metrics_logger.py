@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from reasoner.console import clock, escape_controls, sparkline, speed
+from reasoner.console import clock, escape_controls, log, sparkline, speed
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.json_files import append_line
@@ -84,7 +83,7 @@ class MetricsLogger:
         if self.live is not None:
             self.live.console.print(line, highlight=False, markup=False)
         else:
-            print(line, file=sys.stderr, flush=True)
+            log(line)
             self.progress.line_printed()
 
     def log_validation(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:

@@ -110,7 +110,7 @@ class PolicyTrainer:
 
     @torch.no_grad()
     def compute_logprobs(self, batch: Batch) -> Batch:
-        """Add log-probabilities of the reference and, before several updates, of the policy, and the critic's values."""
+        """Add log-probabilities of the reference and, before several updates, the policy; and the critic's values."""
         on_microbatch = partial(self.on_microbatch, "log-probabilities")
         if self.reference is not None:
             batch = replace(batch, ref_logprobs=self.passes(self.reference).all_logprobs(batch, on_microbatch))

@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import Problem, load
-from reasoner.config.resolve import Resolved, to_dict
+from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.inference.factory import make_engine
@@ -110,7 +110,7 @@ def open_generator(
 
 @contextmanager
 def open_training_run(
-    resolved: Resolved,
+    resolved: RunSettings,
     run_dir: Path,
     *,
     resuming: bool = False,

@@ -10,7 +10,7 @@ from types import FrameType, TracebackType
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class Stopped(BaseException):  # not an Exception: no library's handler may swallow it
+class RunInterrupt(BaseException):  # not an Exception: no library's handler may swallow it
     """The run was asked to stop by a signal, and can be resumed."""
 
     def __init__(self, number: int) -> None:
@@ -48,13 +48,13 @@ class GracefulShutdown:
         self._signal = number
         self._restore()
         if self._is_interruptible:
-            raise Stopped(number)
+            raise RunInterrupt(number)
         self._log("stopping after this step; a second signal ends the run at once, without saving")
 
     def check(self) -> None:
         """Raise Stopped if a signal has come."""
         if self._signal:
-            raise Stopped(self._signal)
+            raise RunInterrupt(self._signal)
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:

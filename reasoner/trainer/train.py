@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from reasoner.config.resolve import Resolved
+from reasoner.config.resolve import RunSettings
 from reasoner.console import print_result
 from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
@@ -15,7 +15,7 @@ from reasoner.trainer.step_metrics import StepTimer
 
 
 def train(
-    resolved: Resolved,
+    resolved: RunSettings,
     run_dir: Path,
     *,
     resuming: bool = False,

@@ -24,7 +24,7 @@ _VALIDATION_STREAM = "eval selection"  # of the seeds; a change of this text wou
 
 @dataclass(frozen=True, slots=True)
 class Validator:
-    """Validation during training, sampled and greedy, with the same seeds every time. Nothing happens without prompts."""
+    """Validation during training, sampled and greedy, with the same seeds every time. Does nothing without prompts."""
 
     generator: RolloutGenerator
     prompts: Sequence[Prompt]

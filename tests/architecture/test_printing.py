@@ -6,15 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CONSOLE = "reasoner/console.py"
-# Files that still print by themselves. Take one out when it uses reasoner.console.
-REMAINING = {
-    "reasoner/cli/train.py",
-    "reasoner/inference/factory.py",
-    "reasoner/pretrain/build.py",
-    "reasoner/runs/metrics.py",
-    "reasoner/trainer/train.py",
-    "reasoner/trainer/validation.py",
-}
 
 
 def prints(tree: ast.AST) -> Iterator[int]:
@@ -31,7 +22,7 @@ def test_only_console_prints() -> None:
     paths = {path.relative_to(ROOT).as_posix(): path for path in (ROOT / "reasoner").rglob("*.py")}
     printing = {name: list(prints(ast.parse(path.read_text("utf-8")))) for name, path in paths.items()}
     assert printing.pop(CONSOLE), "the search finds the calls of console.py"
-    assert {name: lines for name, lines in printing.items() if lines and name not in REMAINING} == {}
+    assert {name: lines for name, lines in printing.items() if lines} == {}
 
 
 def test_prints_in_a_main_guard_are_allowed() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.config.presets import PRESETS, preset_for
-from reasoner.config.resolve import _CHOICES, allowed, markdown, parse, read_file, resolve, settings, to_dict
+from reasoner.config.resolve import _CHOICES, allowed_values, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
 from reasoner.rl.algorithms import ALGORITHMS
@@ -180,7 +180,7 @@ def test_the_help_names_every_choice(key, names):
     ],
 )
 def test_allowed_states_the_range_that_check_enforces(key, text):
-    assert allowed(settings()[key]) == text
+    assert allowed_values(settings()[key]) == text
 
 
 def test_a_file_may_hold_true_and_false_and_no_other_word_for_them(tmp_path):

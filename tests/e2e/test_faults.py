@@ -76,7 +76,7 @@ def test_a_full_disk_is_told_of_and_the_run_goes_on_when_there_is_room(tmp_path,
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
     assert "No space left on device" in told and "rollouts/step-000003" in told and "Traceback" not in told
-    assert f"What was complete is kept; go on with: reasoner train --resume {tmp_path / 'a'}" in told
+    assert f"What was complete is kept; resume with: reasoner train --resume {tmp_path / 'a'}" in told
     assert complete(tmp_path / "a", 3) and not list((tmp_path / "a").rglob("*.partial"))
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy
@@ -155,7 +155,7 @@ def test_an_engine_that_raises_leaves_a_checkpoint_of_all_that_was_done(tmp_path
     monkeypatch.setattr(TransformersEngine, "generate", failing)
     assert train(tmp_path) == 1
     told = capsys.readouterr().err
-    assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "go on with" in told
+    assert "sampling of step 3 failed: ZeroDivisionError: the engine is broken" in told and "resume with" in told
     assert complete(tmp_path / "a", 3) and list_checkpoints(tmp_path / "a")[-1].name == "step-000003"
     monkeypatch.undo()
     assert go_on(tmp_path) == 0 and rollouts(tmp_path / "a") == healthy

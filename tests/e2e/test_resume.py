@@ -123,7 +123,7 @@ def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted)
         process.send_signal(number)
         assert process.wait(timeout=100) == status, process.errors()[-2000:]
         errors = process.errors()
-        assert f"stopped by {number.name}; go on with: reasoner train --resume {tmp_path / 'a'}" in errors
+        assert f"stopped by {number.name}; resume with: reasoner train --resume {tmp_path / 'a'}" in errors
         assert (
             list_checkpoints(tmp_path / "a")[-1].name == f"step-{step + 1:06d}"
             and len(read_metrics(tmp_path / "a")) == step + 1

@@ -88,7 +88,7 @@ def test_progress_counts_responses_and_chunks_change_nothing(pool, monkeypatch):
             counts.append((name, done, total))
 
     counts: list[tuple[str, int, int]] = []
-    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 8)
+    monkeypatch.setattr("reasoner.rollouts.generate._AT_ONCE", 8)
     monkeypatch.setattr("reasoner.evals.result._AT_ONCE", 5)
     monkeypatch.setattr("reasoner.progress._COUNT_INTERVAL", 0)
     again = evaluate(lambda: Scripted(SCRIPT), pool, PROMPTS, SamplingParams(4), seed=0, label="x", progress=Counts())

@@ -20,7 +20,7 @@ from reasoner.rl.advantages import (
     process_advantages,
     reward_to_go,
     total_return,
-    whitened,
+    whiten,
 )
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.kl import KL, kl_k1, kl_k2, kl_k3
@@ -102,7 +102,7 @@ def test_reward_to_go_equals_total_for_final_reward():
 
 def test_whitened_ignores_values_outside_mask():  # trap 41
     values = torch.tensor([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 900.0, -900.0]])
-    white = whitened(values, MASK)
+    white = whiten(values, MASK)
     assert white[MASK].mean().item() == pytest.approx(0, abs=1e-6)
     assert white[MASK].std(correction=0).item() == pytest.approx(1, abs=1e-4)
     assert (white[~MASK] == 0).all()

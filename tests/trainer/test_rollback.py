@@ -70,7 +70,7 @@ def test_alarm_stops_a_run_which_can_be_resumed(tmp_path):
     status, errors = train(tmp_path, on_alarm="stop")
     alarms = read_alarms(tmp_path / "a")
     assert status == 1 and f"by the alarm {alarms[0].name!r}" in errors
-    assert "go on with: reasoner train --resume" in errors and f"ALARM  {alarms[0].name}" in errors
+    assert "resume with: reasoner train --resume" in errors and f"ALARM  {alarms[0].name}" in errors
     steps = len(read_metrics(tmp_path / "a"))
     assert steps == alarms[0].step + 1 < 12 and list_checkpoints(tmp_path / "a")[-1].name == f"step-{steps:06d}"
 

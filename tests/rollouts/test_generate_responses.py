@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from reasoner.evals.sampling import _keys, generate_responses, num_missing
 from reasoner.rollouts.cache import ResponseCache, digest
+from reasoner.rollouts.generate import _keys, generate_responses, num_missing
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
@@ -56,7 +56,7 @@ def test_another_seed_gives_other_samples(path):
 
 @pytest.mark.parametrize("num_kept", [0, 1, 40, -1])
 def test_a_torn_cache_line_is_cut_and_its_batch_sampled_again(path, monkeypatch, num_kept):
-    monkeypatch.setattr("reasoner.evals.sampling._AT_ONCE", 4)  # two problems a batch
+    monkeypatch.setattr("reasoner.rollouts.generate._AT_ONCE", 4)  # two problems a batch
     whole = cached(path, Scripted(SCRIPT), 2)
     content = path.read_bytes()
     first, second = content.splitlines(keepends=True)
