@@ -78,7 +78,7 @@ def _batch(vocabulary: int) -> Batch:
         completion_ids=torch.randint(2, vocabulary, (rows, RESPONSE)),
         lengths=torch.full((rows,), RESPONSE),
         truncated=torch.zeros(rows, dtype=torch.bool),
-        place=torch.arange(rows),
+        row_index=torch.arange(rows),
         rewards=torch.zeros(rows),
         sampler_logprobs=torch.full((rows, RESPONSE), -5.0),
         advantages=torch.randn(rows, 1).expand(rows, RESPONSE).contiguous(),

@@ -100,7 +100,7 @@ def test_progress_counts_micro_batches_without_changing_weights():
         own.train_step(own.compute_advantages(own.compute_logprobs(collate(random_groups()))))
         weights.append([parameter.detach().clone() for parameter in own.policy.parameters()])
     assert all(torch.equal(one, other) for one, other in zip(*weights, strict=True))
-    for name in ("log-probabilities", "learnt"):
+    for name in ("log-probabilities", "trained"):
         counts = [(done, total) for what, done, total in calls if what == name]
         assert len(counts) > 2 and counts[-1] == (20, 20)
         assert [done for done, _ in counts] == sorted({done for done, _ in counts})

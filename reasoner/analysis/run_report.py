@@ -126,14 +126,9 @@ def _difference_row(name: str, before: Sequence[float], after: Sequence[float]) 
     ]
 
 
-_MAY_DIFFER = (
-    "control",
-    "seed",
-    "threads",
-    "run.",
-    "verify.",
-    "engine.",
-)  # settings in which runs with control rewards may differ
+_REAL_REWARD = "correct answers"
+# Settings in which runs with control rewards may differ.
+_MAY_DIFFER = ("control", "seed", "threads", "run.", "verify.", "engine.")
 
 
 def _control_runs(run_dir: Path) -> list[list[str]]:
@@ -151,9 +146,17 @@ def _control_runs(run_dir: Path) -> list[list[str]]:
         held_out = _held_out(folder) if recipe(cfg) == own else None
         if held_out is not None:
             was, now = (_column(side["none"], "pass@1") for side in held_out)
-            reward = cfg.get("control") or "correct answers"
+            reward = cfg.get("control") or _REAL_REWARD
             rows.append([reward, folder.name, str(cfg["seed"]), _mean(was), _mean(now), str(difference(now, was))])
-    return [["reward for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"], *sorted(rows, reverse=True)]
+    return [
+        ["reward for", "run", "seed", "pass@1 before", "after", "gain (95 % CI)"],
+        *sorted(rows, key=_real_reward_first),
+    ]
+
+
+def _real_reward_first(row: Sequence[str]) -> tuple[bool, Sequence[str]]:
+    """Sort key of the table of control rewards."""
+    return row[0] != _REAL_REWARD, row
 
 
 def _split(before: Lines, after: Lines) -> list[Block]:

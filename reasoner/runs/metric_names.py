@@ -56,9 +56,9 @@ METRICS = _by_name(
     ),
     Metric(
         "completions/clipped_ratio",
-        "share of completions cut off at sampling.max_tokens",
+        "share of completions truncated at sampling.max_tokens",
         "share",
-        "cut off at the limit",
+        "truncated completions",
         ("health",),
     ),
     Metric(
@@ -98,12 +98,12 @@ METRICS = _by_name(
     Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),
     Metric(
         "sampling/logprob_diff_mean",
-        "mean |log-probability of engine - of learner| over the tokens",
+        "mean |log-probability of engine - of trainer| over the tokens",
         "nats",
-        "engine against learner, mean |log p|",
+        "engine against trainer, mean |log p|",
         ("health",),
     ),
-    Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of learner| over the tokens", "nats"),
+    Metric("sampling/logprob_diff_max", "largest |log-probability of engine - of trainer| over the tokens", "nats"),
     Metric(
         "sampling/importance_mean",
         "mean weight of the correction for the sampler (1 where algo.importance_sampling is none)",
@@ -153,7 +153,7 @@ METRICS = _by_name(
     Metric("validation/well_formed", "completions in the strict form on the validation problems", "share"),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
     Metric("rollbacks", "times that the run was rolled back before this step"),
-    Metric("parity/logprob_diff_max", "largest |log-probability of engine - of learner| of the parity probe", "nats"),
+    Metric("parity/logprob_diff_max", "largest |log-probability of engine - of trainer| of the parity probe", "nats"),
 )
 TIMES = _by_name(
     Metric(

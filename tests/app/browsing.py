@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +53,11 @@ def served(runs: Path, evals: Path, *flags: str, is_forked: bool = True) -> Iter
 def _wait_until_it_listens(port: int) -> None:
     """The address is printed a moment before connections are accepted."""
     for _ in range(2000):
-        try:
-            socket.create_connection(("localhost", port), timeout=10).close()
-            return
-        except ConnectionRefusedError:
-            time.sleep(0.01)
+        for host in ("localhost", "::1"):  # without an entry for ::1, localhost is 127.0.0.1 alone
+            with suppress(OSError):
+                socket.create_connection((host, port), timeout=10).close()
+                return
+        time.sleep(0.01)
     raise AssertionError(f"nothing listens on port {port}")
 
 

@@ -236,7 +236,7 @@ def test_shards_with_a_map_of_rewards_are_listed_shown_and_exported(run, tmp_pat
         (["show", "{run}", "9.9.9"], "has no rollout 9.9.9"),
         (["list", "{run}", "--step", "x"], "step is 'x'; it must be a number, or LOW:HIGH"),
         (["list", "{run}", "--step", "2:1"], "step is '2:1'; the lower bound comes first"),
-        (["list", "{run}", "--step", "7"], "has rollouts of the steps 0 to 2 alone"),
+        (["list", "{run}", "--step", "7"], "has only rollouts of the steps 0 to 2"),
         (["list", "{run}", "--verdict", "corect"], "verdict is 'corect'; it must be one of correct, wrong, no_answer"),
         (["grep", "{run}", "wait", "--verdict", "corect"], "did you mean 'correct'?"),
         (["export", "{run}", "{run}.md", "--finish", "stopped"], "it must be one of stop, length, abort"),

@@ -57,7 +57,7 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
     assert next(valid_checkpoints(tmp_path, told.append), None) == one
     assert told == ["checkpoint step-000002 is damaged: model.safetensors not as written"]
     (one / "trainer" / "optimizer.safetensors").unlink()
-    with pytest.raises(ValueError, match="no checkpoint left that is whole"):
+    with pytest.raises(ValueError, match="has no undamaged checkpoint"):
         next(valid_checkpoints(tmp_path, told.append), None)
     assert "step-000001 is damaged: trainer/optimizer.safetensors not as written" in told[-1]
 

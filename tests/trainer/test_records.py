@@ -194,7 +194,7 @@ def test_the_best_policy_is_made_again_from_its_checkpoint_else_reported(run, fi
     damage()
     start, told = resumed(run)
     assert start == 6 and "checkpoints/best, the policy after 4 steps (pass@1 75.0%), is lost" in told
-    assert "made again from checkpoint step-000004" in told and contents(run / "checkpoints") == before
+    assert "restored from checkpoint step-000004" in told and contents(run / "checkpoints") == before
     damage()
     shutil.rmtree(run / "checkpoints" / "step-000004")
     assert "the next policy with a higher score takes its place" in resumed(run)[1]

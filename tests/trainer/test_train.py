@@ -152,7 +152,7 @@ def test_report_compares_run_with_control_rewards(run):
     text = write_report(folder)[1].read_text()
     assert "## Control rewards" in text
     rows = [line.split(" | ")[:3] for line in text.split("Control rewards")[1].split("\n\n")[2].splitlines()[2:]]
-    assert rows == [["| right answers", "a", "0"], ["| random-reward", "arm", "1"]]
+    assert rows == [["| correct answers", "a", "0"], ["| random-reward", "arm", "1"]]
     shutil.rmtree(arm)
 
 
