@@ -28,22 +28,20 @@ class Command:
     """One row of COMMANDS."""
 
     name: str
-    module: str  # file of this package
     summary: str
     epilog: str = ""
     aliases: tuple[str, ...] = ()
+    module: str = ""  # file of this package, if it has not the command's name
 
 
 COMMANDS = (
-    Command("train", "train", "train a model by reinforcement learning with verifiable rewards"),
+    Command("train", "train a model by reinforcement learning with verifiable rewards"),
     Command(
-        "doctor",
         "doctor",
         "check a training run before it starts: takes the settings of train; reports faults, time and memory",
         epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error",
     ),
     Command(
-        "eval",
         "eval",
         "evaluate a model, or the responses in a file: --pass@K, --pass^K, --cons@K for any K, --greedy",
         epilog="examples: reasoner eval --model base --pass@1 --cons@16;  "
@@ -52,29 +50,27 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "compare",
         "compare two evaluations of the same problems: the difference and its significance",
         epilog="example: reasoner compare before after   (names in --out, or folders)",
     ),
-    Command("report", "report", "write a run's report: report.html and report.md in its folder"),
-    Command("rollouts", "rollouts", "list, show, search and export the rollouts of a run"),
+    Command("report", "write a run's report: report.html and report.md in its folder"),
+    Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(
         "app",
-        "dashboard",
         "start the dashboard: rollouts, curves and reflection of your runs in a browser",
         epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
         aliases=("dashboard",),
     ),
-    Command("aha", "reflection", "analyse reflection over a run: how often, with which outcome, the best examples"),
+    Command("aha", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
         "import",
-        "import_rollouts",
         "import rollouts that TRL, verl or prime-rl wrote, as a run for the dashboard",
         epilog="example: reasoner import trl my-trl-output --name theirs, then: reasoner app",
+        module="import_rollouts",  # import is a keyword
     ),
-    Command("grade", "grade", "grade one answer, or a file of answers"),
-    Command("data", "data", "list the problem sets, or show problems of one"),
-    Command("base", "pretrain", "build the embedded base model"),
+    Command("grade", "grade one answer, or a file of answers"),
+    Command("data", "list the problem sets, or show problems of one"),
+    Command("base", "build the embedded base model"),
 )
 
 
@@ -100,7 +96,7 @@ def build_parser(arguments: Sequence[str]) -> Parser:
         )
         if not {row.name, *row.aliases}.isdisjoint(arguments):
             command.arguments = arguments
-            import_module(f"reasoner.cli.{row.module}").add_arguments(command)
+            import_module(f"reasoner.cli.{row.module or row.name}").add_arguments(command)
     return parser
 
 

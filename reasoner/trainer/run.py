@@ -21,7 +21,7 @@ from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
+from reasoner.trainer.step_metrics import generation_metrics, rollout_metrics, stored_advantages
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
 from reasoner.types import Prompt
@@ -121,10 +121,8 @@ class TrainingRun:
         metrics: dict[str, float] = {"step": step, "num_tokens": num_tokens, **rollout_metrics(rollouts.all), **update}
         if self.trainer.attempt:
             metrics["rollbacks"] = self.trainer.attempt
-        if self.trainer.algorithm.dynamic_sampling:
-            metrics["dynamic_sampling/replaced"] = len(rollouts.all) - self.cfg.data.prompts_per_step
-        if self.cfg.max_off_policy_steps:
-            metrics["rollouts/policy_age"] = step - rollouts.policy_version
+        dynamic_sampling = self.trainer.algorithm.dynamic_sampling
+        metrics |= generation_metrics(step, rollouts, self.cfg, dynamic_sampling=dynamic_sampling)
         if step == 0 or is_due(step, self.cfg.run.parity_interval):
             prompts = [group.prompt for group in rollouts.all]
             metrics["parity/logprob_diff_max"] = parity_check(
@@ -188,7 +186,9 @@ class TrainingRun:
 
     def evaluate_heldout(self) -> None:
         """Evaluate the policy, and the model before training, on the held-out problems; print and write the results."""
-        self.logger.log(f"{self.step - self.start} steps in {self.logger.minutes():.1f} minutes")
+        steps = self.step - self.start
+        minutes = self.logger.minutes()
+        self.logger.log(f"{steps} step{'s' * (steps != 1)} done; {minutes:.1f} minutes of training in all")
         if self.heldout:
             with self.shutdown.interruptible():
                 evaluate_heldout(self.run_dir, self.generator, self.heldout, self.base, self.cfg)

@@ -5,12 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from reasoner.config.schema import Config
 from reasoner.rl.batch import Batch
 from reasoner.runs.health import repetition
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.types import RolloutGroup
 from verifiers.reflection import rates
 from verifiers.score import UNJUDGED
+
+
+def generation_metrics(step: int, rollouts: StepRollouts, cfg: Config, *, dynamic_sampling: bool) -> dict[str, float]:
+    """How the step's rollouts were generated: replaced groups with dynamic sampling, and the age of the policy that
+    sampled them, in updates, where rollouts may be off-policy.
+    """
+    metrics: dict[str, float] = {}
+    if dynamic_sampling:
+        metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
+    if cfg.max_off_policy_steps:
+        metrics["rollouts/policy_age"] = step - rollouts.policy_version
+    return metrics
 
 
 def rollout_metrics(groups: Sequence[RolloutGroup]) -> dict[str, float]:
