@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reasoner.runs.migrate import SETTINGS, renamed_setting
+from reasoner.config.former_names import SETTINGS, renamed_setting
 
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
+from reasoner.config.former_names import renamed_setting
 from reasoner.config.presets import PRESET_DESCRIPTIONS, PRESETS
 from reasoner.config.schema import Config
-from reasoner.runs.migrate import renamed_setting
 from verifiers.rewards import check_weights
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from reasoner.evals import eval_log
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import MetricKs
-from reasoner.rollouts.cache import digest
+from reasoner.rollouts.seeds import digest
 from verifiers import grader_version
 
 # The keys that make an evaluation this one and no other.

@@ -15,14 +15,15 @@ from reasoner.console import log
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
 from reasoner.evals.request import EvalRequest
+from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
 from reasoner.evals.tables import Sets
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity, model_fingerprint
 from reasoner.progress import shown_progress
-from reasoner.rollouts.cache import ResponseCache, digest
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_responses, num_missing
+from reasoner.rollouts.seeds import digest
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 

@@ -12,7 +12,7 @@ from reasoner.evals.manifest import check_set_names, make_manifest
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import score_responses
 from reasoner.evals.tables import Sets
-from reasoner.rollouts.cache import digest
+from reasoner.rollouts.seeds import digest
 from verifiers import VerifierPool
 
 

@@ -44,3 +44,8 @@ def kl_k3_reverse(logp: Tensor, ref_logp: Tensor) -> Tensor:
 
 
 KL: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"k1": kl_k1, "k2": kl_k2, "k3": kl_k3, "k3_reverse": kl_k3_reverse}
+
+
+def adapt_coefficient(coefficient: float, kl: float, target: float) -> float:
+    """PPO's adaptive coefficient (Schulman et al. 2017, section 4): doubled above 1.5 target, halved below 2/3."""
+    return coefficient * 2 if kl > 1.5 * target else coefficient / 2 if kl < target / 1.5 else coefficient

@@ -78,11 +78,6 @@ def constrained_step(
     return ConstrainedStep(0.0, 0.0, 0.0)
 
 
-def adapt_coefficient(coefficient: float, kl: float, target: float) -> float:
-    """PPO's adaptive coefficient (Schulman et al. 2017, section 4): doubled above 1.5 target, halved below 2/3."""
-    return coefficient * 2 if kl > 1.5 * target else coefficient / 2 if kl < target / 1.5 else coefficient
-
-
 def _flatten(parameters: Sequence[nn.Parameter]) -> Tensor:
     return torch.cat([parameter.detach().flatten() for parameter in parameters])
 

@@ -6,16 +6,31 @@ number of samples do not change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
+from typing import Protocol
 
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
-from reasoner.rollouts.cache import Key, ResponseCache, prompt_hash
-from reasoner.rollouts.seeds import sample_seeds
+from reasoner.rollouts.seeds import digest, sample_seeds
 from reasoner.types import Completion, Engine, Prompt, Response, RolloutGroup, SamplingParams
 from verifiers import RewardWeights, Score, VerifierPool
+
+Key = tuple[str, int, int]  # (hash of the prompt's token ids, index of the sample, its seed)
+
+
+class ResponseStore(Protocol):
+    """Responses that were sampled before, such as reasoner.evals.response_cache.ResponseCache."""
+
+    def get(self, key: Key) -> Response | None:
+        """The stored response, or None."""
+        ...
+
+    def add(self, responses: Mapping[Key, Response]) -> None:
+        """Store responses."""
+        ...
+
 
 _AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
 
@@ -118,7 +133,7 @@ def generate_responses(
     *,
     seed: int,
     stream: str = "eval",
-    cache: ResponseCache | None = None,
+    cache: ResponseStore | None = None,
     progress: Progress | None = None,
 ) -> list[tuple[Response, ...]]:
     """Sample `sampling.num_samples` responses to each prompt, in order. `engine` starts only if the cache lacks one.
@@ -139,13 +154,13 @@ def generate_responses(
     return by_prompt
 
 
-def num_missing(prompts: Sequence[Prompt], sampling: SamplingParams, *, seed: int, cache: ResponseCache) -> int:
+def num_missing(prompts: Sequence[Prompt], sampling: SamplingParams, *, seed: int, cache: ResponseStore) -> int:
     """The number of responses that are not in the cache yet."""
     return sum(cache.get(k) is None for prompt in prompts for k in _keys(prompt, sampling.num_samples, seed, "eval"))
 
 
 def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
-    ids = prompt_hash(prompt)
+    ids = digest(prompt.token_ids, 32)
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
@@ -159,7 +174,7 @@ def _sample_missing(
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     keys: Sequence[Sequence[Key]],
-    cache: ResponseCache | None,
+    cache: ResponseStore | None,
     on_decode_step: OnDecodeStep,
 ) -> dict[Key, Response]:
     """Sample the responses that the cache lacks."""
@@ -176,7 +191,7 @@ def _sample_missing(
     }
 
 
-def _cached(cache: ResponseCache | None, key: Key) -> Response:
+def _cached(cache: ResponseStore | None, key: Key) -> Response:
     response = cache.get(key) if cache is not None else None
     assert response is not None
     return response

@@ -1,8 +1,9 @@
-"""Seeds as hashes of what they are for, so that neither batching nor resuming changes them."""
+"""Seeds and identities as hashes of what they are for, so that neither batching nor resuming changes them."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 
 
 def sample_seed(run_seed: int, step: int | str, problem_id: str, sample: int) -> int:
@@ -29,3 +30,8 @@ def replacement_seed(run_seed: int) -> int:
 def minibatch_seed(run_seed: int, step: int, epoch: int) -> int:
     """The seed of the order of groups in an epoch. Python's hash of a tuple of ints is the same in every process."""
     return hash((run_seed, step, epoch)) % 2**63
+
+
+def digest(value: object, length: int = 16) -> str:
+    """First hex digits of the SHA-256 of the value's JSON with sorted keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:length]

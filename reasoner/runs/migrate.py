@@ -12,42 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from reasoner.config.former_names import SETTINGS, VALUES
 from reasoner.runs.io import write_bytes
 from reasoner.runs.json_files import COUNT, OBJECT, parse, read_object, show, write_json
 
 FORMAT = 2  # of the run folders that this version writes
-
-SETTINGS = {
-    "ahead": "max_off_policy_steps",
-    "algo.drops_flat": "algo.filter_zero_advantages",
-    "algo.entropy": "algo.entropy_coef",
-    "algo.group": "algo.group_size",
-    "algo.importance": "algo.importance_sampling",
-    "algo.importance_cap": "algo.importance_clip_max",
-    "algo.mask_truncated": "algo.mask_truncated_completions",
-    "algo.missing_end": "algo.missing_eos_penalty",
-    "algo.refills": "algo.dynamic_sampling",
-    "algo.refills_most": "algo.dynamic_sampling_max_rounds",
-    "algo.refresh_reference": "algo.ref_sync_steps",
-    "algo.trunk": "algo.critic_backbone",
-    "algo.weights": "algo.loss_aggregation",
-    "critic.coefficient": "critic.vf_coef",
-    "eval.every": "validation.interval",
-    "eval.selection": "validation.data",
-    "eval.selection_problems": "validation.problems",
-    "eval.selection_samples": "validation.samples",
-    "run.keep": "run.keep_last",
-    "run.probe_every": "run.parity_interval",
-    "run.save_every": "run.save_interval",
-    "run.token_figures": "run.token_stats",
-    "tokens": "max_train_tokens",
-}
-_PROBLEMS = {"generated:selection": "generated:validation"}
-# Values, by the setting of format 2.
-VALUES: dict[str, Mapping[str, str]] = {
-    "algo.critic_backbone": {"own": "separate"},
-    **dict.fromkeys(("data.train", "validation.data", "eval.heldout"), _PROBLEMS),
-}
 # Metrics and times of a step, and the score in checkpoints/best/best.json.
 METRICS = {
     "attempt": "rollbacks",
@@ -86,11 +55,6 @@ Line = dict[str, Any]  # an object of a JSON lines file
 def rename_keys(values: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """The values in their order, by new names where `names` has one."""
     return {names.get(name, name): value for name, value in values.items()}
-
-
-def renamed_setting(key: str) -> str:
-    """The sentence that refuses a setting of format 1 and names the new one; empty for any other key."""
-    return f"unknown setting {key!r}; it is now {SETTINGS[key]!r}" if key in SETTINGS else ""
 
 
 def read_config(path: Path) -> dict[str, Any]:

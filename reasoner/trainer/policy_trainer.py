@@ -20,14 +20,13 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
-from reasoner.rl.kl import kl_k3
+from reasoner.rl.kl import adapt_coefficient, kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
 from reasoner.rl.microbatches import backward_microbatches, forward_micro_batches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rl.trust_region import adapt_coefficient
 from reasoner.rollouts.seeds import minibatch_seed
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.types import RolloutGroup

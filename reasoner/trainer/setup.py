@@ -27,7 +27,7 @@ from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
-from reasoner.trainer import checkpoint, records
+from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
@@ -125,7 +125,7 @@ def open_training_run(
     checked = preflight(cfg, run_dir)
     algorithm, template, base = checked.algorithm, checked.template, checked.model_folder
     assert base is not None  # it has been downloaded
-    resume_from = records.resume_point(run_dir, log) if resuming else None
+    resume_from = resume.resume_point(run_dir, log) if resuming else None
     tokenizer = load_tokenizer(resume_from or base)
     trainer = build_trainer(cfg, algorithm, tokenizer, start_from=resume_from or base, base=base, device=device)
     context = context_length(trainer.policy)
@@ -148,7 +148,7 @@ def open_training_run(
     with ExitStack() as stack:
         stack.enter_context(store.lock_run_dir(run_dir))
         if resuming:
-            records.repair(run_dir, start, log)
+            resume.repair(run_dir, start, log)
         store.open_run(
             run_dir,
             to_dict(cfg),

@@ -54,10 +54,11 @@ def stored_advantages(batch: Batch, replaced: Sequence[RolloutGroup]) -> list[fl
 
 
 class StepTimer:
-    """Seconds of the parts of a step."""
+    """Seconds of the parts of a step. `previous` is the timer of the step before, if this process ran it."""
 
-    def __init__(self) -> None:
+    def __init__(self, previous: StepTimer | None = None) -> None:
         self._start = self._last = time.monotonic()
+        self._record_seconds = None if previous is None else self._start - previous._last
         self._laps: dict[str, float] = {}
 
     def lap(self, name: str) -> None:
@@ -70,4 +71,5 @@ class StepTimer:
         seconds = self._last - self._start
         slowest = max(score.seconds for group in rollouts.all for score in group.scores)
         speed = rollouts.num_tokens / seconds
-        return self._laps | {"time/step": seconds, "time/grade_max": slowest, "tokens_per_second": speed}
+        times = self._laps | {"time/step": seconds, "time/grade_max": slowest, "tokens_per_second": speed}
+        return times if self._record_seconds is None else times | {"time/record": self._record_seconds}

@@ -38,8 +38,9 @@ def training_loop(run: TrainingRun) -> None:
     """Train until the run's last step, then evaluate on the held-out problems."""
     generator, trainer = run.generator, run.trainer
     run.validate_before_first_step()
+    timer = None
     while not run.is_finished:
-        step, timer = run.step, StepTimer()
+        step, timer = run.step, StepTimer(previous=timer)
 
         with run.save_if_interrupted():
             rollouts = generator.generate(step)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 ORDER = (
     "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer",
     "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.rl", "reasoner.models",
-    "reasoner.config", "reasoner.rollouts", "reasoner.runs", "reasoner.types", "verifiers", "data", "reasoner.runtime",
+    "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data", "reasoner.runtime",
     "reasoner.progress", "reasoner.console",
 )  # fmt: skip
 STACK = {"torch", "vllm", "transformers"}

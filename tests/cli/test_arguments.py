@@ -3,8 +3,8 @@
 import pytest
 
 from reasoner.cli.main import main
+from reasoner.config.former_names import SETTINGS
 from reasoner.config.resolve import settings, unknown_setting_error
-from reasoner.runs.migrate import SETTINGS
 
 
 @pytest.mark.parametrize("command", ["train", "doctor"])

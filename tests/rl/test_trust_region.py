@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from reasoner.rl.fisher import FisherProduct
-from reasoner.rl.trust_region import adapt_coefficient, conjugate_gradient, constrained_step
+from reasoner.rl.kl import adapt_coefficient
+from reasoner.rl.trust_region import conjugate_gradient, constrained_step
 
 
 def test_conjugate_gradient_solves_system_in_n_iterations():

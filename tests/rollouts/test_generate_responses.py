@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from reasoner.rollouts.cache import ResponseCache, digest
+from reasoner.evals.response_cache import ResponseCache
 from reasoner.rollouts.generate import _keys, generate_responses, num_missing
-from reasoner.rollouts.seeds import sample_seed
+from reasoner.rollouts.seeds import digest, sample_seed
 from reasoner.types import Response, SamplingParams
 from tests.fixtures.scripted import Scripted, prompt
 

@@ -14,16 +14,17 @@ from app import run_files
 from app.overview import overview, runs
 from app.run_library import RunLibrary
 from reasoner.analysis.plots import detailed_metrics
+from reasoner.config.former_names import SETTINGS, VALUES
 from reasoner.config.resolve import check_types, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.evals import eval_log, eval_rows
 from reasoner.runs import metric_names
 from reasoner.runs.health import all_alarms, read_alarms
 from reasoner.runs.metrics import metrics_prefix, read_metrics
-from reasoner.runs.migrate import EVAL_NAMES, FORMAT, METRICS, SETTINGS, VALUES, convert, migrate_settings
+from reasoner.runs.migrate import EVAL_NAMES, FORMAT, METRICS, convert, migrate_settings
 from reasoner.runs.rollouts import open_run
 from reasoner.runs.run_dir import find_run, read_settings
-from reasoner.trainer.records import resume_point
+from reasoner.trainer.resume import resume_point
 
 ROOT = Path(__file__).parents[2]
 STEPS = 4

@@ -8,7 +8,7 @@ import pytest
 from reasoner.runs import health
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
-from reasoner.trainer import checkpoint, records
+from reasoner.trainer import checkpoint, resume
 from tests.fixtures.rollouts import numbered, write
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -98,9 +98,9 @@ def contents(run):
 def resumed(run):
     """(steps of the checkpoint that the run goes on from, what is told), with the records repaired."""
     told = []
-    path = records.resume_point(run, told.append)
+    path = resume.resume_point(run, told.append)
     start = checkpoint.step_of(path) if path else 0
-    records.repair(run, start, told.append)
+    resume.repair(run, start, told.append)
     return start, "\n".join(told)
 
 
@@ -152,7 +152,7 @@ def test_metrics_that_reach_no_checkpoint_are_refused_with_the_way_out_and_nothi
     keep_lines("metrics", number)(run)
     before, told = contents(run), []
     with pytest.raises(ValueError, match=f"holds {number} of the 6 steps .*put the file back.*--model .*step-000006"):
-        records.resume_point(run, told.append)
+        resume.resume_point(run, told.append)
     assert contents(run) == before and told == []
 
 
@@ -169,7 +169,7 @@ def test_a_run_whose_checkpoints_were_removed_is_refused_and_one_before_its_firs
     shutil.rmtree(run / "checkpoints")
     before = contents(run)
     with pytest.raises(ValueError, match=r"6 steps are recorded, a checkpoint was written every 2, and there is none"):
-        records.resume_point(run, print)
+        resume.resume_point(run, print)
     assert contents(run) == before
     keep_lines("metrics", 2)(run)  # killed as the first one was to be written
     assert resumed(run) == (0, "") and read_metrics(run) == [] and not list((run / "rollouts").iterdir())

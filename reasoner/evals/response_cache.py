@@ -8,27 +8,15 @@ so an interrupted evaluation continues with the same batches as an uninterrupted
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from reasoner.rollouts.generate import Key
 from reasoner.runs.json_files import json_line, parse
-from reasoner.types import Prompt, Response
-
-Key = tuple[str, int, int]  # (hash of the prompt's token ids, index of the sample, its seed)
-
-
-def digest(value: object, length: int = 16) -> str:
-    """First hex digits of the SHA-256 of the value's JSON with sorted keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:length]
-
-
-def prompt_hash(prompt: Prompt) -> str:
-    """32 hex digits of the prompt's token ids."""
-    return digest(prompt.token_ids, 32)
+from reasoner.types import Response
 
 
 class ResponseCache:

@@ -1,0 +1,42 @@
+"""Names and values that settings had in run folders of format 1, and those of today (reasoner.runs.migrate)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+SETTINGS = {
+    "ahead": "max_off_policy_steps",
+    "algo.drops_flat": "algo.filter_zero_advantages",
+    "algo.entropy": "algo.entropy_coef",
+    "algo.group": "algo.group_size",
+    "algo.importance": "algo.importance_sampling",
+    "algo.importance_cap": "algo.importance_clip_max",
+    "algo.mask_truncated": "algo.mask_truncated_completions",
+    "algo.missing_end": "algo.missing_eos_penalty",
+    "algo.refills": "algo.dynamic_sampling",
+    "algo.refills_most": "algo.dynamic_sampling_max_rounds",
+    "algo.refresh_reference": "algo.ref_sync_steps",
+    "algo.trunk": "algo.critic_backbone",
+    "algo.weights": "algo.loss_aggregation",
+    "critic.coefficient": "critic.vf_coef",
+    "eval.every": "validation.interval",
+    "eval.selection": "validation.data",
+    "eval.selection_problems": "validation.problems",
+    "eval.selection_samples": "validation.samples",
+    "run.keep": "run.keep_last",
+    "run.probe_every": "run.parity_interval",
+    "run.save_every": "run.save_interval",
+    "run.token_figures": "run.token_stats",
+    "tokens": "max_train_tokens",
+}
+_PROBLEMS = {"generated:selection": "generated:validation"}
+# Values, by the setting of format 2.
+VALUES: dict[str, Mapping[str, str]] = {
+    "algo.critic_backbone": {"own": "separate"},
+    **dict.fromkeys(("data.train", "validation.data", "eval.heldout"), _PROBLEMS),
+}
+
+
+def renamed_setting(key: str) -> str:
+    """The sentence that refuses a setting of format 1 and names the new one; empty for any other key."""
+    return f"unknown setting {key!r}; it is now {SETTINGS[key]!r}" if key in SETTINGS else ""
