@@ -1,5 +1,6 @@
 """The table of metrics: every place that shows a metric can label it, and docs/METRICS.md is generated from it."""
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,11 @@ def test_plots_show_the_metrics_that_the_table_says_in_panels_of_one_unit():
 def test_pages_of_the_dashboard_draw_the_metrics_that_the_table_says(place, page):
     source = (ROOT / "app" / "static" / "pages" / page).read_text()
     assert [row.name for row in shown_at(place) if f'"{row.name}"' not in source] == []
+
+
+def test_every_metric_is_written_by_a_file_of_the_trainer_or_rl():
+    written = set()
+    for path in [*(ROOT / "reasoner/trainer").glob("*.py"), *(ROOT / "reasoner/rl").glob("*.py")]:
+        nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+        written |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    assert (METRICS.keys() | TIMES.keys()) - written == set()
