@@ -54,6 +54,16 @@ COMMANDS = (
         epilog="example: reasoner compare before after   (names in --out, or folders)",
     ),
     Command("report", "write a run's report: report.html and report.md in its folder"),
+    Command(
+        "export",
+        "write a run's model as a folder for transformers, vLLM and the hub, with chat template and model card",
+        epilog="example: reasoner export first --out my-model --step best",
+    ),
+    Command(
+        "push",
+        "upload a run's model to the hub, as reasoner export writes it",
+        epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
+    ),
     Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(
         "app",

@@ -1,0 +1,80 @@
+"""Upload a model folder to the hub, as a new repository or as a new commit of one that this command made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from huggingface_hub.errors import HfHubHTTPError
+
+
+def check_name(name: str) -> None:
+    """Raise ValueError for what is no name of a repository, and when there is no token for the hub."""
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError as error:
+        raise ValueError(f"{name!r} is no name for a repository, ORG/NAME: {_first_line(error)}") from error
+    if name.count("/") != 1:
+        raise ValueError(f"{name!r} is no name for a repository; it must be ORG/NAME")
+    if get_token() is None:
+        raise ValueError("there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
+
+
+def create_repository(name: str, *, is_private: bool, can_exist: bool) -> None:
+    """Create the model repository ORG/NAME on the hub. ValueError for a name that is taken (unless `can_exist`) or that
+    the token may not write; OSError without a network.
+    """
+    from huggingface_hub import HfApi
+
+    with _hub_errors(name):
+        HfApi().create_repo(name, private=is_private, exist_ok=can_exist)
+
+
+def upload(folder: Path, name: str) -> str:
+    """Upload the folder's files in one commit, and return the repository's address. Errors as in create_repository."""
+    from huggingface_hub import HfApi
+
+    with _hub_errors(name):
+        commit = HfApi().upload_folder(repo_id=name, folder_path=folder, commit_message="Upload by reasoner push")
+    return commit.repo_url.url
+
+
+@contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Raise the errors of huggingface_hub in the block with a message of one line."""
+    from huggingface_hub import get_session
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    transport = import_module(type(get_session()).__module__.partition(".")[0])  # httpx, or the fork that is installed
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise OSError("the hub is switched off by HF_HUB_OFFLINE; nothing was uploaded") from error
+    except HfHubHTTPError as error:
+        raise _refusal(name, error) from error
+    except transport.TransportError as error:
+        raise OSError(f"the hub cannot be reached, nothing was uploaded: {_first_line(error)}") from error
+
+
+def _refusal(name: str, error: HfHubHTTPError) -> ValueError | OSError:
+    """The error for a status with which the hub refused a request."""
+    status = error.response.status_code
+    if status == HTTPStatus.CONFLICT:
+        return ValueError(f"{name} is taken; choose another name, or add a commit to it with --update")
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+        return ValueError(f"the token may not write {name} ({status}): it needs the right to write, and {name} to be yours")
+    text = error.server_message or _first_line(error)
+    return OSError(f"the hub refused {name} ({status}): {_first_line(text)}")
+
+
+def _first_line(text: object) -> str:
+    return str(text).strip().partition("\n")[0]

@@ -1,0 +1,285 @@
+"""The model card of an export: README.md with the front matter that the hub reads, as text. Needs no torch.
+
+Its facts come from the run's folder: settings, versions, the held-out table and the validations. What the folder does
+not say (the licence of a base model) is left out, not guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data.hub import HUB
+from data.registry import SOURCES
+from reasoner.config.resolve import settings
+from reasoner.rollouts.prompts import Template
+from reasoner.runs.json_files import OBJECT, read_object
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.runs.run_dir import PROBLEM_FILES, read_settings
+
+_PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings without influence on the weights
+_FILES = ("model", "data.train", "prompt.style", "validation.data", "eval.heldout")  # settings that may name files
+
+
+@dataclass(frozen=True, slots=True)
+class CardFacts:
+    """What a model card tells besides the contents of the run's folder."""
+
+    steps_done: int  # training steps behind the weights
+    template: Template
+    is_best: bool = False  # chosen by the validation problems
+    has_chat_template: bool = True  # whether it renders the run's prompts
+    licence: str = ""  # identifier of the hub; empty where it is not known
+    repository: str = ""  # ORG/NAME on the hub; empty for a local folder
+
+
+def model_card(run_dir: Path, facts: CardFacts) -> str:
+    """Return the text of README.md for the weights after `facts.steps_done` steps of the run."""
+    stored = read_settings(run_dir)
+    cfg = stored["config"]
+    sections = [
+        front_matter(cfg, facts),
+        f"# {facts.repository.partition('/')[2] or run_dir.name}",
+        _summary(cfg, facts),
+        "## Training\n\n" + _training(run_dir, stored),
+        "## Results\n\n" + _results(run_dir, cfg, facts),
+        "## How to prompt it\n\n" + _prompt(cfg, facts),
+        "## How to run it\n\n" + _usage(cfg, facts),
+        "## Versions\n\n" + _table([["package", "version"], *_versions(run_dir)]),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+# ------------------------------------------------------------------------------------------------ front matter
+
+
+def front_matter(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    """The YAML block that the hub reads. Every value is written as a JSON text, which YAML reads as the same text."""
+    fields: dict[str, str | list[str]] = {"library_name": "transformers", "pipeline_tag": "text-generation"}
+    if hub_name(cfg["model"]):
+        fields["base_model"] = cfg["model"]
+    if licence := facts.licence or ("apache-2.0" if cfg["model"] == "base" else ""):
+        fields["license"] = licence
+    source = str(cfg["data.train"]).partition(":")[0].partition("?")[0]
+    if source in HUB:
+        fields["datasets"] = [HUB[source].path]
+    fields["tags"] = ["reasoner", "reinforcement-learning", "reasoning", "math", str(cfg["algo.name"])]
+    lines = []
+    for name, value in fields.items():
+        if isinstance(value, list):
+            lines += [f"{name}:", *(f"- {json.dumps(one)}" for one in value)]
+        else:
+            lines.append(f"{name}: {json.dumps(value)}")
+    return "\n".join(["---", *lines, "---"])
+
+
+def hub_name(model: str) -> bool:
+    """Whether a model is named as ORG/NAME and is no path on this machine."""
+    return model.count("/") == 1 and not model.startswith((".", "/", "~")) and not Path(model).exists()
+
+
+# ------------------------------------------------------------------------------------------------ sections
+
+
+def _summary(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    chosen = ", the best checkpoint of the run on its validation problems" if facts.is_best else ""
+    return (
+        f"A language model that writes its reasoning before its answer to a mathematical problem. It is "
+        f"{_base(cfg['model'])} after {facts.steps_done} steps of reinforcement learning with verifiable rewards{chosen}."
+    )
+
+
+def _base(model: str) -> str:
+    if model == "base":
+        return "the embedded base of reasoner (1.4M parameters, made for demonstrations: it knows five families of problems)"
+    return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{_file_name(model)}`"
+
+
+def _training(run_dir: Path, stored: Mapping[str, Any]) -> str:
+    cfg = stored["config"]
+    rows = [
+        ["", ""],
+        ["base model", _base(cfg["model"])],
+        ["algorithm", f"`{cfg['algo.name']}`"],
+        ["training problems", _problems(run_dir, cfg["data.train"])],
+        ["prompts per step, completions of each", f"{cfg['data.prompts_per_step']}, {cfg['algo.group_size']}"],
+        ["reward", _rewards(stored)],
+        ["learning rate, KL coefficient", f"{cfg['optim.lr']:g}, {cfg['algo.beta']:g}"],
+        ["seed", str(cfg["seed"])],
+    ]
+    if cfg.get("control"):
+        rows.append(["control experiment", f"{cfg['control']}: the reward was replaced, this model is no result"])
+    changed = [["setting", "value", "from"], *_changed(stored)]
+    return "\n\n".join(
+        [_table(rows), "Settings that differ from the defaults:", _table(changed), "Command:", _code(command(stored))]
+    )
+
+
+def _problems(run_dir: Path, spec: str) -> str:
+    if any((run_dir / name).is_file() for name in PROBLEM_FILES[:1]):
+        return "a list from Python"
+    source = SOURCES.get(spec.partition(":")[0].partition("?")[0])
+    return f"`{_file_name(spec)}`" + (f": {source.about}" if source else "")
+
+
+def _rewards(stored: Mapping[str, Any]) -> str:
+    """Weights of the parts of the reward that count, and reward functions from Python."""
+    names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
+    parts = [f"{value:g} × {name}" for name, value in names.items() if isinstance(value, float | int) and value]
+    if names.get("custom"):
+        parts.append(str(names["custom"]))
+    return " + ".join([*parts, *(f"`{name}`" for name in stored.get("reward_functions") or {})])
+
+
+def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [f"`{key}`", f"`{_shown(key, value)}`", origin]
+        for key, value, origin in ((key, value, stored["origin"][key]) for key, value in stored["config"].items())
+        if origin != "default" and key not in _PLACES
+    ]
+
+
+def command(stored: Mapping[str, Any]) -> str:
+    """The command that trains this model: the preset, and a flag for every other setting that is not a default.
+
+    Of local files only the names are shown: a card is public, and a path names a user or a machine.
+    """
+    origins = stored["origin"]
+    presets = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
+    words = ["reasoner", "train", *(word for preset in presets for word in ("--preset", preset))]
+    for key, value in stored["config"].items():
+        if key in settings() and key not in _PLACES and origins[key] != "default" and not origins[key].startswith("preset"):
+            words += [f"--{key}", _shown(key, value)]
+    return shlex.join(words)
+
+
+def _shown(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return _file_name(str(value)) if key in _FILES else str(value)
+
+
+def _file_name(spec: str) -> str:
+    """The name alone where the spec is an absolute path or one with dots; anything else as it is."""
+    return Path(spec).name if spec.startswith(("/", ".", "~")) else spec
+
+
+# ------------------------------------------------------------------------------------------------ results
+
+
+def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    """Held-out results of these weights if the run has them, and the validation of this step; 95 % intervals."""
+    parts = []
+    report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
+    if report and len(read_metrics(run_dir)) == facts.steps_done:
+        about = f"Held-out problems (`{_file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
+        parts.append(_comparison(about, report["before"], report["after"], cfg))
+    validations = {line["step"]: line for line in read_evals(run_dir)}
+    if 0 in validations and facts.steps_done in validations:
+        about = f"Validation problems (`{_file_name(cfg['validation.data'])}`), % with 95 % intervals"
+        if facts.is_best:
+            about += "; the checkpoint was chosen by these problems, so its figures are too high"
+        parts.append(_comparison(about, validations[0], validations[facts.steps_done], cfg))
+    return "\n\n".join(parts) or "The run has no evaluation of these weights."
+
+
+def _comparison(about: str, before: Mapping[str, Any], after: Mapping[str, Any], cfg: Mapping[str, Any]) -> str:
+    """A table of the metrics of two evaluations, sampled and greedy."""
+    sampled = after["sampled"]
+    count = f"{sampled['problems']} problems, {sampled['samples']} samples of each at temperature {sampled['temperature']:g}"
+    rows = [["metric", "before", "after"]]
+    for name, value in sampled["metrics"].items():
+        rows.append([name, _interval(before["sampled"]["metrics"].get(name)), _interval(value)])
+    rows.append(["greedy", *(_interval(side["greedy"]["metrics"].get("pass@1")) for side in (before, after))])
+    extraction = "answers outside of the trained form count as wrong" if cfg["prompt.style"] in ("r1-zero", "chat") else ""
+    return f"{about}. {count}{'; ' if extraction else ''}{extraction}.\n\n{_table(rows)}"
+
+
+def _interval(estimate: Mapping[str, float] | None) -> str:
+    if estimate is None:
+        return "-"
+    value, low, high = (100 * estimate[name] for name in ("value", "low", "high"))
+    return f"{value:.1f} [{low:.1f}, {high:.1f}]"
+
+
+# ------------------------------------------------------------------------------------------------ use
+
+
+def _prompt(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    template = facts.template
+    lines = [f"Prompt style `{_file_name(cfg['prompt.style'])}`. `{{question}}` is replaced by the problem:"]
+    if template.system:
+        lines.append(f"system message:\n\n{_code(template.system)}")
+    lines.append(_code(template.text))
+    if template.chat:
+        lines.append("This is the user's message in the base model's own chat template.")
+    if template.prefill:
+        lines.append(f"The prompt ends with `{template.prefill}`: the response continues it, and does not repeat it.")
+    if facts.has_chat_template:
+        lines.append("The tokenizer's chat template does all this: pass the problem alone, as one user message.")
+    else:
+        lines.append("The chat template does not do this: pass the text above to `/v1/completions`, not to a chat.")
+    if template.stop:
+        lines.append(f"A completion ends at {' or '.join(f'`{stop}`' for stop in template.stop)}, or at an end token.")
+    return "\n\n".join(lines)
+
+
+def _usage(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    model = facts.repository or "FOLDER"
+    parts = []
+    if facts.has_chat_template:
+        parts = ["With transformers:", _code(_TRANSFORMERS % json.dumps(model), "python")]
+    parts += ["With vLLM's server:", _code(f"vllm serve {model}", "sh")]
+    if facts.has_chat_template:
+        body = json.dumps(_request(model, facts.template), ensure_ascii=False, indent=1).replace("'", "'\\''")
+        ask = f"curl http://localhost:8000/v1/chat/completions -H 'Content-Type: application/json' -d '{body}'"
+        parts.append(_code(ask, "sh"))
+    parts += [
+        f"`generation_config.json` has the run's sampling: temperature {cfg['sampling.temperature']:g}, at most "
+        f"{cfg['sampling.max_tokens']} tokens. vLLM's server takes these as its defaults, and stop texts from the request.",
+    ]
+    return "\n\n".join(parts)
+
+
+_TRANSFORMERS = """from transformers import AutoModelForCausalLM, AutoTokenizer
+
+name = %s
+tokenizer = AutoTokenizer.from_pretrained(name)
+model = AutoModelForCausalLM.from_pretrained(name)
+chat = [{"role": "user", "content": "What is 12 + 30?"}]
+inputs = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+output = model.generate(**inputs, tokenizer=tokenizer)  # the tokenizer finds the stop texts
+print(tokenizer.decode(output[0, inputs["input_ids"].shape[1] :]))"""
+
+
+def _request(model: str, template: Template) -> dict[str, Any]:
+    """The body of a request to /v1/chat/completions that ends where the run's completions ended."""
+    body: dict[str, Any] = {"model": model, "messages": [{"role": "user", "content": "What is 12 + 30?"}]}
+    if template.stop:
+        body |= {"stop": list(template.stop), "include_stop_str_in_output": True}
+    return body
+
+
+def _versions(run_dir: Path) -> list[list[str]]:
+    skip = ("platform", "processor")
+    return [[name, str(value)] for name, value in read_object(run_dir / "versions.json").items() if name not in skip]
+
+
+# ------------------------------------------------------------------------------------------------ Markdown
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
+
+
+def _code(text: str, language: str = "") -> str:
+    """A code block, fenced by more backticks than the text has in a row."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}{language}\n{text}\n{fence}"

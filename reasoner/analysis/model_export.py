@@ -1,0 +1,180 @@
+"""Export a checkpoint as a plain model folder, which transformers, vLLM and the hub take as it is.
+
+    config.json, *.safetensors, tokenizer files   as in the checkpoint
+    chat_template.jinja       renders a user's message as the run rendered a question (reasoner.rollouts.chat_template)
+    generation_config.json    temperature, length and ends of a completion as in the run
+    README.md                 the model card (reasoner.analysis.model_card)
+
+A checkpoint itself stays as training wrote it: its checksums, and exact resuming, cover every byte of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from reasoner.analysis.model_card import CardFacts, model_card
+from reasoner.console import log
+from reasoner.models.resolve import resolve_model
+from reasoner.rollouts.prompts import Template, load_template
+from reasoner.runs.json_files import COUNT, read_object
+from reasoner.runs.run_dir import read_settings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_OWN = ("trainer", "best.json", "chat_template*", "generation_config.json", "README.md")  # not copied
+ADAPTER = "adapter_config.json"  # a checkpoint that has it holds an adapter, without the base model's weights
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What to export. `checkpoint`: a folder in the run's folder checkpoints/."""
+
+    run_dir: Path
+    checkpoint: Path
+    licence: str = ""  # for the model card; empty where it is not known
+    repository: str = ""  # ORG/NAME for the model card
+
+    @classmethod
+    def of(cls, run_dir: Path, step: str, *, licence: str = "", repository: str = "") -> Export:
+        """The export of the checkpoint after `step` steps, or of the "best" or the "last" one. ValueError if the run
+        has none.
+        """
+        checkpoint = resolve_model(str(run_dir), runs=run_dir.parent, step=None if step == "last" else step)
+        if checkpoint.parent != run_dir / "checkpoints":
+            raise ValueError(f"run {run_dir} has no checkpoint yet")
+        return cls(run_dir, checkpoint, licence, repository)
+
+    @property
+    def steps_done(self) -> int:
+        """Training steps behind the weights."""
+        if self.checkpoint.name == "best":
+            return int(read_object(self.checkpoint / "best.json", {"steps_done": COUNT})["steps_done"])
+        return int(self.checkpoint.name.removeprefix("step-"))
+
+
+def write_export(export: Export, out: Path) -> None:
+    """Write the model folder; it appears whole or not at all. ValueError if `out` exists, and for a prompt template
+    that is no longer the one of the run.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise ValueError(f"--out {out} exists; name a folder that does not, or an empty one")
+    template = run_template(export.run_dir)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(mkdtemp(prefix=f"{out.name}.", suffix=".partial", dir=out.parent))
+    try:
+        beside.chmod(0o777 & ~_umask())
+        _copy_model(export.checkpoint, beside)
+        _write_own_files(export, template, beside)
+        if out.is_dir():
+            out.rmdir()
+        beside.rename(out)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+
+
+def _umask() -> int:
+    """The process's mask of permissions, which temporary folders do not follow."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _copy_model(checkpoint: Path, out: Path) -> None:
+    """Copy weights, config and tokenizer."""
+    shutil.copytree(
+        checkpoint, out, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True, copy_function=shutil.copyfile
+    )
+
+
+def _write_own_files(export: Export, template: Template, out: Path) -> None:
+    """Write chat template, generation config and model card. A chat template that would give other token ids than the
+    run's prompts is left out, with a message.
+    """
+    from reasoner.models.loading import load_tokenizer
+    from reasoner.rollouts.chat_template import chat_template
+
+    tokenizer = load_tokenizer(export.checkpoint)
+    text = ""
+    try:
+        text = chat_template(template, tokenizer)
+    except ValueError as error:
+        log(f"no chat template is written: {error}")
+    _write_chat_template(out, text)
+    cfg = read_settings(export.run_dir)["config"]
+    generation = generation_config(export.checkpoint, cfg, template, tokenizer)
+    (out / "generation_config.json").write_text(json.dumps(generation, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    facts = CardFacts(
+        steps_done=export.steps_done,
+        template=template,
+        is_best=export.checkpoint.name == "best",
+        has_chat_template=bool(text),
+        licence=export.licence,
+        repository=export.repository,
+    )
+    (out / "README.md").write_text(model_card(export.run_dir, facts), "utf-8")
+
+
+def _write_chat_template(out: Path, text: str) -> None:
+    """Put the chat template in a file of its own, the only place: tokenizer_config.json may hold the base model's."""
+    path = out / "tokenizer_config.json"
+    if path.is_file():
+        config = json.loads(path.read_text("utf-8"))
+        if config.pop("chat_template", None) is not None:
+            path.write_text(json.dumps(config, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    if text:
+        (out / "chat_template.jinja").write_text(text, "utf-8")
+
+
+def run_template(run_dir: Path) -> Template:
+    """The prompt template of a run. ValueError if it is a file that is gone, or that has changed since the run began."""
+    stored = read_settings(run_dir)
+    style = stored["config"]["prompt.style"]
+    template = load_template(style)
+    fingerprint = (stored.get("fingerprints") or {}).get("prompt.style")
+    text = json.dumps(asdict(template), ensure_ascii=False)
+    if fingerprint is not None and hashlib.sha256(text.encode()).hexdigest() != fingerprint:
+        raise ValueError(f"the prompt template {style!r} has changed since the run began; restore its old content")
+    return template
+
+
+def generation_config(
+    checkpoint: Path, cfg: Mapping[str, Any], template: Template, tokenizer: PreTrainedTokenizerBase
+) -> dict[str, Any]:
+    """The content of generation_config.json: sampling, length and ends of a completion as in the run.
+
+    A stop text that is a special token is one more end token. Any other one is in `stop_strings`: transformers' generate
+    takes it with tokenizer=..., and vLLM's server from a request.
+    """
+    from reasoner.inference.stop_tokens import end_token_ids
+
+    special = {text: number for text, number in tokenizer.get_added_vocab().items() if text in _special(tokenizer)}
+    ends = end_token_ids(checkpoint, tokenizer) | {special[stop] for stop in template.stop if stop in special}
+    texts = [stop for stop in template.stop if stop not in special]
+    temperature = cfg["sampling.temperature"]
+    config = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": sorted(ends),
+        "pad_token_id": tokenizer.pad_token_id,
+        "do_sample": temperature > 0,
+        "temperature": temperature if temperature > 0 else None,
+        "top_p": cfg["sampling.top_p"] if temperature > 0 else None,
+        "top_k": 0 if temperature > 0 else None,  # transformers has 50 where nothing is said
+        "max_new_tokens": cfg["sampling.max_tokens"],
+        "stop_strings": texts or None,
+    }
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _special(tokenizer: PreTrainedTokenizerBase) -> set[str]:
+    """Texts of the tokens that decoding may skip; tags such as </answer> are usually not among them."""
+    return {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}

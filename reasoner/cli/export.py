@@ -1,0 +1,58 @@
+"""`reasoner export`: a checkpoint of a run as a plain model folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser, add_run
+from reasoner.console import log, print_result
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_export)
+    add_run(command)
+    command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="folder to write; it must not exist")
+    add_checkpoint(command)
+    command.add_argument(
+        "--merged",
+        action="store_true",
+        help="merge an adapter into the base model's weights; of a run without an adapter the weights are whole anyway",
+    )
+
+
+def add_checkpoint(command: Parser) -> None:
+    """Add --step and --license."""
+    command.add_argument("--step", default="last", metavar="N|best|last", help="the checkpoint, by steps done [last]")
+    command.add_argument(
+        "--license",
+        default="",
+        metavar="ID",
+        help="licence of the model as the hub writes it, such as apache-2.0; by default only the embedded base has one",
+    )
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Write the folder and print its path."""
+    from reasoner.analysis.model_export import Export, write_export
+    from reasoner.runs.run_dir import find_run
+
+    export = Export.of(find_run(args.name, args.runs), args.step, licence=args.license)
+    check_checkpoint(export.checkpoint)
+    if args.merged:
+        log("the checkpoint has no adapter: its weights are whole, and --merged changes nothing")
+    write_export(export, args.out)
+    print_result(str(args.out))
+
+
+def check_checkpoint(checkpoint: Path) -> None:
+    """Raise ValueError if the checkpoint is damaged, or holds an adapter alone."""
+    from reasoner.analysis.model_export import ADAPTER
+    from reasoner.trainer.checkpoint import best_damage, damage
+
+    fault = best_damage(checkpoint.parents[1]) if checkpoint.name == "best" else damage(checkpoint)
+    if fault:
+        raise ValueError(f"{checkpoint} is damaged: {fault}; name another one by --step")
+    if (checkpoint / ADAPTER).is_file():
+        raise ValueError(f"{checkpoint} holds an adapter ({ADAPTER}) and not whole weights: it cannot be exported")
