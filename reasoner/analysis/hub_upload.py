@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -16,14 +17,8 @@ if TYPE_CHECKING:
 def check_name(name: str) -> None:
     """Raise ValueError for what is no name of a repository, and when there is no token for the hub."""
     from huggingface_hub import get_token
-    from huggingface_hub.errors import HFValidationError
-    from huggingface_hub.utils import validate_repo_id
 
-    try:
-        validate_repo_id(name)
-    except HFValidationError as error:
-        raise ValueError(f"{name!r} is no name for a repository, ORG/NAME: {_first_line(error)}") from error
-    if name.count("/") != 1:
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", name, re.ASCII):
         raise ValueError(f"{name!r} is no name for a repository; it must be ORG/NAME")
     if get_token() is None:
         raise ValueError("there is no token for the hub: log in with `hf auth login`, or set HF_TOKEN")
@@ -31,12 +26,12 @@ def check_name(name: str) -> None:
 
 def create_repository(name: str, *, is_private: bool, can_exist: bool) -> None:
     """Create the model repository ORG/NAME on the hub. ValueError for a name that is taken (unless `can_exist`) or that
-    the token may not write; OSError without a network.
+    the token may not write; OSError without a network. One that is not private is as its owner's default says.
     """
     from huggingface_hub import HfApi
 
     with _hub_errors(name):
-        HfApi().create_repo(name, private=is_private, exist_ok=can_exist)
+        HfApi().create_repo(name, private=is_private or None, exist_ok=can_exist)
 
 
 def upload(folder: Path, name: str) -> str:
@@ -52,11 +47,15 @@ def upload(folder: Path, name: str) -> str:
 def _hub_errors(name: str) -> Iterator[None]:
     """Raise the errors of huggingface_hub in the block with a message of one line."""
     from huggingface_hub import get_session
-    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
     transport = import_module(type(get_session()).__module__.partition(".")[0])  # httpx, or the fork that is installed
     try:
         yield
+    except HFValidationError as error:
+        raise ValueError(f"{name!r} is no name for a repository: {_first_line(error)}") from error
+    except ValueError as error:  # the hub's check of the model card
+        raise ValueError(f"the hub refused {name}: {' '.join(str(error).split())}") from error
     except OfflineModeIsEnabled as error:
         raise OSError("the hub is switched off by HF_HUB_OFFLINE; nothing was uploaded") from error
     except HfHubHTTPError as error:
@@ -71,7 +70,9 @@ def _refusal(name: str, error: HfHubHTTPError) -> ValueError | OSError:
     if status == HTTPStatus.CONFLICT:
         return ValueError(f"{name} is taken; choose another name, or add a commit to it with --update")
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return ValueError(f"the token may not write {name} ({status}): it needs the right to write, and {name} to be yours")
+        return ValueError(
+            f"the token may not write {name} ({status}): it needs the right to write, and {name} to be yours"
+        )
     text = error.server_message or _first_line(error)
     return OSError(f"the hub refused {name} ({status}): {_first_line(text)}")
 

@@ -88,14 +88,15 @@ def hub_name(model: str) -> bool:
 def _summary(cfg: Mapping[str, Any], facts: CardFacts) -> str:
     chosen = ", the best checkpoint of the run on its validation problems" if facts.is_best else ""
     return (
-        f"A language model that writes its reasoning before its answer to a mathematical problem. It is "
-        f"{_base(cfg['model'])} after {facts.steps_done} steps of reinforcement learning with verifiable rewards{chosen}."
+        "A language model that writes its reasoning before its answer to a mathematical problem. It is "
+        f"{_base(cfg['model'])} after {facts.steps_done} steps of reinforcement learning with verifiable rewards"
+        f"{chosen}."
     )
 
 
 def _base(model: str) -> str:
     if model == "base":
-        return "the embedded base of reasoner (1.4M parameters, made for demonstrations: it knows five families of problems)"
+        return "the embedded base of reasoner (1.4M parameters; it knows five families of generated problems)"
     return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{_file_name(model)}`"
 
 
@@ -152,7 +153,12 @@ def command(stored: Mapping[str, Any]) -> str:
     presets = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
     words = ["reasoner", "train", *(word for preset in presets for word in ("--preset", preset))]
     for key, value in stored["config"].items():
-        if key in settings() and key not in _PLACES and origins[key] != "default" and not origins[key].startswith("preset"):
+        if (
+            key in settings()
+            and key not in _PLACES
+            and origins[key] != "default"
+            and not origins[key].startswith("preset")
+        ):
             words += [f"--{key}", _shown(key, value)]
     return shlex.join(words)
 
@@ -177,26 +183,26 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
     if report and len(read_metrics(run_dir)) == facts.steps_done:
         about = f"Held-out problems (`{_file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
-        parts.append(_comparison(about, report["before"], report["after"], cfg))
+        parts.append(_comparison(about, report["before"], report["after"], facts.template))
     validations = {line["step"]: line for line in read_evals(run_dir)}
     if 0 in validations and facts.steps_done in validations:
         about = f"Validation problems (`{_file_name(cfg['validation.data'])}`), % with 95 % intervals"
         if facts.is_best:
             about += "; the checkpoint was chosen by these problems, so its figures are too high"
-        parts.append(_comparison(about, validations[0], validations[facts.steps_done], cfg))
+        parts.append(_comparison(about, validations[0], validations[facts.steps_done], facts.template))
     return "\n\n".join(parts) or "The run has no evaluation of these weights."
 
 
-def _comparison(about: str, before: Mapping[str, Any], after: Mapping[str, Any], cfg: Mapping[str, Any]) -> str:
+def _comparison(about: str, before: Mapping[str, Any], after: Mapping[str, Any], template: Template) -> str:
     """A table of the metrics of two evaluations, sampled and greedy."""
     sampled = after["sampled"]
-    count = f"{sampled['problems']} problems, {sampled['samples']} samples of each at temperature {sampled['temperature']:g}"
+    size = f"{sampled['problems']} problems, {sampled['samples']} samples of each"
+    form = "; answers outside of the trained form count as wrong" if template.extract == "strict" else ""
     rows = [["metric", "before", "after"]]
     for name, value in sampled["metrics"].items():
         rows.append([name, _interval(before["sampled"]["metrics"].get(name)), _interval(value)])
     rows.append(["greedy", *(_interval(side["greedy"]["metrics"].get("pass@1")) for side in (before, after))])
-    extraction = "answers outside of the trained form count as wrong" if cfg["prompt.style"] in ("r1-zero", "chat") else ""
-    return f"{about}. {count}{'; ' if extraction else ''}{extraction}.\n\n{_table(rows)}"
+    return f"{about}. {size} at temperature {sampled['temperature']:g}{form}.\n\n{_table(rows)}"
 
 
 def _interval(estimate: Mapping[str, float] | None) -> str:
@@ -240,7 +246,8 @@ def _usage(cfg: Mapping[str, Any], facts: CardFacts) -> str:
         parts.append(_code(ask, "sh"))
     parts += [
         f"`generation_config.json` has the run's sampling: temperature {cfg['sampling.temperature']:g}, at most "
-        f"{cfg['sampling.max_tokens']} tokens. vLLM's server takes these as its defaults, and stop texts from the request.",
+        f"{cfg['sampling.max_tokens']} tokens. vLLM's server takes these as its defaults, and "
+        "stop texts from a request.",
     ]
     return "\n\n".join(parts)
 

@@ -136,7 +136,7 @@ def _write_chat_template(out: Path, text: str) -> None:
 
 
 def run_template(run_dir: Path) -> Template:
-    """The prompt template of a run. ValueError if it is a file that is gone, or that has changed since the run began."""
+    """The prompt template of a run. ValueError if it is a file that is gone, or has changed since the run began."""
     stored = read_settings(run_dir)
     style = stored["config"]["prompt.style"]
     template = load_template(style)
@@ -152,8 +152,8 @@ def generation_config(
 ) -> dict[str, Any]:
     """The content of generation_config.json: sampling, length and ends of a completion as in the run.
 
-    A stop text that is a special token is one more end token. Any other one is in `stop_strings`: transformers' generate
-    takes it with tokenizer=..., and vLLM's server from a request.
+    A stop text that is a special token is one more end token. Any other one is in `stop_strings`: transformers takes
+    it with generate(tokenizer=...), and vLLM's server from a request.
     """
     from reasoner.inference.stop_tokens import end_token_ids
 

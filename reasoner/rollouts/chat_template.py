@@ -1,7 +1,7 @@
 """A chat template (Jinja, as tokenizers carry it) that renders a user's message as a run rendered a question.
 
 With one user message and the generation prompt it gives the token ids of reasoner.rollouts.prompts.render(), the
-template's prefill included. Earlier turns of a conversation are rendered in the same way; the run did not train on them.
+template's prefill included. Earlier turns of a conversation are rendered in the same way, which the run did not train.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 _ROLES = "this model was trained on questions alone: messages have the role user or assistant"
 # A message's content: a text, or a list of parts of which those of type text count.
 _CONTENT = "(message['content'] if message['content'] is string else message['content'] | map(attribute='text') | join)"
-_PROBES = ("What is 12 + 30?", " Let x = {y}.\n\nFind 2x, for y = \\frac{1}{2} 'or' \"more\". ", "é 数 \U0001f600 <b>&amp;")
+_PROBES = (
+    "What is 12 + 30?",
+    " Let x = {y}.\n\nFind 2x, for y = \\frac{1}{2} 'or' \"more\". ",
+    "é 数 \U0001f600 <b>&amp;",
+)
 
 
 def chat_template(template: Template, tokenizer: PreTrainedTokenizerBase) -> str:

@@ -28,7 +28,8 @@ FILES = {
     "twice.txt": "{question}\nOnce more: {question}\nA: ",
     "prefill.toml": 'text = "Q: {question}\\nA: "\nprefill = "<think>\\n"\nstop = ["</answer>"]',
     "system.toml": (
-        'text = "{question} \\"think\\" {{first}} \U0001f600 \\\\\\\\n"\nchat = true\nsystem = "Be \'brief\'. {% x %}"\n'
+        'text = "{question} \\"think\\" {{first}} \U0001f600 \\\\\\\\n"\n'
+        "chat = true\nsystem = \"Be 'brief'. {% x %}\"\n"
         'prefill = "<think>"'
     ),
 }
@@ -96,9 +97,7 @@ def test_one_user_message_gives_token_ids_of_training(name, kind, template_of, t
 def rendered(tokenizer, template, *messages, generation=True):
     chat = [{"role": role, "content": content} for role, content in messages]
     text = chat_template(template, tokenizer)
-    return tokenizer.apply_chat_template(
-        chat, chat_template=text, tokenize=False, add_generation_prompt=generation
-    )
+    return tokenizer.apply_chat_template(chat, chat_template=text, tokenize=False, add_generation_prompt=generation)
 
 
 def test_conversation_repeats_prompt_for_each_user_message():

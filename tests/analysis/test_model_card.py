@@ -1,0 +1,90 @@
+"""The model card: front matter that the hub reads, a command that repeats the run, figures of the weights."""
+
+import shlex
+
+import pytest
+from huggingface_hub import ModelCard
+
+from reasoner.analysis.model_card import CardFacts, command, model_card
+from reasoner.cli.main import build_parser
+from reasoner.cli.train import new_run
+from reasoner.config.presets import PRESETS
+from reasoner.config.resolve import to_dict
+from reasoner.rollouts.prompts import Template, load_template
+from reasoner.runs.run_dir import read_settings
+from tests.fixtures.trained_run import write_records
+
+R1 = load_template("r1-zero")
+
+
+def card(run_dir, **facts):
+    return model_card(run_dir, CardFacts(**{"steps_done": 3, "template": R1} | facts))
+
+
+@pytest.mark.parametrize(
+    ("values", "licence", "expected"),
+    [
+        ({}, "", {"license": "apache-2.0", "base_model": None, "datasets": None}),
+        ({"model": "Qwen/Qwen2.5-0.5B"}, "", {"license": None, "base_model": "Qwen/Qwen2.5-0.5B"}),
+        ({"model": "no/yes"}, "mit", {"license": "mit", "base_model": "no/yes"}),
+        ({"model": "/home/ada/model"}, "", {"license": None, "base_model": None}),
+        ({"data.train": "gsm8k:train"}, "", {"datasets": ["openai/gsm8k"]}),
+    ],
+)
+def test_front_matter_is_read_by_the_hub_library(tmp_path, values, licence, expected):
+    data = ModelCard(card(write_records(tmp_path / "run", values=values), licence=licence)).data
+    assert {name: getattr(data, name) for name in expected} == expected
+    assert (data.library_name, data.pipeline_tag) == ("transformers", "text-generation")
+    assert {"reinforcement-learning", "math", "grpo"} <= set(data.tags)
+
+
+def test_command_gives_the_settings_of_the_run(tmp_path):
+    values = {"seed": 7, "algo.beta": 0.0, "run.token_stats": False, "data.train": "generated", "optim.lr": 3e-4}
+    stored = read_settings(write_records(tmp_path / "run", values=values, preset=PRESETS["base"], steps=5))
+    words = shlex.split(command(stored))
+    assert words[:4] == ["reasoner", "train", "--preset", "base"]
+    again, _ = new_run(build_parser(words[1:]).parse_args(words[1:]))
+    assert to_dict(again.config) == stored["config"]
+
+
+def test_card_names_no_place_on_this_machine(tmp_path):
+    (tmp_path / "secret.toml").write_text('text = "Q {question}"')
+    values = {
+        "prompt.style": str(tmp_path / "secret.toml"),
+        "run.dir": "/home/ada/runs",
+        "data.train": "/home/ada/my.jsonl",
+    }
+    text = card(write_records(tmp_path / "run", values=values))
+    assert "my.jsonl" in text and "secret.toml" in text
+    assert not any(place in text for place in ("/home/ada", str(tmp_path), "a machine"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "present", "absent"),
+    [
+        ({"steps_done": 3}, ["12.0 [7.0, 17.0] | 83.0 [78.0, 88.0]"], ["Validation problems"]),
+        ({"steps_done": 2, "is_best": True}, ["10.0 [5.0, 15.0] | 50.0 [45.0, 55.0]", "too high"], ["83.0"]),
+        ({"steps_done": 1}, ["30.0 [25.0, 35.0]"], ["83.0", "too high"]),
+        ({"steps_done": 9}, ["no evaluation of these weights"], ["83.0"]),
+    ],
+)
+def test_card_shows_figures_of_these_weights_alone(tmp_path, facts, present, absent):
+    text = card(write_records(tmp_path / "run"), **facts)
+    assert all(part in text for part in present)
+    assert not any(part in text for part in absent)
+
+
+def test_card_shows_settings_that_differ_and_warns_of_a_control_run(tmp_path):
+    text = card(write_records(tmp_path / "run", values={"algo.group_size": 16, "control": "random-reward"}))
+    assert "| `algo.group_size` | `16` | command line |" in text
+    assert "`algo.beta`" not in text
+    assert "this model is no result" in text
+
+
+def test_card_tells_how_the_run_prompted(tmp_path):
+    run_dir = write_records(tmp_path / "run")
+    text = card(run_dir, template=Template("``` {question}", prefill="<think>", stop=("</a>",)), repository="ada/sums")
+    assert "````\n``` {question}\n````" in text
+    assert "ends with `<think>`" in text and "ends at `</a>`" in text
+    assert "vllm serve ada/sums" in text and "/v1/chat/completions" in text
+    assert "/v1/chat/completions" not in card(run_dir, has_chat_template=False)
