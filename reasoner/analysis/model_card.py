@@ -7,7 +7,6 @@ not say (the licence of a base model) is left out, not guessed.
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +14,11 @@ from typing import Any
 
 from data.hub import HUB
 from data.registry import SOURCES
-from reasoner.config.resolve import settings
+from reasoner.analysis.run_command import PLACES, command, file_name, is_from_python, python_call, shown_value
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_dir import PROBLEM_FILES, read_settings
-
-_PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings without influence on the weights
-_FILES = ("model", "data.train", "prompt.style", "validation.data", "eval.heldout")  # settings that may name files
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +93,7 @@ def _summary(cfg: Mapping[str, Any], facts: CardFacts) -> str:
 def _base(model: str) -> str:
     if model == "base":
         return "the embedded base of reasoner (1.4M parameters; it knows five families of generated problems)"
-    return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{_file_name(model)}`"
+    return f"[{model}](https://huggingface.co/{model})" if hub_name(model) else f"`{file_name(model)}`"
 
 
 def _training(run_dir: Path, stored: Mapping[str, Any]) -> str:
@@ -115,63 +111,33 @@ def _training(run_dir: Path, stored: Mapping[str, Any]) -> str:
     if cfg.get("control"):
         rows.append(["control experiment", f"{cfg['control']}: the reward was replaced, this model is no result"])
     changed = [["setting", "value", "from"], *_changed(stored)]
-    return "\n\n".join(
-        [_table(rows), "Settings that differ from the defaults:", _table(changed), "Command:", _code(command(stored))]
-    )
+    call = _code(python_call(stored), "python") if is_from_python(stored) else _code(command(stored))
+    return "\n\n".join([_table(rows), "Settings that differ from the defaults:", _table(changed), "Command:", call])
 
 
 def _problems(run_dir: Path, spec: str) -> str:
     if any((run_dir / name).is_file() for name in PROBLEM_FILES[:1]):
         return "a list from Python"
     source = SOURCES.get(spec.partition(":")[0].partition("?")[0])
-    return f"`{_file_name(spec)}`" + (f": {source.about}" if source else "")
+    return f"`{file_name(spec)}`" + (f": {source.about}" if source else "")
 
 
 def _rewards(stored: Mapping[str, Any]) -> str:
     """Weights of the parts of the reward that count, and reward functions from Python."""
     names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
     parts = [f"{value:g} × {name}" for name, value in names.items() if isinstance(value, float | int) and value]
+    functions = stored.get("reward_functions") or {}
     if names.get("custom"):
-        parts.append(str(names["custom"]))
-    return " + ".join([*parts, *(f"`{name}`" for name in stored.get("reward_functions") or {})])
+        parts.append(f"`{file_name(names['custom'])}`")
+    return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 
 def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
     return [
-        [f"`{key}`", f"`{_shown(key, value)}`", origin]
+        [f"`{key}`", f"`{shown_value(key, value)}`", origin]
         for key, value, origin in ((key, value, stored["origin"][key]) for key, value in stored["config"].items())
-        if origin != "default" and key not in _PLACES
+        if origin != "default" and key not in PLACES
     ]
-
-
-def command(stored: Mapping[str, Any]) -> str:
-    """The command that trains this model: the preset, and a flag for every other setting that is not a default.
-
-    Of local files only the names are shown: a card is public, and a path names a user or a machine.
-    """
-    origins = stored["origin"]
-    presets = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
-    words = ["reasoner", "train", *(word for preset in presets for word in ("--preset", preset))]
-    for key, value in stored["config"].items():
-        if (
-            key in settings()
-            and key not in _PLACES
-            and origins[key] != "default"
-            and not origins[key].startswith("preset")
-        ):
-            words += [f"--{key}", _shown(key, value)]
-    return shlex.join(words)
-
-
-def _shown(key: str, value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return _file_name(str(value)) if key in _FILES else str(value)
-
-
-def _file_name(spec: str) -> str:
-    """The name alone where the spec is an absolute path or one with dots; anything else as it is."""
-    return Path(spec).name if spec.startswith(("/", ".", "~")) else spec
 
 
 # ------------------------------------------------------------------------------------------------ results
@@ -182,11 +148,11 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
     parts = []
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
     if report and len(read_metrics(run_dir)) == facts.steps_done:
-        about = f"Held-out problems (`{_file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
+        about = f"Held-out problems (`{file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
         parts.append(_comparison(about, report["before"], report["after"], facts.template))
     validations = {line["step"]: line for line in read_evals(run_dir)}
     if 0 in validations and facts.steps_done in validations:
-        about = f"Validation problems (`{_file_name(cfg['validation.data'])}`), % with 95 % intervals"
+        about = f"Validation problems (`{file_name(cfg['validation.data'])}`), % with 95 % intervals"
         if facts.is_best:
             about += "; the checkpoint was chosen by these problems, so its figures are too high"
         parts.append(_comparison(about, validations[0], validations[facts.steps_done], facts.template))
@@ -217,7 +183,7 @@ def _interval(estimate: Mapping[str, float] | None) -> str:
 
 def _prompt(cfg: Mapping[str, Any], facts: CardFacts) -> str:
     template = facts.template
-    lines = [f"Prompt style `{_file_name(cfg['prompt.style'])}`. `{{question}}` is replaced by the problem:"]
+    lines = [f"Prompt style `{file_name(cfg['prompt.style'])}`. `{{question}}` is replaced by the problem:"]
     if template.system:
         lines.append(f"system message:\n\n{_code(template.system)}")
     lines.append(_code(template.text))

@@ -1,11 +1,14 @@
 """The model card: front matter that the hub reads, a command that repeats the run, figures of the weights."""
 
+import ast
+import json
 import shlex
 
 import pytest
 from huggingface_hub import ModelCard
 
-from reasoner.analysis.model_card import CardFacts, command, model_card
+from reasoner.analysis.model_card import CardFacts, model_card
+from reasoner.analysis.run_command import command, python_call
 from reasoner.cli.main import build_parser
 from reasoner.cli.train import new_run
 from reasoner.config.presets import PRESETS
@@ -45,6 +48,23 @@ def test_command_gives_the_settings_of_the_run(tmp_path):
     assert words[:4] == ["reasoner", "train", "--preset", "base"]
     again, _ = new_run(build_parser(words[1:]).parse_args(words[1:]))
     assert to_dict(again.config) == stored["config"]
+
+
+def test_run_from_python_shows_its_call(tmp_path):
+    run_dir = write_records(tmp_path / "run", values={"data.train": "problems.jsonl", "algo.group_size": 4})
+    stored = read_settings(run_dir)
+    origin = {key: "reasoner.train" if value == "command line" else value for key, value in stored["origin"].items()}
+    stored |= {"origin": origin, "reward_functions": {"brevity": 0.5}}
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    (call,) = ast.parse(python_call(stored)).body
+    arguments = {argument.arg: ast.unparse(argument.value) for argument in call.value.keywords}
+    assert arguments == {
+        "model": "'base'",
+        "data": "problems",
+        "reward_functions": "[(brevity, 0.5)]",
+        "settings": "{'steps': 3, 'algo.group_size': 4}",
+    }
+    assert python_call(stored) in card(run_dir) and "0.5 × `brevity`" in card(run_dir)
 
 
 def test_card_names_no_place_on_this_machine(tmp_path):
