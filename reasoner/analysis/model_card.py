@@ -128,7 +128,7 @@ def _rewards(stored: Mapping[str, Any]) -> str:
     parts = [f"{value:g} × {name}" for name, value in names.items() if isinstance(value, float | int) and value]
     functions = stored.get("reward_functions") or {}
     if names.get("custom"):
-        parts.append(f"`{file_name(names['custom'])}`")
+        parts.append(f"`{names['custom']}`")
     return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 

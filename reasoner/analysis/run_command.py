@@ -15,9 +15,7 @@ from reasoner.runs.run_dir import PROBLEM_FILES
 
 PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
 _PYTHON = "reasoner.train"  # the origin of settings from Python
-_FILES = (  # settings that may name files
-    "model", "data.train", "prompt.style", "reward.custom", "validation.data", "eval.heldout",
-)  # fmt: skip
+_FILES = ("model", "data.train", "prompt.style", "validation.data", "eval.heldout")  # settings that may name files
 
 
 def is_from_python(stored: Mapping[str, Any]) -> bool:
