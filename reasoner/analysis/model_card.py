@@ -147,7 +147,9 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
     """Held-out results of these weights if the run has them, and the validation of this step; 95 % intervals."""
     parts = []
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
-    if report and len(read_metrics(run_dir)) == facts.steps_done:
+    is_end = len(read_metrics(run_dir)) == facts.steps_done
+    # A run that was continued to more steps and stopped has the table of its first end.
+    if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
         about = f"Held-out problems (`{file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
         parts.append(_comparison(about, report["before"], report["after"], facts.template))
     validations = {line["step"]: line for line in read_evals(run_dir)}
