@@ -28,7 +28,9 @@ class TransformersEngine:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
-        self._model = load_policy(folder, device=self._device).to(getattr(torch, cfg.dtype)).requires_grad_(False)
+        # Loaded into the host's memory: the GPU, which holds the trainer, never holds these weights in float32 as well.
+        model = load_policy(folder, device=torch.device("cpu"))
+        self._model = model.to(self._device, getattr(torch, cfg.dtype)).requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
         # Called with (token, log-probability) of each token; may raise to stop.
