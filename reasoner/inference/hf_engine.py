@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
@@ -30,7 +31,8 @@ class TransformersEngine:
         self._end_ids = end_token_ids(folder, self._tokenizer)
         # Loaded into the host's memory: the GPU, which holds the trainer, never holds these weights in float32 as well.
         model = load_policy(folder, device=torch.device("cpu"))
-        self._model = model.to(self._device, getattr(torch, cfg.dtype)).requires_grad_(False)
+        cast(nn.Module, model).to(self._device, getattr(torch, cfg.dtype))  # transformers' own to() has no types
+        self._model = model.requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
         # Called with (token, log-probability) of each token; may raise to stop.
