@@ -48,7 +48,7 @@ def make_batch() -> Batch:
         completion_ids=torch.randint(2, 500, (rows, RESPONSE)),
         lengths=torch.full((rows,), RESPONSE),
         truncated=torch.zeros(rows, dtype=torch.bool),
-        place=torch.arange(rows),
+        row_index=torch.arange(rows),
         rewards=(torch.arange(rows) % 2).float(),
         sampler_logprobs=torch.full((rows, RESPONSE), -6.0),
         advantages=torch.zeros(rows, RESPONSE),

@@ -49,6 +49,13 @@ def setup_torch(*, threads: int, seed: int) -> torch.device:
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
-def has_gpu(devices: Path = Path("/dev")) -> bool:
-    """Whether there is a CUDA device, by its device file (`/dev/nvidia0`, ...) and without importing torch."""
-    return any(devices.glob("nvidia[0-9]*"))
+_WSL_DRIVER = Path("/usr/lib/wsl/lib/libcuda.so.1")
+
+
+def has_gpu(devices: Path = Path("/dev"), wsl_driver: Path = _WSL_DRIVER) -> bool:
+    """Whether there is a CUDA device, without importing torch: by its device file (`/dev/nvidia0`, ...), or by the
+    driver that Windows lends to its Linux subsystem, which has no such file. No where CUDA_VISIBLE_DEVICES hides all.
+    """
+    if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1", "NoDevFiles"):
+        return False
+    return any(devices.glob("nvidia[0-9]*")) or wsl_driver.exists()

@@ -49,4 +49,29 @@ def test_process_with_vllm_import_ends_without_leak_reports():
 def test_has_gpu_needs_a_numbered_device_file(tmp_path, files, expected):
     for name in files:
         (tmp_path / name).touch()
+    assert has_gpu(tmp_path, tmp_path / "no driver") == expected
+
+
+def test_has_gpu_knows_the_driver_of_windows_subsystem_for_linux(tmp_path):
+    (tmp_path / "libcuda.so.1").touch()
+    assert has_gpu(tmp_path, tmp_path / "libcuda.so.1")
+
+
+@pytest.mark.parametrize(("visible", "expected"), [("", False), ("-1", False), ("0", True), ("1,0", True)])
+def test_has_gpu_respects_what_cuda_visible_devices_hides(tmp_path, monkeypatch, visible, expected):
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert has_gpu(tmp_path) == expected
+
+
+def test_setup_torch_with_a_gpu_trains_on_it_and_warns_of_kernels_that_are_not_deterministic():
+    """In a process of its own: the settings are those of the whole process."""
+    script = """
+import os, torch
+torch.cuda.is_available = lambda: True
+from reasoner.runtime import setup_torch
+print(setup_torch(threads=1, seed=0), os.environ["CUBLAS_WORKSPACE_CONFIG"])
+print(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled())
+"""
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.stdout.splitlines() == ["cuda :4096:8", "True True"], process.stderr

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import DynamicCache
 
 from reasoner.config.schema import EngineConfig
@@ -28,7 +29,10 @@ class TransformersEngine:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self._tokenizer = load_tokenizer(folder)
         self._end_ids = end_token_ids(folder, self._tokenizer)
-        self._model = load_policy(folder, device=self._device).to(getattr(torch, cfg.dtype)).requires_grad_(False)
+        # Loaded into the host's memory: the GPU, which holds the trainer, never holds these weights in float32 as well.
+        model = load_policy(folder, device=torch.device("cpu"))
+        cast(nn.Module, model).to(self._device, getattr(torch, cfg.dtype))  # transformers' own to() has no types
+        self._model = model.requires_grad_(False)
         self._max_model_len = max_model_len
         self._version = 0
         # Called with (token, log-probability) of each token; may raise to stop.

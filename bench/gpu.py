@@ -1,0 +1,201 @@
+"""What a GPU does with this code, in one command: `python bench/gpu.py --out gpu.json --minutes 9`.
+
+`--rehearse` runs every part with small sizes, also on a CPU. Needs torch, transformers and safetensors, not vLLM and no
+network; a part whose packages are missing is skipped with a reason. Each part is a process of its own: one that fails
+or takes too long leaves its rows, and the rest goes on. Parts run in the order of their importance; the last ones are
+left out when time is short. Rows are printed as a table in Markdown, and written to the file, as they come. The exit
+status is 1 if a part failed.
+
+The file is one JSON object:
+
+    format      1
+    rehearsal   whether the sizes are those of --rehearse
+    minutes     the time budget
+    seconds     since the start, as of the last write
+    missing     packages that could not be found
+    parts       a list, in the order of running, of objects:
+        part      its name, a key of PARTS
+        status    "ok", "skipped", "failed" or "running"
+        reason    why it was skipped or how it failed (one line); else empty
+        seconds   of the part's process, imports included
+        rows      a list of {"measure": text, "value": number, text or boolean, "unit": text}
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).parents[1]
+MARK = "gpu-bench: "  # begins the lines of a part's output that are meant for this program
+_MODEL = ("torch", "transformers", "tokenizers", "safetensors", "numpy", "sympy")
+_RUN = (*_MODEL, "pyarrow", "rich", "math_verify", "latex2sympy2_extended")
+
+
+@dataclass(frozen=True)
+class Part:
+    """`needs`: packages without which the part is skipped. `seconds`: it is not begun with less time left."""
+
+    needs: tuple[str, ...]
+    seconds: int
+
+
+PARTS = {
+    "machine": Part(("torch",), 0),
+    "matrix products": Part(("torch",), 10),
+    "parity": Part(_RUN, 20),
+    "training": Part(_RUN, 40),
+    "learning 0.5B": Part(_MODEL, 40),
+    "sampling": Part(_RUN, 40),
+    "sampling vllm": Part((*_RUN, "vllm"), 90),
+    "parity vllm": Part((*_RUN, "vllm"), 60),
+    "determinism": Part(_RUN, 30),
+    "resume": Part(_RUN, 60),
+    "learning 1.5B": Part(_MODEL, 60),
+    "strict determinism": Part(_RUN, 30),
+}
+
+
+class Record:
+    """The JSON file and the table, both written as rows come."""
+
+    def __init__(self, path: Path, *, minutes: float, is_rehearsal: bool, missing: list[str]) -> None:
+        self._path, self._start = path, time.monotonic()
+        self.parts: list[dict[str, Any]] = []
+        self._head = {"format": 1, "rehearsal": is_rehearsal, "minutes": minutes, "missing": missing}
+        print("| part | measure | value | unit |\n|---|---|---:|---|", flush=True)
+        self._write()
+
+    def begin(self, part: str) -> None:
+        self.parts.append({"part": part, "status": "running", "reason": "", "seconds": 0.0, "rows": []})
+        self._write()
+
+    def add(self, row: dict[str, Any]) -> None:
+        value = row["value"]
+        shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
+        print(f"| {self.parts[-1]['part']} | {row['measure']} | {shown} | {row['unit']} |", flush=True)
+        self.parts[-1]["rows"].append(row)
+        self._write()
+
+    def end(self, status: str, reason: str, seconds: float) -> None:
+        self.parts[-1] |= {"status": status, "reason": reason, "seconds": round(seconds, 1)}
+        print(f"| {self.parts[-1]['part']} | **{status}** {reason} | {seconds:.0f} | s |", flush=True)
+        self._write()
+
+    def _write(self) -> None:
+        content = {**self._head, "seconds": round(time.monotonic() - self._start, 1), "parts": self.parts}
+        beside = self._path.with_name(self._path.name + ".partial")
+        beside.write_text(json.dumps(content, indent=1) + "\n")
+        beside.replace(self._path)
+
+
+def run_part(name: str, record: Record, *, deadline: float, work: Path, is_rehearsal: bool) -> None:
+    """Run one part in a process of its own, until `deadline` (of the monotonic clock) at most."""
+    record.begin(name)
+    start = time.monotonic()
+    if absent := missing(PARTS[name].needs):
+        record.end("skipped", f"not installed: {', '.join(absent)}", 0)
+        return
+    if deadline - start < PARTS[name].seconds and not is_rehearsal:
+        record.end("skipped", f"{max(0, deadline - start):.0f} s left, {PARTS[name].seconds} needed", 0)
+        return
+    status, reason = _watch(_child(name, work, is_rehearsal), record, deadline)
+    record.end(status, reason, time.monotonic() - start)
+
+
+def _child(name: str, work: Path, is_rehearsal: bool) -> subprocess.Popen[str]:
+    command = [sys.executable, str(ROOT / "bench" / "gpu_parts.py"), name, str(work), *["--rehearse"] * is_rehearsal]
+    path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path, "HF_HUB_OFFLINE": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # so that what the part has started ends with it
+    )
+
+
+def _watch(child: subprocess.Popen[str], record: Record, deadline: float) -> tuple[str, str]:
+    """Record the child's rows until it ends or the time is over -> (status, reason)."""
+    lines: queue.Queue[str | None] = queue.Queue()
+    assert child.stdout is not None
+    threading.Thread(target=_read, args=(child.stdout, lines), daemon=True).start()
+    status, reason, last = "ok", "", ""
+    try:
+        while (line := lines.get(timeout=max(0.1, deadline - time.monotonic()))) is not None:
+            if not line.startswith(MARK):
+                last = line.strip() or last
+                print(line, end="", file=sys.stderr, flush=True)
+                continue
+            message = json.loads(line.removeprefix(MARK))
+            if "measure" in message:
+                record.add(message)
+            else:
+                status, reason = message["status"], message["reason"]
+        code = child.wait(10)
+    except queue.Empty:
+        return "skipped", "the time ran out in the middle of it"
+    except subprocess.TimeoutExpired:
+        return "failed", "its process closed its output and did not end"
+    finally:
+        _kill(child)
+    return (status, reason) if code == 0 or status == "failed" else ("failed", f"exit status {code}: {last[:200]}")
+
+
+def _kill(child: subprocess.Popen[str]) -> None:
+    """End the part's process and those that it has started: they are a session of their own."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _read(stream: IO[str], lines: queue.Queue[str | None]) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
+
+
+def missing(packages: tuple[str, ...]) -> list[str]:
+    """Those of the packages that are not installed."""
+    return [name for name in packages if find_spec(name) is None]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("gpu.json"), help="the JSON file [gpu.json]")
+    parser.add_argument("--minutes", type=float, default=9.0, help="time for all parts together [9]")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--rehearse", action="store_true", help="small sizes: every part to its end in minutes on a CPU"
+    )
+    args = parser.parse_args()
+    deadline = time.monotonic() + 60 * args.minutes
+    absent = missing(tuple(dict.fromkeys(name for part in args.only for name in PARTS[part].needs)))
+    if absent:
+        print(f"not installed, so parts will be skipped: {', '.join(absent)}\n", flush=True)
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    record = Record(args.out, minutes=args.minutes, is_rehearsal=args.rehearse, missing=absent)
+    with tempfile.TemporaryDirectory() as work:
+        for name in (name for name in PARTS if name in args.only):
+            run_part(name, record, deadline=deadline, work=Path(work), is_rehearsal=args.rehearse)
+    return int(any(part["status"] == "failed" for part in record.parts))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

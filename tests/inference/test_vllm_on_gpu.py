@@ -1,0 +1,52 @@
+"""What the vLLM engine asks of vLLM where there is a GPU: without vLLM, and without a GPU."""
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.vllm_engine import VllmEngine
+from reasoner.models.resolve import resolve_model
+
+
+class RecordedLLM:
+    """Foreign vLLM's entry point, which records what it is asked."""
+
+    def __init__(self, folder: str, **arguments: object) -> None:
+        self.folder, self.arguments, self.calls = folder, arguments, []
+
+    def sleep(self, level: int) -> None:
+        self.calls.append(f"sleep {level}")
+
+    def wake_up(self) -> None:
+        self.calls.append("wake up")
+
+    def collective_rpc(self, name: str, kwargs: dict) -> None:
+        self.calls.append((name, [name for name, _ in kwargs["weights_iterator"]]))
+
+
+@pytest.fixture
+def engine(monkeypatch, tmp_path):
+    vllm = ModuleType("vllm")
+    vllm.LLM = RecordedLLM
+    monkeypatch.setitem(sys.modules, "vllm", vllm)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    cfg = EngineConfig(name="vllm", dtype="bfloat16", gpu_memory=0.3)
+    return VllmEngine(resolve_model("base", runs=tmp_path), cfg, max_model_len=128, seed=7)
+
+
+def test_engine_on_a_gpu_asks_for_its_share_of_memory_sleep_mode_and_cuda_graphs(engine):
+    arguments = engine._llm.arguments
+    expected = {"gpu_memory_utilization": 0.3, "enable_sleep_mode": True, "enforce_eager": False, "dtype": "bfloat16"}
+    assert {name: arguments[name] for name in expected} == expected
+    assert "block_size" not in arguments
+
+
+def test_engine_on_a_gpu_sleeps_and_wakes_and_reloads_weights_in_process(engine):
+    engine.sleep()
+    engine.wake_up()
+    engine.update_weights([("a", torch.zeros(1))], version=3)
+    assert engine._llm.calls == ["sleep 1", "wake up", ("reload_weights", ["a"])]

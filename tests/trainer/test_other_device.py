@@ -1,0 +1,119 @@
+"""The trainer and the transformers engine on a device that is not the CPU: no operation mixes tensors of both."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.models import loading
+from reasoner.rl.algorithms import ALGORITHMS
+from reasoner.rl.token_stats import TokenStats
+from reasoner.types import Completion, SamplingParams
+from tests.fixtures.other_device import DEVICE, MixedDevices, OtherDevice, move
+from tests.fixtures.tiny import END, tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, make_trainer, random_groups
+
+
+@pytest.mark.parametrize(
+    "mix",
+    [
+        lambda moved: moved + torch.ones(3),
+        lambda moved: torch.cat([torch.ones(3), moved]),
+        lambda moved: torch.where(torch.ones(3) > 0, moved, 0.0),
+        lambda moved: moved.scatter(0, torch.arange(3), moved),
+        lambda moved: torch.zeros_like(moved).numpy(),
+    ],
+)
+def test_operation_on_tensors_of_two_devices_is_refused(mix):
+    with OtherDevice(), pytest.raises(MixedDevices):
+        mix(torch.ones(3).to(DEVICE))
+
+
+def test_numbers_indices_and_copies_may_be_on_the_cpu():
+    with OtherDevice():
+        moved = torch.arange(3, device=DEVICE)
+        assert (moved + torch.tensor(1)).device == moved[torch.tensor([2, 0])].device == DEVICE
+        assert moved[torch.tensor([2, 0])].tolist() == [2, 0]
+        assert moved.cpu().device == torch.device("cpu")
+        moved[1:].copy_(torch.tensor([7, 8]))
+        assert moved.tolist() == [0, 7, 8]
+
+
+def step(cfg, *, is_moved, stats):
+    """The metrics of one training step with a reference; on DEVICE if `is_moved`."""
+    place = move if is_moved else lambda model: model
+    policy, reference = (place(tiny_model(vocabulary=60, width=32, seed=seed)) for seed in (0, 1))
+    trainer = make_trainer(cfg, policy, reference.requires_grad_(False))
+    trainer.tokenizer = tiny_tokenizer()
+    # torch's fused optimiser has no kernel for the device
+    trainer.optimizer = torch.optim.AdamW(policy.parameters(), lr=1e-3, foreach=False)
+    return trainer.train_step(trainer.prepare_batch(random_groups()), stats)
+
+
+CHANGES = {
+    **{name: {"name": name} for name in ALGORITHMS},
+    "critic on the policy's backbone": {"name": "ppo", "critic_backbone": "shared"},
+    "minibatches, entropy, importance": {
+        "name": "grpo", "minibatches": 2, "epochs": 2, "entropy_coef": 0.01, "importance_sampling": "sequence",
+        "stop_kl": 10.0, "mask_truncated_completions": True, "ref_sync_steps": 1, "kl_target": 0.1,
+    },
+}  # fmt: skip
+QUICK = ("grpo", "ppo", "grpo_process", "minibatches, entropy, importance")
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in CHANGES]
+)
+def test_training_step_on_another_device_mixes_nothing_and_has_the_numbers_of_the_cpu(case):
+    cfg = config(beta=0.04, micro=40, **CHANGES[case])
+    expected = step(cfg, is_moved=False, stats=TokenStats(keeps_tokens=True))
+    with OtherDevice():
+        metrics = step(cfg, is_moved=True, stats=TokenStats(keeps_tokens=True))
+    assert metrics == pytest.approx(expected, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_tiled_output_layer_on_another_device_mixes_nothing(monkeypatch, dtype):
+    monkeypatch.setattr(loading, "MAX_LOGITS", 0)
+    cfg = config(beta=0.04, micro=40, entropy_coef=0.01)
+    cfg = replace(cfg, optim=replace(cfg.optim, dtype=dtype))
+    expected = step(cfg, is_moved=False, stats=None)
+    with OtherDevice():
+        metrics = step(cfg, is_moved=True, stats=None)
+    assert metrics == pytest.approx(expected, rel=1e-2, abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder, tokenizer = tmp_path_factory.mktemp("tiny"), tiny_tokenizer()
+    tiny_model(vocabulary=len(tokenizer)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingParams(3, max_tokens=6, stop=("a",)),
+        SamplingParams(3, 0.7, 0.9, 20, 6),
+        SamplingParams(3, 0, max_tokens=6),
+    ],
+)
+def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cpu(folder, sampling):
+    engine = TransformersEngine(folder, EngineConfig(), max_model_len=64)
+    prompts = [group.prompt for group in random_groups(3)]
+    seeds = [[10 * i + j for j in range(3)] for i in range(3)]
+
+    def sample() -> list[Completion]:
+        return [completion for group in engine.generate(prompts, sampling, seeds) for completion in group]
+
+    expected = sample()
+    with OtherDevice():
+        move(engine._model)
+        engine._device = DEVICE
+        found = sample()
+    assert [one.token_ids for one in found] == [one.token_ids for one in expected]
+    assert END not in "".join(one.text for one in found)
