@@ -42,7 +42,7 @@ def folder_rank(folder: Path) -> int:
 def stored_weights(folder: Path, *, as_adapter: bool) -> Iterable[tuple[str, Tensor]]:
     """(name, tensor) of the adapter in the folder, or of its base with the adapter added, for update_weights."""
     if as_adapter:
-        return read_adapter(folder).named()
+        return read_adapter(folder).weights()
     import torch
 
     return load_policy(folder, device=torch.device("cpu")).state_dict().items()

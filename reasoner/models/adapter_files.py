@@ -39,7 +39,7 @@ class Adapter:
         """The names of the layers, sorted."""
         return sorted(name.removesuffix(_A) for name in self.tensors if name.endswith(_A))
 
-    def named(self) -> Iterator[tuple[str, Tensor]]:
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
         """(name, tensor) by the names of the files, for an engine. B includes the factor alpha / rank."""
         for name, tensor in self.tensors.items():
             yield PREFIX + name, tensor * self.scale if name.endswith(_B) else tensor

@@ -35,7 +35,8 @@ def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None
     """
     from peft import LoraConfig as PeftConfig
 
-    config = PeftConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=TARGETS[lora.target], lora_dropout=0.0)
+    parts = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": 0.0}
+    config = cast(Any, PeftConfig)(target_modules=TARGETS[lora.target], **parts)
     policy.add_adapter(config)
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in policy.named_parameters():

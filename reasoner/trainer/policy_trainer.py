@@ -353,5 +353,5 @@ class PolicyTrainer:
         yield from (
             self.policy.state_dict().items()
             if not has_adapter(self.policy)
-            else (adapter_of(self.policy).named() if self.sends_adapter else merged_state(self.policy))
+            else (adapter_of(self.policy).weights() if self.sends_adapter else merged_state(self.policy))
         )

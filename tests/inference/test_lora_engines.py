@@ -65,7 +65,7 @@ def test_vllm_runs_each_adapter_it_is_sent_and_its_base_again(folder, prompts):
     for version in (1, 2):
         policy = policy_of(folder, version)
         assert max_logprob_diff(engine, policy, prompts, SAMPLING) > 1e-2  # a stale adapter would be noticed
-        engine.update_weights(adapter_of(policy).named(), version)
+        engine.update_weights(adapter_of(policy).weights(), version)
         assert max_logprob_diff(engine, policy, prompts, SAMPLING) < 1e-5
         (completion, *_), *_ = engine.generate(prompts, SAMPLING, [[0, 1, 2, 3] for _ in prompts])
         assert completion.policy_version == version
@@ -98,7 +98,7 @@ def test_vllm_adds_an_adapter_of_an_adapter_to_the_weights(folder, prompts, tmp_
     assert not engine.accepts_adapter
     assert max_logprob_diff(engine, second, prompts, SAMPLING) < 1e-5
     with pytest.raises(ValueError, match="created without adapters"):
-        engine.update_weights(adapter_of(second).named(), version=1)
+        engine.update_weights(adapter_of(second).weights(), version=1)
     engine.close()
 
 
