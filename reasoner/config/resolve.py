@@ -189,7 +189,7 @@ _LEAST: dict[str, float] = {
     "critic.vf_coef": 0,
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
-    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1,
+    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "lora.rank": 0,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0,
     "validation.problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
@@ -200,12 +200,14 @@ _MOST: dict[str, float] = {
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping",
-    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm",
+    "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "lora.alpha",
     "engine.gpu_memory",
 )  # fmt: skip
 _CHOICES = {
     "optim.dtype": DTYPES,
     "engine.dtype": DTYPES,
+    "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
+    "lora.sync": ("adapter", "merged"),
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance_sampling": ("none", "token", "sequence"),
     "run.on_alarm": ("warn", "stop", "rollback"),

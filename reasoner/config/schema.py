@@ -201,6 +201,23 @@ class OptimConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class LoraConfig:
+    # Rank of LoRA's adapters: only they are trained, and the reference is the model without them. 0: no LoRA, all
+    # weights are trained. There is no dropout: the ratio of policy and old policy must be 1 before the first update.
+    # Needs the extra `lora`.
+    rank: int = 0
+    # LoRA's alpha: the product of the two adapter matrices is multiplied by alpha / rank.
+    alpha: float = 32.0
+    # Layers with an adapter: all-linear (every linear layer but the output layer) | attention (queries, keys, values
+    # and the attention's output).
+    target: str = "all-linear"
+    # What vLLM gets after an update: adapter (the adapter alone) | merged (all weights with the adapter added; for
+    # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine always
+    # gets merged weights.
+    sync: str = "adapter"
+
+
+@dataclass(frozen=True, slots=True)
 class EngineConfig:
     # Sampling engine: vllm | transformers | auto (vllm where it can be imported, else transformers).
     name: str = "auto"
@@ -274,6 +291,7 @@ class Config:
     algo: AlgoConfig = field(default_factory=AlgoConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
+    lora: LoraConfig = field(default_factory=LoraConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)

@@ -23,6 +23,7 @@ from reasoner.doctor.budget import run_budget
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
+from reasoner.models.lora import num_adapter_parameters
 from reasoner.rl.algorithms import Algorithm
 
 _MIB = 2**20
@@ -45,15 +46,16 @@ class MemoryEstimate:
     total: int  # bytes of the device's memory
 
     def parts(self) -> dict[str, int]:
-        """Bytes of each part."""
+        """Bytes of each part. With LoRA only the adapter is trained, and the weights without it are the reference."""
         cfg, model = self.cfg, self.model
         parameters = _numel(model)
-        critic = parameters if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
+        trained = num_adapter_parameters(model, cfg.lora) if cfg.lora.rank else parameters
+        critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         return {
-            "weights": 4 * parameters,
-            "gradients": 4 * parameters,
-            "optimiser": 8 * parameters,
-            "reference": 4 * parameters if cfg.algo.beta > 0 else 0,
+            "weights": 4 * (parameters + trained if cfg.lora.rank else parameters),
+            "gradients": 4 * trained,
+            "optimiser": 8 * trained,
+            "reference": 4 * parameters if cfg.algo.beta > 0 and not cfg.lora.rank else 0,
             "critic": 16 * critic,
             **self._engine(),
             **self._micro_batch(),

@@ -19,7 +19,8 @@ from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
 from reasoner.evals.tables import Sets
 from reasoner.inference.factory import check_engine
-from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity, model_fingerprint
+from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
+from reasoner.models.folder import model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_responses, num_missing

@@ -11,28 +11,28 @@ from reasoner.console import log
 from reasoner.types import Engine
 
 
-def _vllm(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Engine:
+def _vllm(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None) -> Engine:
     from reasoner.inference.vllm_engine import VllmEngine
 
-    return VllmEngine(folder, cfg, max_model_len=max_model_len, seed=seed)
+    return VllmEngine(folder, cfg, max_model_len=max_model_len, seed=seed, adapter_rank=adapter_rank)
 
 
-def _transformers(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Engine:
+def _transformers(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None) -> Engine:
     from reasoner.inference.hf_engine import TransformersEngine
 
     return TransformersEngine(folder, cfg, max_model_len=max_model_len)
 
 
-def _auto(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int) -> Engine:
+def _auto(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None) -> Engine:
     if importlib.util.find_spec("vllm") is not None:
         try:
-            return _vllm(folder, cfg, max_model_len, seed)
+            return _vllm(folder, cfg, max_model_len, seed, adapter_rank)
         except ImportError as error:  # built for another torch, or for a GPU whose libraries are missing
             log(f"vLLM is installed but cannot be imported ({error}); sampling with transformers instead")
-    return _transformers(folder, cfg, max_model_len, seed)
+    return _transformers(folder, cfg, max_model_len, seed, adapter_rank)
 
 
-ENGINES: dict[str, Callable[[Path, EngineConfig, int, int], Engine]] = {
+ENGINES: dict[str, Callable[[Path, EngineConfig, int, int, int | None], Engine]] = {
     "auto": _auto,
     "vllm": _vllm,
     "transformers": _transformers,
@@ -47,10 +47,13 @@ def check_engine(name: str) -> None:
         raise ValueError("engine 'vllm' is not installed here; use --engine transformers")
 
 
-def make_engine(cfg: EngineConfig, folder: Path, *, max_model_len: int, seed: int) -> Engine:
+def make_engine(
+    cfg: EngineConfig, folder: Path, *, max_model_len: int, seed: int, adapter_rank: int | None = None
+) -> Engine:
     """Create the engine `cfg.name` for the model in the folder. "auto" is vLLM if it imports, else transformers.
 
-    Raises ValueError as check_engine does.
+    `adapter_rank`: the rank of the LoRA adapters that the engine will be sent, if it can run them; 0 for none, None for
+    that of the adapter in the folder, if there is one. Raises ValueError as check_engine does.
     """
     check_engine(cfg.name)
-    return ENGINES[cfg.name](folder, cfg, max_model_len, seed)
+    return ENGINES[cfg.name](folder, cfg, max_model_len, seed, adapter_rank)

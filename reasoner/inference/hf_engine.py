@@ -24,6 +24,7 @@ class TransformersEngine:
     """Decoding loop over its own copy of the model. Each row has its own seed: batching does not change samples."""
 
     name = "transformers"
+    accepts_adapter = False  # merged weights sample faster
 
     def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int) -> None:
         self._device = torch.device("cuda" if torch.cuda.is_available() else "cpu")

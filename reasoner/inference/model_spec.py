@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -136,17 +135,6 @@ def _default_context(folder: Path) -> int:
     from reasoner.models.loading import load_config
 
     return int(load_config(folder).max_position_embeddings)
-
-
-def model_fingerprint(folder: Path) -> str:
-    """Hash of the files that decide what a model writes (weights, config, tokenizer): 16 hex digits of SHA-256."""
-    paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
-    sha = hashlib.sha256()
-    for path in paths:
-        sha.update(path.name.encode())
-        with path.open("rb") as file:
-            sha.update(hashlib.file_digest(file, "sha256").digest())
-    return sha.hexdigest()[:16]
 
 
 def _version(package: str) -> str:

@@ -18,7 +18,9 @@ from torch import Tensor
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.rng import sample_tokens
 from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.vllm_adapter import AdapterSlot, folder_rank, is_adapter_state, lora_settings, stored_weights
 from reasoner.models.loading import load_tokenizer
+from reasoner.models.resolve import full_folder
 from reasoner.progress import OnDecodeStep
 from reasoner.runtime import gc_paused
 from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
@@ -38,7 +40,9 @@ class VllmEngine:
 
     name = "vllm"
 
-    def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int) -> None:
+    def __init__(
+        self, folder: Path, cfg: EngineConfig, *, max_model_len: int, seed: int, adapter_rank: int | None = None
+    ) -> None:
         _set_environment(cfg)
         threads, set_num_threads = torch.get_num_threads(), torch.set_num_threads
         with gc_paused():
@@ -49,8 +53,13 @@ class VllmEngine:
         self._sleeps = torch.cuda.is_available()
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
+        full = full_folder(folder)
+        if adapter_rank is None:
+            adapter_rank = folder_rank(folder)
+        self.accepts_adapter = adapter_rank > 0
+        self._adapter = AdapterSlot() if self.accepts_adapter else None
         self._llm = LLM(
-            str(folder),
+            str(full),
             dtype=cast(Any, cfg.dtype),
             max_model_len=max_model_len,
             max_num_seqs=_MAX_ROWS,
@@ -61,6 +70,7 @@ class VllmEngine:
             disable_log_stats=True,
             use_tqdm_on_load=False,
             **(on_gpu if self._sleeps else on_cpu),
+            **(lora_settings(adapter_rank) if adapter_rank else {}),
         )
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
         torch.set_num_threads = set_num_threads
@@ -71,6 +81,8 @@ class VllmEngine:
             _release_kv_cache(self._llm)
         self._max_model_len = max_model_len
         self._version = 0
+        if full != folder:
+            self.update_weights(stored_weights(folder, as_adapter=self.accepts_adapter), version=0)
 
     def generate(
         self,
@@ -84,6 +96,7 @@ class VllmEngine:
         stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
         limits = [max_completion_tokens(prompt, sampling, self._max_model_len) for prompt in prompts]
         engine = self._llm.llm_engine
+        adapter = None if self._adapter is None else self._adapter.request
         requests: dict[str, tuple[int, int]] = {}  # request id -> (index of its prompt, index of its seed)
         outputs: list[dict[int, CompletionOutput]] = [{} for _ in prompts]
         completions: list[tuple[Completion, ...]] = [()] * len(prompts)
@@ -93,7 +106,7 @@ class VllmEngine:
                 for number, seed in enumerate(own):
                     requests[name := f"{place}-{number}"] = (place, number)
                     params = self._params(sampling, seed, limit, stop_ids, stop_texts)
-                    engine.add_request(name, {"prompt_token_ids": list(prompt.token_ids)}, params)
+                    engine.add_request(name, {"prompt_token_ids": list(prompt.token_ids)}, params, lora_request=adapter)
             while engine.has_unfinished_requests():
                 for output in engine.step():
                     place, number = requests[output.request_id]
@@ -151,7 +164,15 @@ class VllmEngine:
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(list(named))})
+        weights = list(named)
+        if self._adapter is not None:
+            self._adapter.clear(self._llm)
+        if is_adapter_state(weights):
+            if self._adapter is None:
+                raise ValueError("this engine was created without adapters (adapter_rank)")
+            self._adapter.fill(weights)
+        else:
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
         self._version = version
 
     def sleep(self) -> None:
@@ -168,6 +189,8 @@ class VllmEngine:
 
     def close(self) -> None:
         del self._llm
+        if self._adapter is not None:
+            self._adapter.close()
         gc.collect()
 
 

@@ -1,12 +1,43 @@
-"""Checks of a model folder, without torch or transformers."""
+"""Checks of a model folder, without torch or transformers; the base of a folder that holds a LoRA adapter."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 _TOKENIZERS = ("tokenizer*", "vocab*", "tekken*", "*.model")  # files that tokenizers are loaded from
+
+_BASE_FILE = "base_model.json"  # beside an adapter, which is useless without its base
+
+
+@dataclass(frozen=True, slots=True)
+class BaseModel:
+    """The model that an adapter was trained on."""
+
+    name: str  # as in `--model`
+    folder: str  # where it was
+    fingerprint: str  # model_fingerprint() of the folder
+
+
+def is_adapter(folder: Path) -> bool:
+    """Whether the folder holds a LoRA adapter instead of a model's weights."""
+    return (folder / "adapter_config.json").is_file()
+
+
+def write_base(folder: Path, base: BaseModel) -> None:
+    """Record the base of the adapter in the folder."""
+    (folder / _BASE_FILE).write_text(json.dumps(asdict(base), indent=1) + "\n")
+
+
+def read_base(folder: Path) -> BaseModel:
+    """Read the base of the adapter in the folder. ValueError if it is not recorded."""
+    try:
+        return BaseModel(**json.loads((folder / _BASE_FILE).read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise ValueError(f"{folder} holds a LoRA adapter, and its base is not known: {_BASE_FILE}: {error}") from error
 
 
 def check_model(folder: Path, *, needs_chat: bool) -> int | None:
@@ -36,6 +67,17 @@ def context_length(folder: Path) -> int | None:
     text_config = config.get("text_config", config)
     context = text_config.get("max_position_embeddings") if isinstance(text_config, dict) else None
     return context if isinstance(context, int) else None
+
+
+def model_fingerprint(folder: Path) -> str:
+    """Hash of the files that decide what a model writes (weights, config, tokenizer): 16 hex digits of SHA-256."""
+    paths = [p for p in sorted(folder.iterdir()) if p.suffix in (".safetensors", ".json", ".model", ".txt", ".jinja")]
+    sha = hashlib.sha256()
+    for path in paths:
+        sha.update(path.name.encode())
+        with path.open("rb") as file:
+            sha.update(hashlib.file_digest(file, "sha256").digest())
+    return sha.hexdigest()[:16]
 
 
 def _read_config(path: Path) -> dict[str, Any]:

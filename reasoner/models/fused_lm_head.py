@@ -71,7 +71,7 @@ class _TiledLogProbs(torch.autograd.Function):
     def backward(ctx: Any, grad_logprob: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
         states, weight, bias, token_ids, logsumexp, entropy = ctx.saved_tensors
         grad_states = torch.zeros_like(states, dtype=torch.float32)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32)
+        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for rows in split(len(states), ROWS):
             logprob_gradient = grad_logprob[rows, None]
@@ -89,10 +89,12 @@ class _TiledLogProbs(torch.autograd.Function):
                 gradient.scatter_add_(1, index, torch.where(inside[:, None], logprob_gradient, 0.0))
                 gradient = gradient.div_(ctx.temperature).to(ctx.dtype)
                 grad_states[rows] += gradient @ weight[tokens].to(ctx.dtype)
-                grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
+                if grad_weight is not None:
+                    grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
                 if grad_bias is not None:
                     grad_bias[tokens] += gradient.sum(dim=0)
-        return grad_states.to(states.dtype), grad_weight.to(weight.dtype), grad_bias, None, None, None
+        weight_gradient = None if grad_weight is None else grad_weight.to(weight.dtype)
+        return grad_states.to(states.dtype), weight_gradient, grad_bias, None, None, None
 
 
 def _logits(ctx: Any, states: Tensor, weight: Tensor, bias: Tensor | None) -> Iterator[tuple[slice, Tensor]]:

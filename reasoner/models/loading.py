@@ -24,7 +24,10 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from reasoner.models.adapter_files import merge_adapter
+from reasoner.models.folder import is_adapter
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.resolve import base_folder
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
@@ -58,12 +61,15 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
 def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
     """Load the folder's causal language model in float32, without dropout, for training. ValueError if there is none.
 
-    Weights are read from safetensors only, and code in the folder is never run.
+    A LoRA adapter in the folder is added to the weights of its base. Weights are read from safetensors only, and code
+    in the folder is never run.
     """
+    if is_adapter(folder):
+        model = load_policy(base_folder(folder), device=device)
+        merge_adapter(model, folder)
+        return model
     with _load_errors("language model", folder):
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=torch.float32, use_safetensors=True, **_SAFE
-        )
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **_SAFE)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0

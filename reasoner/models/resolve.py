@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+
+from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint, read_base
 
 BASE = Path(__file__).parents[1] / "pretrain" / "model"
 _HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
@@ -26,6 +29,34 @@ def resolve_cached_model(model: str, *, runs: Path) -> Path | None:
     ValueError if the hub can be reached and does not have the model.
     """
     return _local(model, runs, None) or _find_in_cache(model)
+
+
+def base_folder(adapter: Path) -> Path:
+    """Return the folder of the model that the adapter in a folder was trained on, which may be downloaded.
+
+    ValueError if that model is not found, or is not the one that the adapter was trained on.
+    """
+    try:
+        return _checked_base(read_base(adapter))
+    except ValueError as error:
+        raise ValueError(f"the LoRA adapter in {adapter} cannot be used: {error}") from error
+
+
+@cache
+def _checked_base(base: BaseModel) -> Path:
+    """The folder of the base, once its fingerprint is checked; that reads all of its weights."""
+    there = (Path(base.folder) / "config.json").is_file()
+    folder = Path(base.folder) if there else resolve_model(base.name, runs=Path("runs"))
+    if (fingerprint := model_fingerprint(folder)) != base.fingerprint:
+        raise ValueError(f"its base {base.name!r} has the fingerprint {base.fingerprint}, and {folder} {fingerprint}")
+    return folder
+
+
+def full_folder(folder: Path) -> Path:
+    """Return the folder, or for an adapter the folder of its base, that holds all weights of a model."""
+    while is_adapter(folder):
+        folder = base_folder(folder)
+    return folder
 
 
 def _local(model: str, runs: Path, step: str | None) -> Path | None:

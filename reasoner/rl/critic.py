@@ -18,6 +18,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.models.loading import ReadPrompts, completion_states, read_prompts
+from reasoner.models.lora import trained_parameters
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
@@ -35,13 +36,16 @@ class Critic:
 
     def __init__(self, policy: PreTrainedModel, cfg: Config, *, shared: bool) -> None:
         self.shared = shared
-        self.base_model = policy.base_model if shared else deepcopy(policy.base_model).requires_grad_(True)
+        self.base_model = policy.base_model if shared else _copy_of_trained(policy.base_model)
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
         self.own = nn.ModuleDict({"head": self.head} if shared else {"trunk": self.base_model, "head": self.head})
         self.cfg = cfg
-        self.optimizer = torch.optim.AdamW(self.own.parameters(), lr=cfg.critic.lr, weight_decay=0.0)
+        self.trained = trained_parameters(self.own)
+        self.optimizer = torch.optim.AdamW(
+            [parameter for _, parameter in self.trained], lr=cfg.critic.lr, weight_decay=0.0
+        )
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient."""
@@ -111,8 +115,10 @@ class Critic:
 
     def state(self) -> dict[str, Tensor]:
         """Weights and optimiser state by name, for a checkpoint."""
-        weights = {f"model.{name}": tensor.contiguous() for name, tensor in self.own.state_dict().items()}
-        moments = optimizer_state(self.optimizer, list(self.own.named_parameters()))
+        frozen = {name for name, parameter in self.own.named_parameters() if not parameter.requires_grad}
+        own = {name: tensor for name, tensor in self.own.state_dict().items() if name not in frozen}
+        weights = {f"model.{name}": tensor.contiguous() for name, tensor in own.items()}
+        moments = optimizer_state(self.optimizer, self.trained)
         return weights | {f"optimizer.{name}": tensor for name, tensor in moments.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
@@ -121,8 +127,13 @@ class Critic:
         def part(prefix: str) -> dict[str, Tensor]:
             return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
-        self.own.load_state_dict(part("model."))
-        load_optimizer_state(self.optimizer, list(self.own.named_parameters()), part("optimizer."))
+        self.own.load_state_dict(part("model."), strict=len(self.trained) == len(list(self.own.parameters())))
+        load_optimizer_state(self.optimizer, self.trained, part("optimizer."))
+
+
+def _copy_of_trained(backbone: nn.Module) -> nn.Module:
+    """A copy of the backbone with trained parameters of its own. It shares those that LoRA leaves as they are."""
+    return deepcopy(backbone, {id(own): own for own in backbone.parameters() if not own.requires_grad})
 
 
 def explained_variance(batch: Batch) -> float:

@@ -3,6 +3,8 @@
     runs/NAME/checkpoints/best/          a model folder alone: the best one so far on the validation problems
     runs/NAME/checkpoints/step-000020/   after 20 steps
         config.json, model.safetensors, tokenizer files
+        with LoRA adapter_config.json, adapter_model.safetensors, base_model.json (name and fingerprint of its base)
+        instead of model.safetensors
         trainer/state.json               steps done, and what the optimiser keeps in numbers
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
         trainer/sha256.json              of every other file
@@ -24,6 +26,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
+from reasoner.models.lora import save_policy, trained_parameters
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import load_optimizer_state, optimizer_state
 from reasoner.runs.io import atomic_path, sync
@@ -43,7 +46,7 @@ def save_best(
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
-        trainer.policy.save_pretrained(path)
+        save_policy(trainer.policy, path, trainer.base_model)
         tokenizer.save_pretrained(path)
         _write_score(path, step, score)
 
@@ -137,9 +140,9 @@ def clean_partial(run_dir: Path) -> None:
 
 def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
     (path / "trainer").mkdir(parents=True)
-    trainer.policy.save_pretrained(path)
+    save_policy(trainer.policy, path, trainer.base_model)
     tokenizer.save_pretrained(path)
-    moments = optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()))
+    moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
     save_file(moments, path / "trainer" / "optimizer.safetensors")
     if trainer.critic is not None:
         save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
@@ -209,11 +212,11 @@ def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
 
 
 def room_needed(trainer: PolicyTrainer, *, keep: int) -> tuple[int, int]:
-    """Bytes of (one checkpoint, all that are there at once): weights and two averages in 4 bytes each, one more than
-    are kept while it is written; and the best weights twice.
+    """Bytes of (one checkpoint, all that are there at once): trained weights and two averages in 4 bytes each, one more
+    than are kept while it is written; and the best weights twice.
     """
     models = 1 if trainer.critic is None or trainer.critic.shared else 2
-    parameters = sum(parameter.numel() for parameter in trainer.policy.parameters())
+    parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.policy))
     return 12 * models * parameters, (12 * (keep + 1) * models + 8) * parameters
 
 
@@ -235,7 +238,7 @@ def step_of(path: Path) -> int:
 def load(path: Path, trainer: PolicyTrainer) -> int:
     """Load all state but the policy's weights into a trainer that was built from them. Returns the steps done."""
     tensors = load_file(path / "trainer" / "optimizer.safetensors")
-    load_optimizer_state(trainer.optimizer, list(trainer.policy.named_parameters()), tensors)
+    load_optimizer_state(trainer.optimizer, trained_parameters(trainer.policy), tensors)
     if trainer.critic is not None:
         trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:

@@ -13,7 +13,7 @@ from typing import Any
 
 from data import Problem
 from data.registry import fingerprint
-from reasoner.inference.model_spec import model_fingerprint
+from reasoner.models.folder import model_fingerprint
 from reasoner.rollouts.prompts import Template
 
 _SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed

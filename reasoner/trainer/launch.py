@@ -14,7 +14,7 @@ from typing import Any
 from reasoner.config.presets import PRESETS, preset_for, preset_values
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings
 from reasoner.config.schema import Config
-from reasoner.models.resolve import resolve_model
+from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
 from reasoner.runtime import has_gpu
@@ -118,7 +118,7 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     """Parameters of a model folder or of a run's model; None for a model that is not on this machine."""
     if model == "base" or not (Path(model).is_dir() or (runs / model).is_dir()):
         return None
-    return num_parameters(resolve_model(model, runs=runs))
+    return num_parameters(full_folder(resolve_model(model, runs=runs)))
 
 
 def _preset_note(preset: str, why: str, cfg: Config) -> str:

@@ -14,7 +14,9 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
+from reasoner.models.folder import BaseModel
 from reasoner.models.loading import ReadPrompts
+from reasoner.models.lora import adapter_of, adapter_off, has_adapter, merged_state, trained_parameters
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
@@ -55,7 +57,9 @@ class PolicyTrainer:
         cfg: Config,
         tokenizer: PreTrainedTokenizerBase | None = None,
     ) -> None:
-        """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step."""
+        """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
+        a LoRA adapter is its own reference, with the adapter off.
+        """
         self.policy = policy
         self.reference = reference
         self.algorithm = algorithm
@@ -63,7 +67,7 @@ class PolicyTrainer:
         self.tokenizer = tokenizer
         optim = cfg.optim
         self.optimizer = torch.optim.AdamW(
-            policy.parameters(),
+            [parameter for _, parameter in trained_parameters(policy)],
             lr=optim.lr,
             betas=(optim.beta1, optim.beta2),
             weight_decay=optim.weight_decay,
@@ -76,6 +80,8 @@ class PolicyTrainer:
         self.attempt = 0  # number of rollbacks of the run
         self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
+        self.base_model: BaseModel | None = None  # that the policy's LoRA adapter belongs to
+        self.sends_adapter = False  # whether the engine gets the LoRA adapter alone
         self.on_microbatch: Callable[[str, int, int], object] = Progress().count  # (kind of pass, rows done, all rows)
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
         # bonus, or a critic on the policy's backbone.
@@ -112,7 +118,8 @@ class PolicyTrainer:
         """Add log-probabilities of the reference and, before several updates, the policy; and the critic's values."""
         on_microbatch = partial(self.on_microbatch, "log-probabilities")
         if self.reference is not None:
-            batch = replace(batch, ref_logprobs=self.passes(self.reference).all_logprobs(batch, on_microbatch))
+            with adapter_off(self.reference):
+                batch = replace(batch, ref_logprobs=self.passes(self.reference).all_logprobs(batch, on_microbatch))
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             batch = replace(batch, old_logprobs=self.passes().all_logprobs(batch, on_microbatch))
         return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
@@ -338,8 +345,13 @@ class PolicyTrainer:
             setattr(self, name, state[name])
 
     def policy_state(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of the policy's state_dict, tied tensors under each of their names.
+        """(name, tensor) of the policy's state_dict, tied tensors under each of their names; with LoRA of its adapter,
+        or of its base with the adapter added.
 
         An engine that stores a separate output layer, as vLLM does on a CPU, would otherwise keep its old one.
         """
-        yield from self.policy.state_dict().items()
+        yield from (
+            self.policy.state_dict().items()
+            if not has_adapter(self.policy)
+            else (adapter_of(self.policy).weights() if self.sends_adapter else merged_state(self.policy))
+        )

@@ -7,6 +7,7 @@ tokenizer or weights (the length of the questions, an architecture that is not s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from data.registry import check as check_problems
@@ -41,6 +42,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    check_lora(cfg)
     for spec in problem_sets(cfg):
         check_problems(spec)
     check_writable(run_dir)
@@ -53,6 +55,17 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
     return Parts(algorithm, chosen, trackers, folder)
+
+
+def check_lora(cfg: Config) -> None:
+    """Raise ValueError for settings that do not go with LoRA, and without peft. No effect without LoRA."""
+    if cfg.lora.rank and cfg.algo.ref_sync_steps:
+        raise ValueError(
+            f"algo.ref_sync_steps is {cfg.algo.ref_sync_steps}; with lora.rank it must be 0: the reference is the "
+            "model without its adapter, and cannot follow the policy"
+        )
+    if cfg.lora.rank and find_spec("peft") is None:
+        raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
 
 
 def problem_sets(cfg: Config) -> list[str]:

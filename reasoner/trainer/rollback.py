@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from reasoner.models.loading import load_policy
+from reasoner.models.lora import load_weights
 from reasoner.runs.health import Alarm
 from reasoner.trainer import checkpoint
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -55,7 +55,7 @@ def _roll_back(
     before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
     path = before[-1] if before else checkpoints[0]
     attempt, scale = trainer.attempt + 1, trainer.lr_scale / 2
-    trainer.policy.load_state_dict(load_policy(path, device=trainer.policy.device).state_dict())
+    load_weights(trainer.policy, path)
     step = checkpoint.load(path, trainer)
     trainer.attempt, trainer.lr_scale = attempt, scale
     shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)

@@ -17,7 +17,9 @@ from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.inference.factory import make_engine
+from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
+from reasoner.models.lora import add_adapter, load_weights
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.dataset import filter_prompts
@@ -51,7 +53,19 @@ def build_trainer(
     base: Path,
     device: torch.device,
 ) -> PolicyTrainer:
-    """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model."""
+    """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model.
+
+    With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
+    reference is the policy without it.
+    """
+    if cfg.lora.rank:
+        policy = load_policy(base, device=device)
+        add_adapter(policy, cfg.lora, seed=cfg.seed)
+        if start_from != base:
+            load_weights(policy, start_from)
+        trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer)
+        trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
+        return trainer
     policy = load_policy(start_from, device=device)
     reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
     return PolicyTrainer(policy, reference, algorithm, cfg, tokenizer)
@@ -88,8 +102,12 @@ def open_generator(
     """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens."""
     with ExitStack() as stack:
         context = context_length(trainer.policy)
-        engine = make_engine(cfg.engine, model_folder, max_model_len=context, seed=cfg.seed)
+        # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
+        is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
+        rank = cfg.lora.rank if is_sent else 0
+        engine = make_engine(cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank)
         stack.enter_context(closing(engine))
+        trainer.sends_adapter = engine.accepts_adapter
         pool = stack.enter_context(VerifierPool(cfg.verify.workers, cfg.verify.seconds, cfg.verify.memory_mib))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
         generator = RolloutGenerator(
@@ -168,7 +186,7 @@ def open_training_run(
                 prompts,
                 sampling_params(cfg, template),
                 trainer,
-                model_folder=resume_from or base,
+                model_folder=base if cfg.lora.rank else resume_from or base,
                 reward_functions=reward_functions,
             )
         )

@@ -14,7 +14,7 @@ from reasoner.cli.main import main
 from reasoner.evals import run
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.result import MetricKs
-from reasoner.inference.model_spec import model_fingerprint
+from reasoner.models.folder import model_fingerprint
 from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 

@@ -13,7 +13,7 @@ from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from reasoner.config.presets import PRESETS
 from reasoner.config.resolve import resolve
-from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, LoraConfig, OptimConfig, SamplingConfig
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
@@ -89,6 +89,17 @@ def test_memory_parts_count_weights_gradients_optimiser_reference_and_critic():
     ]  # fmt: skip
     assert need_of(policy, replace(cfg, algo=AlgoConfig(name="ppo")), prompt=40).parts()["critic"] == 16 * numel
     assert not need_of(policy, replace(cfg, algo=AlgoConfig(beta=0)), prompt=40).parts()["reference"]
+
+
+def test_memory_parts_count_the_adapter_alone_with_lora():
+    policy, lora = tiny_model(vocabulary=300, width=64, layers=2), LoraConfig(rank=2)
+    numel = sum(parameter.numel() for parameter in policy.parameters())
+    # a layer: queries and output 64 -> 64, keys and values 64 -> 32, gate and up 64 -> 192, down 192 -> 64
+    adapter = 2 * 2 * (2 * (64 + 64) + 2 * (64 + 32) + 3 * (64 + 192))
+    part = need_of(policy, Config(lora=lora, algo=AlgoConfig(name="ppo", beta=0.1)), prompt=40).parts()
+    assert [part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic")] == [
+        4 * (numel + adapter), 4 * adapter, 8 * adapter, 0, 16 * adapter,
+    ]  # fmt: skip
 
 
 def test_a_response_longer_than_a_micro_batch_is_counted_whole():

@@ -115,6 +115,25 @@ def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
     assert_same(found, content(uninterrupted))
 
 
+@pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+def test_lora_run_killed_twice_ends_with_equal_bytes(tmp_path, engine):
+    if find_spec(engine) is None:
+        pytest.skip(f"{engine} is not installed")
+    more = ("--engine.name", engine, "--lora.rank", "4", "--optim.lr", "1e-3")
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    finish_from_nothing(straight, *more)
+    for moment in ("step 1", "checkpoint 4"):
+        kill(killed, moment, more)
+        assert (killed / "a" / "rollouts").is_dir()
+    finish(killed, resume=True)
+    found = content(killed)
+    assert "checkpoints/step-000005/adapter_model.safetensors" in found
+    assert not [name for name in found if name.endswith("/model.safetensors")]
+    assert_same(found, content(straight))
+
+
 def test_signalled_run_saves_and_resumes_to_equal_bytes(tmp_path, uninterrupted):
     for number, status, step in ((signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 3)):
         process = start(tmp_path, *HF, resume=True)

@@ -1,0 +1,144 @@
+"""LoRA (Hu et al. 2021, "LoRA: Low-Rank Adaptation of Large Language Models"): only adapters of a policy are trained.
+
+The adapter is added to the policy in place: it stays the transformers model that it was, and every pass over it is as
+before. Without its adapter the policy is the base model, so no second model is loaded for the reference.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from reasoner.config.schema import LoraConfig
+from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
+from reasoner.models.folder import BaseModel, write_base
+from reasoner.models.loading import load_policy, load_tokenizer
+
+_ADAPTER = "default"  # peft's name of a model's only adapter
+TARGETS: dict[str, str | list[str]] = {
+    "all-linear": "all-linear",  # every linear layer but the output layer
+    "attention": ["q_proj", "k_proj", "v_proj", "o_proj"],
+}
+
+
+def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None:
+    """Add an adapter to the policy and train nothing else. A [R, I] is uniform within 1 / sqrt(I) and a function of the
+    seed, B is 0: the policy computes what it did. ValueError for a model without the layers of lora.target.
+    """
+    from peft import LoraConfig as PeftConfig
+
+    parts = {"r": lora.rank, "lora_alpha": lora.alpha, "lora_dropout": 0.0}
+    config = cast(Any, PeftConfig)(target_modules=TARGETS[lora.target], **parts)
+    policy.add_adapter(config)
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in policy.named_parameters():
+        parameter.requires_grad_(".lora_" in name)
+        if ".lora_A." in name:
+            bound = 1 / math.sqrt(parameter.shape[1])
+            parameter.data.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
+    cast(nn.Module, policy).eval()
+
+
+def has_adapter(model: nn.Module) -> bool:
+    """Whether add_adapter() was called for the model."""
+    return bool(getattr(model, "_hf_peft_config_loaded", False))
+
+
+def trained_parameters(model: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """The parameters that are trained, by name: all of them, or those of the adapter."""
+    return [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+@contextmanager
+def adapter_off(model: PreTrainedModel) -> Iterator[None]:
+    """A block in which a model with an adapter computes what its base does. No effect on other models."""
+    if not has_adapter(model):
+        yield
+        return
+    model.disable_adapters()
+    try:
+        yield
+    finally:
+        model.enable_adapters()
+
+
+def adapter_of(policy: PreTrainedModel) -> Adapter:
+    """The policy's adapter; its tensors are the policy's own."""
+    config = cast(Any, policy).peft_config[_ADAPTER]
+    tensors = {name.replace(f".{_ADAPTER}.", "."): parameter for name, parameter in trained_parameters(policy)}
+    return Adapter(config.r, config.lora_alpha, {name: parameter.detach() for name, parameter in tensors.items()})
+
+
+@torch.no_grad()
+def merged_state(policy: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """(name, tensor) of the policy by its base's names, the adapter added. The policy itself is not changed."""
+    adapter = adapter_of(policy)
+    layers = set(adapter.layers)
+    for name, tensor in policy.state_dict().items():
+        if ".lora_" in name:
+            continue
+        layer, is_wrapped, part = name.partition(".base_layer.")
+        is_adapted = is_wrapped and part == "weight" and layer in layers
+        yield f"{layer}.{part}" if is_wrapped else name, tensor + adapter.delta(layer) if is_adapted else tensor
+
+
+def save_policy(policy: PreTrainedModel, folder: Path, base: BaseModel | None) -> None:
+    """Write the policy as a model folder: all weights, or its adapter with the name of its `base`."""
+    if not has_adapter(policy):
+        policy.save_pretrained(folder)
+        return
+    assert base is not None, "an adapter without a base"
+    policy.config.save_pretrained(folder)
+    if policy.generation_config is not None:
+        policy.generation_config.save_pretrained(folder)
+    write_adapter(folder, adapter_of(policy), base=base.folder)
+    write_base(folder, base)
+
+
+@torch.no_grad()
+def load_weights(policy: PreTrainedModel, folder: Path) -> None:
+    """Load what save_policy() wrote into a policy of the same kind."""
+    if not has_adapter(policy):
+        policy.load_state_dict(load_policy(folder, device=policy.device).state_dict())
+        return
+    own, stored = adapter_of(policy), read_adapter(folder)
+    if own.layers != stored.layers or (own.rank, own.alpha) != (stored.rank, stored.alpha):
+        raise ValueError(f"the LoRA adapter in {folder} has not the layers, the rank and the alpha of the policy's")
+    for name, tensor in own.tensors.items():
+        tensor.copy_(stored.tensors[name])
+
+
+def write_merged(checkpoint: Path, out: Path) -> None:
+    """Write a checkpoint as a full model folder in float32, an adapter added to the weights of its base. `out` appears
+    whole. ValueError if it exists, or if no model can be loaded from the checkpoint.
+    """
+    if out.exists():
+        raise ValueError(f"{out} exists; name a folder that does not")
+    model, tokenizer = load_policy(checkpoint, device=torch.device("cpu")), load_tokenizer(checkpoint)
+    beside = out.with_name(f"{out.name}.partial")
+    shutil.rmtree(beside, ignore_errors=True)
+    model.save_pretrained(beside)
+    tokenizer.save_pretrained(beside)
+    beside.rename(out)
+
+
+def num_adapter_parameters(model: PreTrainedModel, lora: LoraConfig) -> int:
+    """Number of parameters of an adapter for the model, which may be on the meta device; 0 without LoRA."""
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    names = TARGETS[lora.target]
+    layers = [
+        module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear)
+        and module is not head
+        and (isinstance(names, str) or name.rpartition(".")[2] in names)
+    ]
+    return sum(lora.rank * (layer.in_features + layer.out_features) for layer in layers)

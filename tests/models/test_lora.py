@@ -1,0 +1,184 @@
+"""LoRA against W + alpha / r B A written out, its reference, its merged weights and its files."""
+
+import json
+from copy import deepcopy
+
+import pytest
+import torch
+
+pytest.importorskip("peft")
+
+from reasoner.config.schema import LoraConfig
+from reasoner.models.folder import BaseModel, model_fingerprint
+from reasoner.models.loading import load_policy, token_logprobs
+from reasoner.models.lora import (
+    adapter_of,
+    adapter_off,
+    add_adapter,
+    load_weights,
+    merged_state,
+    num_adapter_parameters,
+    save_policy,
+    trained_parameters,
+    write_merged,
+)
+from reasoner.models.resolve import full_folder
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+CPU = torch.device("cpu")
+LORA = LoraConfig(rank=3, alpha=5.0)
+PROMPTS = torch.tensor([[0, 7, 8, 9], [4, 5, 6, 11]]), torch.tensor([3, 4]), torch.tensor([0, 0, 1])
+ROWS = torch.tensor([[5, 6, 7], [9, 8, 2], [3, 3, 0]]), torch.tensor([3, 3, 2])
+
+
+def base_model():
+    return tiny_model(vocabulary=60, width=32, layers=2)
+
+
+def policy_with_adapter(model=None, lora=LORA, spread=0.1):
+    """A policy whose B is not 0."""
+    policy = model or base_model()
+    add_adapter(policy, lora, seed=4)
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in trained_parameters(policy):
+        if ".lora_B." in name:
+            parameter.data.normal_(0, spread, generator=generator)
+    return policy
+
+
+def logprobs(model):
+    return token_logprobs(model, *PROMPTS, *ROWS, temperature=0.8)[0]
+
+
+def saved(tmp_path, policy=None):
+    """(folder of the base, folder of the adapter, the policy)."""
+    base, folder = tmp_path / "base", tmp_path / "adapter"
+    base_model().save_pretrained(base)
+    tiny_tokenizer().save_pretrained(base)
+    policy = policy or policy_with_adapter(load_policy(base, device=CPU))
+    save_policy(policy, folder, BaseModel("tiny", str(base), model_fingerprint(base)))
+    tiny_tokenizer().save_pretrained(folder)
+    return base, folder, policy
+
+
+@pytest.mark.parametrize("target", ["all-linear", "attention"])
+def test_gradient_equals_autograd_s_on_weights_written_out(target):
+    policy = policy_with_adapter(lora=LoraConfig(rank=3, alpha=5.0, target=target)).double()
+    plain = base_model().double()
+    adapter = adapter_of(policy)
+    leaves = {name: tensor.clone().requires_grad_() for name, tensor in adapter.tensors.items()}
+    weights = dict(plain.named_parameters())
+    for layer in adapter.layers:
+        a, b = leaves[f"{layer}.lora_A.weight"], leaves[f"{layer}.lora_B.weight"]
+        weights[f"{layer}.weight"] = weights[f"{layer}.weight"].detach() + (5.0 / 3) * b @ a
+    expected = 0
+    for row, length in enumerate(ROWS[1].tolist()):
+        prompt = PROMPTS[0][PROMPTS[2][row]][4 - PROMPTS[1][PROMPTS[2][row]] :]
+        ids = torch.cat([prompt, ROWS[0][row, :length]])[None]
+        logits = torch.func.functional_call(plain, weights, (), {"input_ids": ids}).logits / 0.8
+        own = logits.log_softmax(-1)[0, len(prompt) - 1 : -1].gather(1, ids[0, len(prompt) :, None])
+        expected = expected + (row + 1) * own.sum()
+    expected.backward()
+    (logprobs(policy) * torch.tensor([1, 2, 3])[:, None]).sum().backward()
+    trained = dict(trained_parameters(policy))
+    assert len(trained) == len(leaves) == 2 * len(adapter.layers)
+    for name, leaf in leaves.items():
+        own = trained[name.replace("lora_A.", "lora_A.default.").replace("lora_B.", "lora_B.default.")].grad
+        assert float(own.norm()) > 1e-3
+        assert float((own - leaf.grad).norm() / leaf.grad.norm()) < 1e-5  # log-probabilities are kept in float32
+    assert all(p.grad is None for name, p in policy.named_parameters() if ".lora_" not in name)
+
+
+@torch.no_grad()
+def test_reference_is_the_base_to_the_bit_and_the_new_adapter_changes_nothing():
+    base, policy = base_model(), policy_with_adapter()
+    fresh = base_model()
+    add_adapter(fresh, LORA, seed=0)
+    assert torch.equal(logprobs(fresh), logprobs(base))
+    assert float((logprobs(policy) - logprobs(base)).abs().max()) > 0.01
+    with adapter_off(policy):
+        assert torch.equal(logprobs(policy), logprobs(base))
+    assert float((logprobs(policy) - logprobs(base)).abs().max()) > 0.01
+    with adapter_off(base):
+        assert torch.equal(logprobs(base), logprobs(base_model()))
+
+
+@torch.no_grad()
+def test_merged_weights_have_the_names_of_the_base_and_leave_the_policy_as_it_is():
+    policy, plain = policy_with_adapter(), base_model()
+    before = deepcopy(policy.state_dict())
+    merged = dict(merged_state(policy))
+    assert merged.keys() == plain.state_dict().keys()
+    plain.load_state_dict(merged)
+    assert float((logprobs(policy) - logprobs(plain)).abs().max()) < 1e-5
+    assert all(torch.equal(before[name], tensor) for name, tensor in policy.state_dict().items())
+
+
+def test_adapter_starts_from_its_seed_alone():
+    def matrices(seed):
+        model = base_model()
+        torch.rand(seed)  # the global generator has no part
+        add_adapter(model, LORA, seed=4 if seed < 9 else 5)
+        return torch.cat([p.detach().flatten() for n, p in trained_parameters(model) if ".lora_A." in n])
+
+    assert torch.equal(matrices(1), matrices(2))
+    assert not torch.equal(matrices(1), matrices(9))
+
+
+@pytest.mark.parametrize("target", ["all-linear", "attention"])
+def test_parameters_of_an_adapter_are_counted_before_it_exists(target):
+    lora = LoraConfig(rank=3, target=target)
+    model = base_model()
+    expected = num_adapter_parameters(model, lora)
+    add_adapter(model, lora, seed=0)
+    assert expected == sum(parameter.numel() for _, parameter in trained_parameters(model)) > 0
+
+
+@torch.no_grad()
+def test_folder_holds_the_adapter_alone_and_loads_into_policy_and_full_model(tmp_path):
+    base, folder, policy = saved(tmp_path)
+    assert full_folder(folder) == base
+    assert (folder / "adapter_model.safetensors").stat().st_size < (base / "model.safetensors").stat().st_size / 2
+    assert not (folder / "model.safetensors").exists()
+    loaded = load_policy(folder, device=CPU)
+    assert all(torch.equal(tensor, loaded.state_dict()[name]) for name, tensor in merged_state(policy))
+    other = load_policy(base, device=CPU)
+    add_adapter(other, LORA, seed=9)
+    load_weights(other, folder)
+    assert torch.equal(logprobs(other), logprobs(policy))
+
+
+@torch.no_grad()
+def test_peft_reads_the_folder(tmp_path):
+    from peft import PeftModel
+
+    base, folder, policy = saved(tmp_path)
+    model = PeftModel.from_pretrained(load_policy(base, device=CPU), str(folder)).eval()
+    ids = torch.tensor([[5, 6, 7, 8]])
+    assert torch.equal(model(input_ids=ids).logits, policy(input_ids=ids).logits)
+
+
+@torch.no_grad()
+def test_write_merged_writes_a_full_model_folder(tmp_path):
+    _, folder, policy = saved(tmp_path)
+    write_merged(folder, tmp_path / "out")
+    full = load_policy(tmp_path / "out", device=CPU)
+    assert full_folder(tmp_path / "out") == tmp_path / "out"
+    assert float((logprobs(full) - logprobs(policy)).abs().max()) < 1e-5
+    with pytest.raises(ValueError, match="exists"):
+        write_merged(folder, tmp_path / "out")
+
+
+def test_adapter_is_refused_with_another_base_or_none(tmp_path):
+    base, folder, _ = saved(tmp_path)
+    about = json.loads((folder / "base_model.json").read_text())
+    (folder / "base_model.json").write_text(json.dumps(about | {"fingerprint": "0" * 16}))
+    with pytest.raises(ValueError, match=f"its base 'tiny' has the fingerprint {'0' * 16}"):
+        load_policy(folder, device=CPU)
+    (folder / "base_model.json").unlink()
+    with pytest.raises(ValueError, match="its base is not known"):
+        load_policy(folder, device=CPU)
+    other = load_policy(base, device=CPU)
+    add_adapter(other, LoraConfig(rank=2), seed=0)
+    with pytest.raises(ValueError, match="the rank and the alpha"):
+        load_weights(other, folder)
