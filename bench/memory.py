@@ -58,12 +58,12 @@ def measure(shape: str, dtype: str) -> tuple[int, int]:
     batch = _batch(sizes[-1])
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    read, loss = trainer.passes().read, partial(trainer._microbatch_loss, TokenStats())
+    encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
     few = torch.arange(GROUP)[:2]
-    backward_microbatches(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
+    backward_microbatches(batch.rows(few), few, encode, loss, tokens=tokens)  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), read, loss, tokens=tokens)
+    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens)
     part = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).parts()
     predicted = part["low_precision_weights"] + part["activations"] + part["logits"]
     return predicted, _resident("VmHWM") - before

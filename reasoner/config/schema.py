@@ -196,6 +196,9 @@ class OptimConfig:
     max_grad_norm: float = 1.0
     # Most tokens (rows x length, padding included) in a micro-batch. Bounds memory; cannot change the gradient.
     micro_batch_tokens: int = 16384
+    # Activation recomputation (gradient checkpointing): compute the activations of each layer again in the backward
+    # pass instead of storing them. Less memory, about a third more computation in an update, the same gradient.
+    recompute: bool = False
     # Compute precision of the trainer: float32 | bfloat16. Weights and optimiser state are always float32.
     dtype: str = "float32"
 

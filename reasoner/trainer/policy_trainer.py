@@ -14,7 +14,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
-from reasoner.models.loading import ReadPrompts
+from reasoner.models.loading import PromptCache
+from reasoner.models.recompute import recompute_layers
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
@@ -62,6 +63,8 @@ class PolicyTrainer:
         self.cfg = cfg
         self.tokenizer = tokenizer
         optim = cfg.optim
+        if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
+            recompute_layers(policy.base_model)
         self.optimizer = torch.optim.AdamW(
             policy.parameters(),
             lr=optim.lr,
@@ -178,7 +181,7 @@ class PolicyTrainer:
             backward_microbatches(
                 batch,
                 has_gradient.nonzero()[:, 0],
-                self.passes().read,
+                self.passes().encode,
                 partial(self._microbatch_loss, token_stats),
                 tokens=self.cfg.optim.micro_batch_tokens,
                 on_microbatch=partial(self.on_microbatch, "trained"),
@@ -206,7 +209,7 @@ class PolicyTrainer:
             self.critic.step(lr_factor=lr_factor)
         return float(norm)
 
-    def _microbatch_loss(self, token_stats: TokenStats, prompts: ReadPrompts, rows: Batch) -> Tensor:
+    def _microbatch_loss(self, token_stats: TokenStats, prompts: PromptCache, rows: Batch) -> Tensor:
         """The rows' share of the step's loss. Adds their sums and token values to `token_stats`."""
         mask, algorithm = rows.mask, self.algorithm
         passes = self.passes()
@@ -264,7 +267,7 @@ class PolicyTrainer:
         assert batch.old_logprobs is not None
         loss, divergence = 0.0, 0.0
         passes = self.passes()
-        for _, prompts, rows in forward_micro_batches(batch, passes.read, tokens=passes.micro_batch_tokens):
+        for _, prompts, rows in forward_micro_batches(batch, passes.encode, tokens=passes.micro_batch_tokens):
             assert rows.old_logprobs is not None
             logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
             loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
