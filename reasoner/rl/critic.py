@@ -25,9 +25,8 @@ from reasoner.rl.microbatches import (
     compute_precision,
     forward_micro_batches,
     forward_microbatches,
-    load_optimizer_state,
-    optimizer_state,
 )
+from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
 
 
 class Critic:
@@ -41,7 +40,7 @@ class Critic:
         nn.init.zeros_(self.head.bias)
         self.own = nn.ModuleDict({"head": self.head} if shared else {"trunk": self.base_model, "head": self.head})
         self.cfg = cfg
-        self.optimizer = torch.optim.AdamW(self.own.parameters(), lr=cfg.critic.lr, weight_decay=0.0)
+        self.optimizer = make_adamw(self.own.parameters(), cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0)
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient."""
@@ -106,9 +105,7 @@ class Critic:
         """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""
         norm = nn.utils.clip_grad_norm_(self.own.parameters(), self.cfg.optim.max_grad_norm)
         if torch.isfinite(norm):
-            for param_group in self.optimizer.param_groups:
-                param_group["lr"] = self.cfg.critic.lr * lr_factor
-            self.optimizer.step()
+            step_optimizer(self.optimizer, self.cfg.critic.lr * lr_factor)
         self.optimizer.zero_grad()
 
     def state(self) -> dict[str, Tensor]:

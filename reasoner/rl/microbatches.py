@@ -5,12 +5,11 @@ Shapes: N rows, T completion positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
 from reasoner.models.loading import PromptCache
 from reasoner.rl.batch import Batch
@@ -77,23 +76,3 @@ def backward_microbatches(
             if on_microbatch is not None:
                 on_microbatch(done, len(index))
         prompts.backward(leaves)
-
-
-def optimizer_state(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
-    """Optimiser state of each parameter by the name "<parameter>.<state>", for a checkpoint."""
-    names, state = [name for name, _ in parameters], optimizer.state_dict()["state"]
-    return {f"{names[i]}.{key}": value.contiguous() for i, own in state.items() for key, value in own.items()}
-
-
-def load_optimizer_state(
-    optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
-) -> None:
-    """Load what optimizer_state() returned. A parameter without saved state starts fresh."""
-    state = optimizer.state_dict()
-    for index, (name, _) in enumerate(parameters):
-        own = {
-            key.rpartition(".")[2]: value.float() for key, value in tensors.items() if key.rpartition(".")[0] == name
-        }
-        if own:
-            state["state"][index] = own
-    optimizer.load_state_dict(state)

@@ -26,6 +26,7 @@ from reasoner.rl.losses import is_clipped, token_weights
 from reasoner.rl.microbatches import backward_microbatches, forward_micro_batches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
+from reasoner.rl.optimizers import make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.seeds import minibatch_seed
@@ -65,8 +66,9 @@ class PolicyTrainer:
         optim = cfg.optim
         if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
             recompute_layers(policy.base_model)
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer = make_adamw(
             policy.parameters(),
+            optim.state_dtype,
             lr=optim.lr,
             betas=(optim.beta1, optim.beta2),
             weight_decay=optim.weight_decay,
@@ -202,9 +204,7 @@ class PolicyTrainer:
             if self.critic is not None:
                 self.critic.optimizer.zero_grad()
             return None
-        for param_group in self.optimizer.param_groups:
-            param_group["lr"] = self.cfg.optim.lr * lr_factor
-        self.optimizer.step()
+        step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
         if self.critic is not None and self.critic.shared:
             self.critic.step(lr_factor=lr_factor)
         return float(norm)

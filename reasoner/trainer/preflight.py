@@ -7,6 +7,7 @@ tokenizer or weights (the length of the questions, an architecture that is not s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from data.registry import check as check_problems
@@ -41,6 +42,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
         check_problems(spec)
     check_writable(run_dir)
@@ -53,6 +55,14 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
     return Parts(algorithm, chosen, trackers, folder)
+
+
+def _check_state_dtype(state_dtype: str) -> None:
+    """ValueError where the library of 8-bit optimiser states is not installed."""
+    if state_dtype == "8bit" and find_spec("torchao") is None:
+        raise ValueError(
+            "optim.state_dtype is '8bit', which needs torchao; it comes with pip install -e \".[torchao]\""
+        )
 
 
 def problem_sets(cfg: Config) -> list[str]:
