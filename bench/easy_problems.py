@@ -31,7 +31,11 @@ TEXTS = {
         "Each of {b} friends pays {a} dollars. How many dollars do they pay together?",
     ),
 }
-RANGES = {"+": (range(11, 100), range(11, 100)), "-": (range(20, 100), range(2, 100)), "*": (range(3, 30), range(3, 10))}
+RANGES = {
+    "+": (range(11, 100), range(11, 100)),
+    "-": (range(20, 100), range(2, 100)),
+    "*": (range(3, 30), range(3, 10)),
+}
 VALUES = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
 
 

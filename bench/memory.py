@@ -1,7 +1,8 @@
-"""Memory of a gradient, by the doctor's formula and measured: `python bench/memory.py`. Each shape and precision in a
-process of its own, whose resident memory is followed by the kernel. Linux. Prints a table in Markdown.
+"""Memory of a gradient, by the doctor's formula and measured: `python bench/memory.py [--sizes]`. Each shape, precision
+and way in a process of its own, whose resident memory is followed by the kernel. Linux. Prints a table in Markdown.
 
 Measured: the most that the pass of one micro-batch and of its prompts, forth and back, adds to weights and gradients.
+With --sizes: whole models of 5M, 30M and 135M parameters with random weights, activations stored and recomputed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -33,15 +35,21 @@ SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, i
     "Qwen2.5-1.5B, 3 layers": (Qwen2Config, (1536, 8960, 12, 2, 3, 20000)),
     "Qwen3-0.6B, 4 layers": (Qwen3Config, (1024, 3072, 16, 8, 4, 20000)),
 }
+SIZES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
+    "5M": (Qwen2Config, (256, 768, 4, 2, 6, 2048)),
+    "30M": (LlamaConfig, (384, 1024, 6, 2, 14, 16384)),
+    "135M": (LlamaConfig, (576, 1536, 9, 3, 30, 49152)),
+}
+WAYS = ("stored", "recomputed")
 _NAMES = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
 PROMPTS, GROUP, PROMPT, RESPONSE = 2, 8, 60, 80  # the last two in tokens
 
 
-def measure(shape: str, dtype: str) -> tuple[int, int]:
+def measure(shape: str, dtype: str, way: str = "stored") -> tuple[int, int]:
     """Bytes (predicted, measured)."""
-    kind, sizes = SHAPES[shape]
+    kind, sizes = (SHAPES | SIZES)[shape]
     torch.set_num_threads(1)
     torch.manual_seed(0)
     config = kind(**dict(zip(_NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
@@ -51,22 +59,22 @@ def measure(shape: str, dtype: str) -> tuple[int, int]:
         data=DataConfig(prompts_per_step=PROMPTS),
         sampling=SamplingConfig(max_tokens=RESPONSE),
         algo=AlgoConfig(group_size=GROUP, beta=0.0),
-        optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens),
+        optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens, recompute=way == "recomputed"),
     )
     algorithm = resolve_algorithm(cfg.algo)
     trainer = PolicyTrainer(model, None, algorithm, cfg)
     batch = _batch(sizes[-1])
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
-    read, loss = trainer.passes().read, partial(trainer._microbatch_loss, TokenStats())
+    encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
     few = torch.arange(GROUP)[:2]
-    backward_microbatches(batch.rows(few), few, read, loss, tokens=tokens)  # threads, kernels and their buffers
+    backward_microbatches(batch.rows(few), few, encode, loss, tokens=tokens)  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), read, loss, tokens=tokens)
-    part = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).parts()
-    predicted = part["low_precision_weights"] + part["activations"] + part["logits"]
-    return predicted, _resident("VmHWM") - before
+    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens)
+    measured = _resident("VmHWM") - before
+    predicted = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).passes_peak()
+    return predicted, measured
 
 
 def _batch(vocabulary: int) -> Batch:
@@ -92,19 +100,20 @@ def _resident(name: str) -> int:
 
 
 def main() -> None:
-    if len(sys.argv) == 3:
-        print(json.dumps(measure(sys.argv[1], sys.argv[2])))
+    arguments = sys.argv[1:]
+    if len(arguments) > 1:
+        print(json.dumps(measure(*arguments)))
         return
-    print("| model | precision | predicted, MiB | measured, MiB | ratio |\n|---|---|---:|---:|---:|")
+    print("| model | precision | activations | predicted, MiB | measured, MiB | ratio |\n|---|---|---|---:|---:|---:|")
     # Whatever is freed goes back to the system at once: what is resident is what is in use.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    for shape in SHAPES:
-        for dtype in ("float32", "bfloat16"):
-            command = [sys.executable, __file__, shape, dtype]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-            predicted, measured = json.loads(done.stdout.splitlines()[-1])
-            sizes = f"{predicted / 2**20:,.0f} | {measured / 2**20:,.0f} | {predicted / measured:.2f}"
-            print(f"| {shape} | {dtype} | {sizes} |", flush=True)
+    shapes, ways = (SIZES, WAYS) if arguments == ["--sizes"] else (SHAPES, WAYS[:1])
+    for shape, way, dtype in product(shapes, ways, ("float32", "bfloat16")):
+        command = [sys.executable, __file__, shape, dtype, way]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        predicted, measured = json.loads(done.stdout.splitlines()[-1])
+        sizes = f"{predicted / 2**20:,.0f} | {measured / 2**20:,.0f} | {predicted / measured:.2f}"
+        print(f"| {shape} | {dtype} | {way} | {sizes} |", flush=True)
 
 
 if __name__ == "__main__":

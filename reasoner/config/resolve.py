@@ -205,6 +205,8 @@ _ABOVE_ZERO = (
 )  # fmt: skip
 _CHOICES = {
     "optim.dtype": DTYPES,
+    "optim.state_dtype": ("float32", "8bit"),
+    "algo.reference_dtype": DTYPES,
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
     "lora.sync": ("adapter", "merged"),

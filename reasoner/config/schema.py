@@ -69,6 +69,9 @@ class AlgoConfig:
     group_size: int = 8
     # Coefficient of the KL penalty towards the frozen reference policy. 0: no penalty, and no reference is loaded.
     beta: float = 0.001
+    # With algo.beta above 0: precision of the reference's weights: float32 | bfloat16 (half the memory; the KL is then
+    # measured to a reference with rounded weights, and is not exactly 0 before the first update).
+    reference_dtype: str = "float32"
     # Adaptive KL penalty: after each step algo.beta is doubled or halved towards this KL per token, in nats (PPO's
     # rule). 0: algo.beta stays constant.
     kl_target: float = 0.0
@@ -196,8 +199,13 @@ class OptimConfig:
     max_grad_norm: float = 1.0
     # Most tokens (rows x length, padding included) in a micro-batch. Bounds memory; cannot change the gradient.
     micro_batch_tokens: int = 16384
-    # Compute precision of the trainer: float32 | bfloat16. Weights and optimiser state are always float32.
+    # Activation recomputation (gradient checkpointing): compute the activations of each layer again in the backward
+    # pass instead of storing them. Less memory, about a third more computation in an update, the same gradient.
+    recompute: bool = False
+    # Compute precision of the trainer: float32 | bfloat16. The weights that are trained are always float32.
     dtype: str = "float32"
+    # Precision of AdamW's two moments: float32 (8 bytes a parameter) | 8bit (2 bytes; needs the extra torchao).
+    state_dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)

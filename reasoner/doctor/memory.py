@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,7 +27,9 @@ from reasoner.models.lora import num_adapter_parameters
 from reasoner.rl.algorithms import Algorithm
 
 _MIB = 2**20
-_COPIES = 5  # copies of the logits at once: as computed, divided by the temperature, log-softmax, entropy, gradient
+_BYTES = {"float32": 4, "bfloat16": 2}
+_MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
+_COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
 _SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
@@ -49,14 +51,17 @@ class MemoryEstimate:
         """Bytes of each part. With LoRA only the adapter is trained, and the weights without it are the reference."""
         cfg, model = self.cfg, self.model
         parameters = _numel(model)
-        trained = num_adapter_parameters(model, cfg.lora) if cfg.lora.rank else parameters
+        is_lora = cfg.lora.rank > 0
+        trained = num_adapter_parameters(model, cfg.lora) if is_lora else parameters
+        moments = _MOMENTS[cfg.optim.state_dtype]
         critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
+        has_reference = cfg.algo.beta > 0 and not is_lora
         return {
-            "weights": 4 * (parameters + trained if cfg.lora.rank else parameters),
+            "weights": 4 * (parameters + trained if is_lora else parameters),
             "gradients": 4 * trained,
-            "optimiser": 8 * trained,
-            "reference": 4 * parameters if cfg.algo.beta > 0 and not cfg.lora.rank else 0,
-            "critic": 16 * critic,
+            "optimiser": int(moments * trained),
+            "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
+            "critic": int((8 + moments) * critic),
             **self._engine(),
             **self._micro_batch(),
         }
@@ -67,13 +72,24 @@ class MemoryEstimate:
         """
         part = self.parts()
         resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
-        training = part["low_precision_weights"] + part["activations"] + part["logits"]
+        training = self.passes_peak()
         engine, cache = part["engine_weights"], part["engine_cache"]
         if self.device == "cpu" or not self._has_vllm():
             return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
         return resident + (
             training + engine + cache if self.cfg.max_off_policy_steps else max(training, engine + cache)
         )
+
+    def passes_peak(self) -> int:
+        """Most bytes that the forward and backward pass of a micro-batch and its prompts add."""
+        return self._passes_peak(self._micro_batch())
+
+    def _passes_peak(self, part: Mapping[str, int]) -> int:
+        """Recomputed layers hold the activations of one layer at a time, when those of the head are freed, and the cast
+        weights of the forward pass as well.
+        """
+        once = [part["low_precision_weights"], part["logits"], part["recomputed_layer"]]
+        return part["activations"] + (max(once) if self.cfg.optim.recompute else sum(once))
 
     def fits_share(self) -> bool:
         """Whether vLLM's fraction of the GPU holds its weights and one sequence. True without vLLM or GPU."""
@@ -102,46 +118,46 @@ class MemoryEstimate:
         return {"engine_weights": weights, "engine_cache": cache}
 
     def _micro_batch(self) -> dict[str, int]:
-        """Bytes that autograd stores for the largest micro-batch and its prompts until the backward pass."""
-        cfg, sizes = self.cfg, _sizes(self.model)
-        size = 2 if cfg.optim.dtype == "bfloat16" else 4
+        """Bytes of the passes of the micro-batch that takes most: of responses as long as they may be, or of as many
+        rows as there can be, each of which copies the keys and values of its prompt.
+        """
+        cfg = self.cfg
         most, limit = cfg.optim.micro_batch_tokens, cfg.sampling.max_tokens
         num_prompts = max(1, min(most // self.longest_prompt, cfg.data.prompts_per_step))
-        tokens, prompts = (
-            max(limit, min(most, num_prompts * cfg.algo.group_size * limit)),
-            num_prompts * self.longest_prompt,
-        )
-        rows, context = tokens / limit, self.longest_prompt + limit
-        stored = tokens * _token_bytes(sizes, size, context) + prompts * _token_bytes(sizes, size, self.longest_prompt)
-        # Keys and values, repeated for every query head.
-        stored += int(2 * sizes.query * size * (rows * context + prompts))
-        stored += 2 * 4 * sizes.keys * prompts  # keys and values that completions read, and their gradients
+        num_rows = num_prompts * cfg.algo.group_size
+        lengths = {limit, max(1, min(limit, most // num_rows))}
+        parts = [self._passes(num_prompts, min(num_rows, max(1, most // length)), length) for length in lengths]
+        return max(parts, key=self._passes_peak)
+
+    def _passes(self, num_prompts: int, rows: int, length: int) -> dict[str, int]:
+        """Bytes that autograd stores for `rows` of `length` tokens and their prompts until the backward pass."""
+        sizes, size, recompute = _sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
+        tokens, prompts = rows * length, num_prompts * self.longest_prompt
+        of_completions = sizes.activations(rows, length, size, context=self.longest_prompt + length)
+        of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, context=self.longest_prompt)
         last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
-        logits = tokens * sizes.vocabulary
-        if logits > MAX_LOGITS:
-            tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
-            head = _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
-        else:
-            head = _COPIES * 4 * logits
-        # Autocast casts the weights to bfloat16 for the prompts' pass and again for the completions'; both are stored.
-        low = 2 * 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
+        shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
+        stored = 4 * sizes.hidden * (tokens + prompts) if recompute else of_completions + of_prompts
+        # The gradient of a tied embedding is held from the head's backward pass to that of the input.
+        tied = 4 * sizes.embeddings if sizes.embeddings == sizes.hidden * sizes.vocabulary else 0
+        # Autocast casts the weights to bfloat16 for the prompts' pass and again for the completions'; both are stored,
+        # unless layers are computed again: then each pass frees its own.
+        casts = 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
         return {
-            "low_precision_weights": low,
-            "activations": stored * sizes.layers + last + back,
-            "logits": head,
+            "low_precision_weights": casts if recompute else 2 * casts,
+            "activations": (stored + shared) * sizes.layers + last + (0 if recompute else back),
+            "recomputed_layer": max(of_completions, of_prompts) + back + tied if recompute else 0,
+            "logits": self._logits(tokens, sizes),
         }
 
-
-def _token_bytes(sizes: _Sizes, size: int, context: int) -> int:
-    """Bytes that autograd stores for a token in a layer, besides keys and values: for each of two norms the input and
-    the normalised state in float32 and the result for each linear layer in its precision (float32 shares one result);
-    queries and the attention's output; the token's row of the mask; four intermediate states of a gated feed-forward;
-    and the norms of queries and keys, where the model has them.
-    """
-    norms = 6 * 4 * sizes.hidden if size == 4 else (4 * 4 + 5 * size) * sizes.hidden
-    norms += (4 + size) * (sizes.query + sizes.keys // 2) if sizes.has_query_norm else 0
-    return norms + size * (2 * sizes.query + context + 4 * sizes.inner)
+    def _logits(self, tokens: int, sizes: _Sizes) -> int:
+        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles."""
+        logits = tokens * sizes.vocabulary
+        if logits <= MAX_LOGITS:
+            return _COPIES * 4 * logits
+        tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
+        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +172,18 @@ class _Sizes:
     layers: int
     embeddings: int
     has_query_norm: bool
+
+    def activations(self, rows: int, length: int, size: int, *, context: int) -> int:
+        """Bytes that autograd stores in a layer for `rows` of `length` tokens that see `context` tokens: for each of
+        two norms the input and the normalised state in float32 and the result for each linear layer in its precision
+        (float32 shares one result); queries and the attention's output; the token's row of the mask; four intermediate
+        states of a gated feed-forward; the norms of queries and keys, where the model has them; and keys and values,
+        repeated for every query head.
+        """
+        norms = 6 * 4 * self.hidden if size == 4 else (4 * 4 + 5 * size) * self.hidden
+        norms += (4 + size) * (self.query + self.keys // 2) if self.has_query_norm else 0
+        of_token = norms + size * (2 * self.query + context + 4 * self.inner)
+        return rows * (length * of_token + 2 * self.query * size * context)
 
 
 def _sizes(model: PreTrainedModel) -> _Sizes:

@@ -17,7 +17,6 @@ from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
-    DynamicCache,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -27,6 +26,7 @@ from transformers.utils import logging
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.folder import is_adapter
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
@@ -128,7 +128,7 @@ class BackboneModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadPrompts:
+class PromptCache:
     """Forward pass of P prompts, cached for their completions: last states, and keys and values of every layer."""
 
     lengths: Tensor  # [P]
@@ -137,12 +137,12 @@ class ReadPrompts:
     keys: tuple[Tensor, ...]  # per layer: [P, heads, L, head size]
     values: tuple[Tensor, ...]
 
-    def leaves(self) -> ReadPrompts:
+    def leaves(self) -> PromptCache:
         """Return detached copies, in which the completions' gradients accumulate."""
         last, *rest = (tensor.detach().requires_grad_() for tensor in self._tensors())
         return replace(self, last=last, keys=tuple(rest[: len(self.keys)]), values=tuple(rest[len(self.keys) :]))
 
-    def backward(self, leaves: ReadPrompts) -> None:
+    def backward(self, leaves: PromptCache) -> None:
         """Backpropagate the gradients accumulated in the leaves into the model."""
         pairs = [(own, leaf.grad) for own, leaf in zip(self._tensors(), leaves._tensors(), strict=True)]
         with_gradient = [(own, gradient) for own, gradient in pairs if gradient is not None]
@@ -152,12 +152,12 @@ class ReadPrompts:
         return (self.last, *self.keys, *self.values)
 
 
-def read_prompts(model: BackboneModel, prompt_ids: Tensor, prompt_lengths: Tensor) -> ReadPrompts:
+def encode_prompts(model: BackboneModel, prompt_ids: Tensor, prompt_lengths: Tensor) -> PromptCache:
     """Run the model over prompt_ids [P, L], padded on the left, with prompt_lengths [P]."""
     width = prompt_ids.shape[1]
     positions = torch.arange(width, device=prompt_ids.device) - (width - prompt_lengths[:, None])
     attention_mask = (positions >= 0).long()
-    cache = DynamicCache()
+    cache = PromptKeyCache()
     states = model.base_model(
         input_ids=prompt_ids,
         attention_mask=attention_mask,
@@ -167,11 +167,11 @@ def read_prompts(model: BackboneModel, prompt_ids: Tensor, prompt_lengths: Tenso
     ).last_hidden_state
     layers = cast("list[Any]", cache.layers)  # a layer without keys is an AttributeError: such models are refused
     keys, values = zip(*((layer.keys, layer.values) for layer in layers), strict=True)
-    return ReadPrompts(prompt_lengths, attention_mask, states[:, -1], keys, values)
+    return PromptCache(prompt_lengths, attention_mask, states[:, -1], keys, values)
 
 
 def completion_states(
-    model: BackboneModel, prompts: ReadPrompts, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
+    model: BackboneModel, prompts: PromptCache, prompt_of: Tensor, completion_ids: Tensor, *, after_last: bool = False
 ) -> Tensor:
     """Hidden states before each completion token: prompt_of [N], completion_ids [N, T] -> [N, T, H].
 
@@ -181,16 +181,12 @@ def completion_states(
     inner = completion_ids.shape[1] - (not after_last)
     if not inner:
         return states
-    cache = DynamicCache()
-    for layer, (keys, values) in enumerate(zip(prompts.keys, prompts.values, strict=True)):
-        # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
-        cache.update(keys.index_select(0, prompt_of), values.index_select(0, prompt_of), layer)
     attention_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
         attention_mask=torch.cat([attention_mask, attention_mask.new_ones(len(prompt_of), inner)], dim=1),
         position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=prompt_of.device),
-        past_key_values=cache,
+        past_key_values=CompletionKeyCache(prompts.keys, prompts.values, prompt_of),
         use_cache=True,
     ).last_hidden_state
     return torch.cat([states, later], dim=1)
@@ -234,7 +230,7 @@ def token_logprobs(
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
     """Run prompts and completions through the model -> completion_logprobs. Shared prompts are computed once."""
-    prompts = read_prompts(model, prompt_ids, prompt_lengths)
+    prompts = encode_prompts(model, prompt_ids, prompt_lengths)
     states = completion_states(model, prompts, prompt_of, completion_ids)
     return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
-from reasoner.models.loading import ReadPrompts, completion_states, read_prompts
+from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
@@ -26,9 +26,8 @@ from reasoner.rl.microbatches import (
     compute_precision,
     forward_micro_batches,
     forward_microbatches,
-    load_optimizer_state,
-    optimizer_state,
 )
+from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
 
 
 class Critic:
@@ -43,19 +42,20 @@ class Critic:
         self.own = nn.ModuleDict({"head": self.head} if shared else {"trunk": self.base_model, "head": self.head})
         self.cfg = cfg
         self.trained = trained_parameters(self.own)
-        self.optimizer = torch.optim.AdamW(
-            [parameter for _, parameter in self.trained], lr=cfg.critic.lr, weight_decay=0.0
-        )
+        parameters = [parameter for _, parameter in self.trained]
+        self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0)
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient."""
-        return forward_microbatches(batch, self._read, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1)
+        return forward_microbatches(
+            batch, self._encode, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1
+        )
 
-    def _read(self, block: Batch) -> ReadPrompts:
+    def _encode(self, block: Batch) -> PromptCache:
         with self._precision():
-            return read_prompts(self, block.prompt_ids, block.prompt_lengths)
+            return encode_prompts(self, block.prompt_ids, block.prompt_lengths)
 
-    def _states(self, prompts: ReadPrompts, rows: Batch, *, after_last: bool = False) -> Tensor:
+    def _states(self, prompts: PromptCache, rows: Batch, *, after_last: bool = False) -> Tensor:
         """[N, T, H] states before each token; with `after_last` [N, T + 1, H]."""
         with self._precision():
             return completion_states(self, prompts, rows.prompt_of, rows.completion_ids, after_last=after_last)
@@ -63,7 +63,7 @@ class Critic:
     def _precision(self) -> AbstractContextManager[object]:
         return compute_precision(self.head.weight.device, self.cfg.optim.dtype)
 
-    def _values(self, prompts: ReadPrompts, rows: Batch) -> Tensor:
+    def _values(self, prompts: PromptCache, rows: Batch) -> Tensor:
         return self._head_values(self._states(prompts, rows, after_last=True))
 
     def _head_values(self, states: Tensor) -> Tensor:
@@ -86,21 +86,21 @@ class Critic:
         total, tokens = 0.0, self.cfg.optim.micro_batch_tokens
         self.optimizer.zero_grad()
         if self.shared:
-            frozen_read, frozen_states = torch.no_grad()(self._read), torch.no_grad()(self._states)
-            for _, prompts, rows in forward_micro_batches(batch, frozen_read, tokens=tokens):
+            frozen_encode, frozen_states = torch.no_grad()(self._encode), torch.no_grad()(self._states)
+            for _, prompts, rows in forward_micro_batches(batch, frozen_encode, tokens=tokens):
                 loss = self.loss(frozen_states(prompts, rows), rows)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
         else:
 
-            def recorded_loss(prompts: ReadPrompts, rows: Batch) -> Tensor:
+            def recorded_loss(prompts: PromptCache, rows: Batch) -> Tensor:
                 nonlocal total
                 loss = self.loss(self._states(prompts, rows), rows)
                 total += float(loss.detach())
                 return loss
 
             all_rows = torch.arange(len(batch), device=batch.lengths.device)
-            backward_microbatches(batch, all_rows, self._read, recorded_loss, tokens=tokens)
+            backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens)
         self.step(lr_factor=lr_factor)
         return total
 
@@ -108,9 +108,7 @@ class Critic:
         """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""
         norm = nn.utils.clip_grad_norm_(self.own.parameters(), self.cfg.optim.max_grad_norm)
         if torch.isfinite(norm):
-            for param_group in self.optimizer.param_groups:
-                param_group["lr"] = self.cfg.critic.lr * lr_factor
-            self.optimizer.step()
+            step_optimizer(self.optimizer, self.cfg.critic.lr * lr_factor)
         self.optimizer.zero_grad()
 
     def state(self) -> dict[str, Tensor]:

@@ -5,17 +5,16 @@ Shapes: N rows, T completion positions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
 import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
+from torch import Tensor
 
-from reasoner.models.loading import ReadPrompts
+from reasoner.models.loading import PromptCache
 from reasoner.rl.batch import Batch
 
-Read = Callable[[Batch], ReadPrompts]
+Encode = Callable[[Batch], PromptCache]
 OnMicrobatch = Callable[[int, int], object]  # called after each micro-batch: (rows done, rows in all)
 
 
@@ -24,10 +23,10 @@ def compute_precision(device: torch.device, dtype: str) -> AbstractContextManage
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == "bfloat16")
 
 
-def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[tuple[Tensor, ReadPrompts, Batch]]:
-    """Yield (index, prompts, rows): micro-batches that cover every row once. `read` runs the prompts' forward pass."""
+def forward_micro_batches(batch: Batch, encode: Encode, *, tokens: int) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
+    """Yield (index, prompts, rows): micro-batches that cover every row once. `encode` runs the prompts' pass."""
     for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
-        prompts = read(block)
+        prompts = encode(block)
         for inner, rows in block.micro_batches(tokens):
             yield outer[inner], prompts, rows
 
@@ -35,8 +34,8 @@ def forward_micro_batches(batch: Batch, read: Read, *, tokens: int) -> Iterator[
 @torch.no_grad()
 def forward_microbatches(
     batch: Batch,
-    read: Read,
-    figure: Callable[[ReadPrompts, Batch], Tensor],
+    encode: Encode,
+    figure: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
     extra: int = 0,
@@ -45,7 +44,7 @@ def forward_microbatches(
     """Compute `figure` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row."""
     done = 0
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
-    for index, prompts, rows in forward_micro_batches(batch, read, tokens=tokens):
+    for index, prompts, rows in forward_micro_batches(batch, encode, tokens=tokens):
         values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
         done += len(rows)
         if on_microbatch is not None:
@@ -56,8 +55,8 @@ def forward_microbatches(
 def backward_microbatches(
     batch: Batch,
     index: Tensor,
-    read: Read,
-    loss: Callable[[ReadPrompts, Batch], Tensor],
+    encode: Encode,
+    loss: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
     on_microbatch: OnMicrobatch | None = None,
@@ -69,7 +68,7 @@ def backward_microbatches(
     """
     done = 0
     for _, block in batch.prompt_blocks(tokens, index):
-        prompts = read(block)
+        prompts = encode(block)
         leaves = prompts.leaves()
         for _, rows in block.micro_batches(tokens):
             loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
@@ -77,23 +76,3 @@ def backward_microbatches(
             if on_microbatch is not None:
                 on_microbatch(done, len(index))
         prompts.backward(leaves)
-
-
-def optimizer_state(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]]) -> dict[str, Tensor]:
-    """Optimiser state of each parameter by the name "<parameter>.<state>", for a checkpoint."""
-    names, state = [name for name, _ in parameters], optimizer.state_dict()["state"]
-    return {f"{names[i]}.{key}": value.contiguous() for i, own in state.items() for key, value in own.items()}
-
-
-def load_optimizer_state(
-    optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
-) -> None:
-    """Load what optimizer_state() returned. A parameter without saved state starts fresh."""
-    state = optimizer.state_dict()
-    for index, (name, _) in enumerate(parameters):
-        own = {
-            key.rpartition(".")[2]: value.float() for key, value in tensors.items() if key.rpartition(".")[0] == name
-        }
-        if own:
-            state["state"][index] = own
-    optimizer.load_state_dict(state)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from reasoner.models.loading import ReadPrompts, completion_logprobs, completion_states, read_prompts
+from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches
 
@@ -26,12 +26,12 @@ class ModelPasses:
     micro_batch_tokens: int  # rows x length, padding included
     learns_entropy: bool = False  # whether the entropy has a gradient
 
-    def read(self, block: Batch) -> ReadPrompts:
+    def encode(self, block: Batch) -> PromptCache:
         """Run the block's prompts through the model, each once."""
         with self._precision():
-            return read_prompts(self.model, block.prompt_ids, block.prompt_lengths)
+            return encode_prompts(self.model, block.prompt_ids, block.prompt_lengths)
 
-    def states(self, prompts: ReadPrompts, rows: Batch) -> Tensor:
+    def states(self, prompts: PromptCache, rows: Batch) -> Tensor:
         """[N, T, H] last states before each completion token."""
         with self._precision():
             return completion_states(self.model, prompts, rows.prompt_of, rows.completion_ids)
@@ -51,11 +51,11 @@ class ModelPasses:
     def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
         """[N, T] log-probabilities of the whole batch, without gradient."""
 
-        def microbatch_logprobs(prompts: ReadPrompts, rows: Batch) -> Tensor:
+        def microbatch_logprobs(prompts: PromptCache, rows: Batch) -> Tensor:
             return self.logprobs(self.states(prompts, rows), rows)[0]
 
         return forward_microbatches(
-            batch, self.read, microbatch_logprobs, tokens=self.micro_batch_tokens, on_microbatch=on_microbatch
+            batch, self.encode, microbatch_logprobs, tokens=self.micro_batch_tokens, on_microbatch=on_microbatch
         )
 
     def _precision(self) -> AbstractContextManager[object]:

@@ -28,7 +28,7 @@ from transformers import PreTrainedTokenizerBase
 
 from reasoner.models.lora import save_policy, trained_parameters
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import load_optimizer_state, optimizer_state
+from reasoner.rl.optimizers import load_optimizer_state, optimizer_state
 from reasoner.runs.io import atomic_path, sync
 from reasoner.trainer.policy_trainer import PolicyTrainer
 
@@ -212,12 +212,13 @@ def check_room(run_dir: Path, trainer: PolicyTrainer, *, keep: int) -> None:
 
 
 def room_needed(trainer: PolicyTrainer, *, keep: int) -> tuple[int, int]:
-    """Bytes of (one checkpoint, all that are there at once): trained weights and two averages in 4 bytes each, one more
-    than are kept while it is written; and the best weights twice.
+    """Bytes of (one checkpoint, all that are there at once): trained weights in 4 bytes, two moments in 4 or 1 each,
+    one more than are kept while it is written; and the best weights twice.
     """
     models = 1 if trainer.critic is None or trainer.critic.shared else 2
     parameters = sum(parameter.numel() for _, parameter in trained_parameters(trainer.policy))
-    return 12 * models * parameters, (12 * (keep + 1) * models + 8) * parameters
+    size = 4 + 2 * (1 if trainer.cfg.optim.state_dtype == "8bit" else 4)
+    return size * models * parameters, (size * (keep + 1) * models + 8) * parameters
 
 
 def nearest(folder: Path) -> Path:

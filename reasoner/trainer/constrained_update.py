@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from reasoner.config.schema import AlgoConfig
+from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch
 from reasoner.rl.fisher import FisherProduct
 from reasoner.rl.model_passes import ModelPasses
@@ -59,4 +60,5 @@ def _fisher_rows(batch: Batch, most: int, tokens: int) -> Iterator[Batch]:
 
 def _states(passes: ModelPasses, rows: Batch) -> Tensor:
     """[K, H] last states before each of the rows' K tokens, with their graph."""
-    return passes.states(passes.read(rows), rows)[rows.mask].float()
+    with store_activations(passes.model.base_model):
+        return passes.states(passes.encode(rows), rows)[rows.mask].float()

@@ -15,8 +15,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.models.folder import BaseModel
-from reasoner.models.loading import ReadPrompts
+from reasoner.models.loading import PromptCache
 from reasoner.models.lora import adapter_of, adapter_off, has_adapter, merged_state, trained_parameters
+from reasoner.models.recompute import recompute_layers
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
@@ -27,6 +28,7 @@ from reasoner.rl.losses import is_clipped, token_weights
 from reasoner.rl.microbatches import backward_microbatches, forward_micro_batches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
+from reasoner.rl.optimizers import make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.seeds import minibatch_seed
@@ -66,8 +68,11 @@ class PolicyTrainer:
         self.cfg = cfg
         self.tokenizer = tokenizer
         optim = cfg.optim
-        self.optimizer = torch.optim.AdamW(
+        if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
+            recompute_layers(policy.base_model)
+        self.optimizer = make_adamw(
             [parameter for _, parameter in trained_parameters(policy)],
+            optim.state_dtype,
             lr=optim.lr,
             betas=(optim.beta1, optim.beta2),
             weight_decay=optim.weight_decay,
@@ -185,7 +190,7 @@ class PolicyTrainer:
             backward_microbatches(
                 batch,
                 has_gradient.nonzero()[:, 0],
-                self.passes().read,
+                self.passes().encode,
                 partial(self._microbatch_loss, token_stats),
                 tokens=self.cfg.optim.micro_batch_tokens,
                 on_microbatch=partial(self.on_microbatch, "trained"),
@@ -206,14 +211,12 @@ class PolicyTrainer:
             if self.critic is not None:
                 self.critic.optimizer.zero_grad()
             return None
-        for param_group in self.optimizer.param_groups:
-            param_group["lr"] = self.cfg.optim.lr * lr_factor
-        self.optimizer.step()
+        step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
         if self.critic is not None and self.critic.shared:
             self.critic.step(lr_factor=lr_factor)
         return float(norm)
 
-    def _microbatch_loss(self, token_stats: TokenStats, prompts: ReadPrompts, rows: Batch) -> Tensor:
+    def _microbatch_loss(self, token_stats: TokenStats, prompts: PromptCache, rows: Batch) -> Tensor:
         """The rows' share of the step's loss. Adds their sums and token values to `token_stats`."""
         mask, algorithm = rows.mask, self.algorithm
         passes = self.passes()
@@ -271,7 +274,7 @@ class PolicyTrainer:
         assert batch.old_logprobs is not None
         loss, divergence = 0.0, 0.0
         passes = self.passes()
-        for _, prompts, rows in forward_micro_batches(batch, passes.read, tokens=passes.micro_batch_tokens):
+        for _, prompts, rows in forward_micro_batches(batch, passes.encode, tokens=passes.micro_batch_tokens):
             assert rows.old_logprobs is not None
             logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
             loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())

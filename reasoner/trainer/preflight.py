@@ -43,6 +43,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_trackers(trackers)
     check_engine(cfg.engine.name)
     check_lora(cfg)
+    _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
         check_problems(spec)
     check_writable(run_dir)
@@ -66,6 +67,14 @@ def check_lora(cfg: Config) -> None:
         )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
+
+
+def _check_state_dtype(state_dtype: str) -> None:
+    """ValueError where the library of 8-bit optimiser states is not installed."""
+    if state_dtype == "8bit" and find_spec("torchao") is None:
+        raise ValueError(
+            "optim.state_dtype is '8bit', which needs torchao; it comes with pip install -e \".[torchao]\""
+        )
 
 
 def problem_sets(cfg: Config) -> list[str]:

@@ -67,7 +67,10 @@ def build_trainer(
         trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
         return trainer
     policy = load_policy(start_from, device=device)
-    reference = load_policy(base, device=device).requires_grad_(False) if cfg.algo.beta > 0 else None
+    reference = None
+    if cfg.algo.beta > 0:
+        dtype = getattr(torch, cfg.algo.reference_dtype)
+        reference = load_policy(base, device=device).to(dtype).requires_grad_(False)
     return PolicyTrainer(policy, reference, algorithm, cfg, tokenizer)
 
 

@@ -104,15 +104,9 @@ def test_memory_parts_count_the_adapter_alone_with_lora():
 
 def test_a_response_longer_than_a_micro_batch_is_counted_whole():
     policy = tiny_model(vocabulary=300)
-    sizes = [
-        need_of(
-            policy,
-            Config(sampling=SamplingConfig(max_tokens=400), optim=OptimConfig(micro_batch_tokens=most)),
-            prompt=300,
-        ).parts()["activations"]
-        for most in (16, 400)
-    ]
-    assert sizes[0] == sizes[1]
+    cfg = Config(sampling=SamplingConfig(max_tokens=400), optim=OptimConfig(micro_batch_tokens=16))
+    estimate = need_of(policy, cfg, prompt=300)
+    assert estimate.parts()["activations"] == estimate._passes(1, 1, 400)["activations"]
 
 
 def test_memory_that_is_not_there_is_red_and_names_the_settings_to_lower():
@@ -144,3 +138,25 @@ def test_memory_of_a_gpu_is_what_cuda_reports(monkeypatch):
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 2)
     assert memory_of(torch.device("cuda")) == (3, 4)
     assert peak_memory(torch.device("cuda")) == 2
+
+
+def test_recomputed_layers_8bit_moments_and_bfloat16_reference_are_predicted():
+    cfg = Config(sampling=SamplingConfig(max_tokens=256), optim=OptimConfig(dtype="bfloat16", micro_batch_tokens=2048))
+    small = replace(
+        cfg,
+        optim=replace(cfg.optim, recompute=True, state_dtype="8bit"),
+        algo=replace(cfg.algo, reference_dtype="bfloat16"),
+    )
+    plain, lean = (need_of(qwen(QWEN_HALF), one, prompt=200) for one in (cfg, small))
+    assert lean.parts()["reference"] == plain.parts()["reference"] / 2
+    assert lean.parts()["optimiser"] == pytest.approx(plain.parts()["optimiser"] / 4, rel=0.02)
+    assert lean.passes_peak() < plain.passes_peak() / 3
+    assert lean.peak() < plain.peak()
+
+
+def test_short_completions_that_copy_long_prompts_are_counted():
+    """16 rows of 128 tokens copy their prompts' keys and values 16 times, two rows of 1,024 only twice."""
+    cfg = Config(sampling=SamplingConfig(max_tokens=1024), optim=OptimConfig(micro_batch_tokens=2048))
+    estimate = need_of(qwen(QWEN_HALF), cfg, prompt=1000)
+    short, long = (estimate._passes(2, rows, 2048 // rows)["activations"] for rows in (16, 2))
+    assert estimate.parts()["activations"] == short > long

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from reasoner.config.schema import CriticConfig
-from reasoner.models.loading import completion_states, read_prompts
+from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.rl.advantages import gae
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
@@ -293,7 +293,7 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
 
 
 def token_states(model, batch):
-    prompts = read_prompts(model, batch.prompt_ids, batch.prompt_lengths)
+    prompts = encode_prompts(model, batch.prompt_ids, batch.prompt_lengths)
     return completion_states(model, prompts, batch.prompt_of, batch.completion_ids)
 
 

@@ -1,0 +1,95 @@
+"""Activation recomputation: each layer stores its input alone and runs again in the backward pass.
+
+transformers' `gradient_checkpointing_enable()` has no effect on a model in eval mode, which ours are in (no dropout),
+and in training mode drops the key-value cache through which completions read their prompts. Hence a wrapper of our own
+around each layer, and caches that return the same when a layer runs again: `update` has no lasting effect after the
+first run.
+
+Shapes: P prompts, L longest prompt, N rows of completions, T completion positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import MethodType
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from transformers import DynamicCache
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+
+class PromptKeyCache(DynamicCache):
+    """Key-value cache of the prompts' pass: stores the first update of each layer, [P, heads, L, head size]."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return the keys and values of the layer. When the layer runs again they are not stored again."""
+        if layer_idx < len(self.layers):
+            return DynamicCache().update(key_states, value_states, 0)  # the same operations: the same memory layout
+        return super().update(key_states, value_states, layer_idx)
+
+
+class CompletionKeyCache(DynamicCache):
+    """Key-value cache of the completions' pass: holds the prompts' keys and values, once for each prompt."""
+
+    def __init__(self, keys: tuple[Tensor, ...], values: tuple[Tensor, ...], prompt_of: Tensor) -> None:
+        """`keys` and `values` per layer [P, heads, L, head size], `prompt_of` [N]."""
+        super().__init__()
+        for layer, pair in enumerate(zip(keys, values, strict=True)):
+            super().update(*pair, layer)
+        self.prompt_of = prompt_of
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """[N, heads, T, head size] x 2 -> those of each row's prompt and completion, [N, heads, L + T, head size] x 2.
+        Nothing is stored. The copies of the prompts' are part of the layer, so that they are made again with it.
+        """
+        layer = cast(Any, self.layers[layer_idx])
+        # index_select: its backward adds whole slices, that of keys[prompt_of] adds single elements
+        keys, values = (of_prompts.index_select(0, self.prompt_of) for of_prompts in (layer.keys, layer.values))
+        return torch.cat([keys, key_states], dim=-2), torch.cat([values, value_states], dim=-2)
+
+
+def recompute_layers(backbone: nn.Module) -> None:
+    """Let every layer of the backbone store only its input, and compute its activations again in the backward pass.
+
+    The gradient is the same to the bit. Names of parameters do not change, and a deep copy of the backbone has layers
+    of its own. ValueError for a model whose layers are not known to transformers as units to be recomputed.
+    """
+    layers = [module for module in backbone.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise ValueError(f"optim.recompute is true, but {type(backbone).__name__} has no layers that can be recomputed")
+    for layer in layers:
+        layer.forward = MethodType(_recomputed_forward, layer)
+
+
+@contextmanager
+def store_activations(backbone: nn.Module) -> Iterator[None]:
+    """Store all activations of the passes in the block: their graph can be differentiated twice, which a recomputed one
+    cannot. Without effect on a backbone that recompute_layers() has not changed.
+    """
+    layers = [module for module in backbone.modules() if _is_recomputed(module)]
+    methods = [vars(layer).pop("forward") for layer in layers]
+    try:
+        yield
+    finally:
+        for layer, method in zip(layers, methods, strict=True):
+            layer.forward = method
+
+
+def _is_recomputed(layer: nn.Module) -> bool:
+    return getattr(layer.forward, "__func__", None) is _recomputed_forward
+
+
+def _recomputed_forward(layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """The class's own forward, under torch's checkpoint; without gradients it runs as usual."""
+    # The method is looked up now: a bound one, stored in the layer, would stay that of the original in a deep copy.
+    forward = partial(type(layer).forward, layer)
+    return checkpoint(forward, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)

@@ -1,0 +1,121 @@
+"""Activation recomputation: the same gradient to the bit, with less stored for the backward pass."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+from reasoner.models.loading import completion_states, encode_prompts
+from reasoner.models.recompute import recompute_layers
+from reasoner.rl.batch import collate
+from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import config, make_trainer, random_groups
+
+
+def tiny_llama():
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return LlamaForCausalLM(
+        LlamaConfig(vocab_size=60, num_hidden_layers=3, initializer_range=0.15, **sizes, max_position_embeddings=128)
+    ).eval()
+
+
+def tiny_gpt2():
+    torch.manual_seed(0)
+    return GPT2LMHeadModel(GPT2Config(vocab_size=60, n_embd=16, n_layer=2, n_head=2, n_positions=64)).eval()
+
+
+MODELS = {"llama": tiny_llama, "qwen2": lambda: tiny_model(vocabulary=60, width=32, layers=2), "gpt2": tiny_gpt2}
+SETTINGS = {
+    "plain": {},
+    "kl and entropy": {"beta": 0.05, "entropy_coef": 0.01},
+    "several updates": {"epochs": 2, "minibatches": 2},
+    "separate critic": {"name": "ppo"},
+    "shared critic": {"name": "ppo", "critic_backbone": "shared"},
+    "constrained": {"name": "trpo"},
+}
+
+
+def parameters_after_step(model, *, recompute, micro=10_000, dtype="float32", **algo):
+    """Metrics of one training step, its parameters, and its critic's."""
+    cfg = config(micro=micro, **algo)
+    cfg = replace(cfg, optim=replace(cfg.optim, recompute=recompute, dtype=dtype))
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=3).requires_grad_(False) if cfg.algo.beta else None
+    trainer = make_trainer(cfg, model, reference)
+    batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
+    metrics = trainer.train_step(batch)
+    own = [] if trainer.critic is None else list(trainer.critic.own.parameters())
+    return metrics, [*trainer.policy.parameters(), *own]
+
+
+def assert_equal_steps(model, **settings):
+    plain, again = (parameters_after_step(model(), recompute=recompute, **settings) for recompute in (False, True))
+    assert plain[0] == again[0] and plain[0]["grad_norm"] > 0
+    for parameter, other in zip(plain[1], again[1], strict=True):
+        assert torch.equal(parameter, other)
+        assert parameter.grad is None or torch.equal(parameter.grad, other.grad)
+
+
+@pytest.mark.parametrize("micro", [1, 12, 40, 10_000])
+@pytest.mark.parametrize("model", list(MODELS))
+def test_recomputed_gradient_equals_stored_to_the_bit_for_any_micro_batch(model, micro):
+    assert_equal_steps(MODELS[model], micro=micro)
+
+
+@pytest.mark.parametrize("settings", list(SETTINGS))
+def test_recomputed_step_equals_stored_to_the_bit_in_any_algorithm(settings):
+    assert_equal_steps(MODELS["qwen2"], micro=40, **SETTINGS[settings])
+
+
+def test_recomputed_gradient_equals_stored_to_the_bit_in_bfloat16():
+    assert_equal_steps(MODELS["llama"], micro=40, dtype="bfloat16")
+
+
+def saved_bytes(model):
+    """Bytes of activations that the passes of a batch store for the backward pass, each tensor once."""
+    sizes, weights = {}, {parameter.data_ptr() for parameter in model.parameters()}
+
+    def pack(tensor):
+        if tensor.data_ptr() not in weights:
+            sizes[tensor.data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    batch = collate(random_groups(8))
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        leaves = encode_prompts(model, batch.prompt_ids, batch.prompt_lengths).leaves()
+        states = completion_states(model, leaves, batch.prompt_of, batch.completion_ids)
+    assert states.requires_grad
+    return sum(sizes.values())
+
+
+def test_recomputation_stores_a_fifth_of_the_activations():
+    plain = saved_bytes(tiny_llama())
+    model = tiny_llama()
+    recompute_layers(model.base_model)
+    assert saved_bytes(model) < plain / 5
+
+
+def test_copy_of_recomputed_backbone_runs_its_own_layers():
+    model = tiny_llama()
+    recompute_layers(model.base_model)
+    copy = deepcopy(model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    ids = torch.tensor([[5, 6, 7]])
+    assert torch.equal(copy(input_ids=ids).logits, tiny_llama()(input_ids=ids).logits)
+
+
+def test_recomputation_renames_no_parameter():
+    model = tiny_llama()
+    names = list(model.state_dict())
+    recompute_layers(model.base_model)
+    assert list(model.state_dict()) == names
+
+
+def test_model_without_known_layers_is_refused():
+    with pytest.raises(ValueError, match=r"optim\.recompute is true, but Linear has no layers"):
+        recompute_layers(nn.Linear(2, 2))

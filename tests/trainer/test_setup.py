@@ -1,0 +1,41 @@
+"""Components of a run as the settings ask for them."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from reasoner.rl.algorithms import resolve_algorithm
+from reasoner.rl.batch import collate
+from reasoner.trainer.setup import build_trainer
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, random_groups
+
+
+def first_step(folder, reference_dtype):
+    """The trainer that a run would build, and the metrics of its first step."""
+    cfg = config(beta=0.01)
+    cfg = replace(cfg, algo=replace(cfg.algo, reference_dtype=reference_dtype))
+    algorithm, tokenizer = resolve_algorithm(cfg.algo), tiny_tokenizer()
+    trainer = build_trainer(cfg, algorithm, tokenizer, start_from=folder, base=folder, device=torch.device("cpu"))
+    batch = trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups())))
+    return trainer, trainer.train_step(batch)
+
+
+def test_bfloat16_reference_has_half_the_bytes_and_a_kl_near_zero_at_first(tmp_path):
+    tiny_model(vocabulary=60, width=32, layers=2).save_pretrained(tmp_path)
+    (plain, kl), (half, kl_of_half) = (first_step(tmp_path, dtype) for dtype in ("float32", "bfloat16"))
+    sizes = [sum(p.nbytes for p in trainer.reference.parameters()) for trainer in (plain, half)]
+    assert sizes[1] == sizes[0] / 2
+    assert {p.dtype for p in half.policy.parameters()} == {torch.float32}
+    assert kl["kl"] == 0 < kl_of_half["kl"] < 1e-3
+    assert kl_of_half["grad_norm"] == pytest.approx(kl["grad_norm"], rel=0.01)
+
+
+def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
+    tiny_model(vocabulary=60, width=32, layers=2).save_pretrained(tmp_path)
+    trainer, _ = first_step(tmp_path, "bfloat16")
+    trainer.cfg = replace(trainer.cfg, algo=replace(trainer.cfg.algo, ref_sync_steps=1))
+    trainer._adapt_reference(None)
+    for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
+        assert torch.equal(own, policy.to(torch.bfloat16))
