@@ -136,11 +136,21 @@ class ContinuousBatch:
         if longest > capacity:
             capacity = min(self._most_capacity, 2 * capacity)
             alive = self._with_most_tokens(alive, self._num_slots(capacity))
-        self._keep(alive, longest)
+        self._arrange(alive, longest)
         if capacity != self._cache.capacity:
             self._cache.resize(self._num_slots(capacity), capacity)
         if self.rows:
             self._decode(min(_aligned(longest), capacity))
+
+    def _blocks(self) -> list[tuple[int, int, int]]:
+        """(first row, row after the last, tokens of the longest) of each range of rows of one size class."""
+        blocks: list[tuple[int, int, int]] = []
+        for i, length in enumerate(row.length() for row in self.rows):
+            if blocks and length.bit_length() == blocks[-1][2].bit_length():
+                blocks[-1] = (blocks[-1][0], i + 1, max(blocks[-1][2], length))
+            else:
+                blocks.append((i, i + 1, length))
+        return blocks
 
     def _with_most_tokens(self, alive: Sequence[int], most: int) -> list[int]:
         """Keep `most` of the rows, those with the most tokens; the others wait again."""
@@ -148,15 +158,22 @@ class ContinuousBatch:
         self._waiting.extendleft(self.rows[i] for i in sorted(by_tokens[most:], reverse=True))
         return sorted(by_tokens[:most])
 
-    def _keep(self, alive: Sequence[int], width: int) -> None:
-        """Move the rows `alive` to the first slots: the last ones into the gaps."""
-        size = len(alive)
-        if size == len(self.rows):
+    def _arrange(self, alive: Sequence[int], width: int) -> None:
+        """Move the rows `alive` to the first slots, the longest size class first, with few moves.
+
+        A size class is the number of binary digits of the length. Attention reads each class as far as its longest row.
+        """
+        sizes = {i: self.rows[i].length().bit_length() for i in alive}
+        targets = sorted(sizes.values(), reverse=True)
+        movers: dict[int, list[int]] = {size: [] for size in targets}
+        for i in reversed(alive):
+            if i >= len(targets) or sizes[i] != targets[i]:
+                movers[sizes[i]].append(i)
+        order = [i if sizes.get(i) == size else movers[size].pop() for i, size in enumerate(targets)]
+        if order == list(range(len(self.rows))):
             return
-        gaps, last = sorted(set(range(size)) - set(alive)), [i for i in alive if i >= size]
-        self._cache.move(last, gaps, width)
-        source = dict(zip(gaps, last, strict=True))
-        order = [source.get(i, i) for i in range(size)]
+        moves = [(source, target) for target, source in enumerate(order) if source != target]
+        self._cache.move([source for source, _ in moves], [target for _, target in moves], width)
         self.rows = [self.rows[i] for i in order]
         self._token_ids = self._token_ids[torch.tensor(order, dtype=torch.long, device=self._token_ids.device)]
 
@@ -170,6 +187,7 @@ class ContinuousBatch:
             position_ids=positions[:, None],
             past_key_values=self._cache,
             use_cache=True,
+            blocks=self._blocks(),
         ).last_hidden_state[:, -1]
 
 

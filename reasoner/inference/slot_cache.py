@@ -126,19 +126,29 @@ def _attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
+    blocks: Sequence[tuple[int, int, int]] = (),
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """transformers' sdpa, but query heads that share keys are rows of one product while decoding.
+    """transformers' sdpa; while decoding, blocks of rows (first, after the last, tokens) read no more than they hold.
 
-    transformers copies the keys and values of the whole cache for every query head instead.
+    Query heads that share keys are rows of one product then: transformers copies the keys and values for each of them.
     """
-    num_rows, heads, length, size = query.shape
-    if length > 1 or heads == key.shape[1]:
+    if not blocks or attention_mask is None:
         output: Tensor = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=scaling, **kwargs)[0]
         return output, None
+    num_rows, heads, _, size = query.shape
     shared = query.reshape(num_rows, key.shape[1], -1, size)
-    output = scaled_dot_product_attention(shared, key, value, attn_mask=attention_mask, scale=scaling)
-    return output.reshape(num_rows, 1, heads, -1), None
+    parts = [
+        scaled_dot_product_attention(
+            shared[first:end],
+            key[first:end, :, :width],
+            value[first:end, :, :width],
+            attn_mask=attention_mask[first:end, :, :, :width],
+            scale=scaling,
+        )
+        for first, end, width in blocks
+    ]
+    return torch.cat(parts).reshape(num_rows, 1, heads, -1), None
 
 
 AttentionInterface.register(ATTENTION, _attention)
