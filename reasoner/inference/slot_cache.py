@@ -18,7 +18,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 
 class SlotCache(Cache):
-    """Keys and values [S, C, heads, D] of every layer, allocated by the first `add`."""
+    """Keys and values [S, heads, C, D] of every layer, allocated by the first `add`."""
 
     def __init__(self, num_slots: int, capacity: int) -> None:
         super().__init__(layers=[])
@@ -36,19 +36,18 @@ class SlotCache(Cache):
         self._clear(layers[0].keys.shape[2])
         for stores, layer in zip(self._stores, layers, strict=True):
             for store, own in zip(stores, (layer.keys, layer.values), strict=True):
-                own = own.transpose(1, 2)
-                store[start : start + len(row_of), : own.shape[1]] = own.index_select(0, row_of)
+                store[start : start + len(row_of), :, : own.shape[2]] = own.index_select(0, row_of)
 
     def _empty(self, like: Tensor) -> Tensor:
-        """Allocate [S, C, heads, D] for keys or values [P, heads, L, D]."""
-        return like.new_empty(self.num_slots, self.capacity, like.shape[1], like.shape[3])
+        """Allocate [S, heads, C, D] for keys or values [P, heads, L, D]."""
+        return like.new_empty(self.num_slots, like.shape[1], self.capacity, like.shape[3])
 
     def _clear(self, width: int) -> None:
         """Fill with zeros what the first forward pass of this width reads."""
         if width > self._cleared:
             for stores in self._stores:
                 for store in stores:
-                    store[:, self._cleared : width] = 0
+                    store[:, :, self._cleared : width] = 0
             self._cleared = width
 
     def move(self, sources: Sequence[int], targets: Sequence[int], width: int) -> None:
@@ -58,15 +57,15 @@ class SlotCache(Cache):
         for stores in self._stores:
             for store in stores:
                 rows = torch.tensor([sources, targets], device=store.device)
-                store[rows[1], :width] = store[rows[0], :width]
+                store[rows[1], :, :width] = store[rows[0], :, :width]
 
     def resize(self, num_slots: int, capacity: int) -> None:
         """Have fewer slots, or as many, of a larger capacity. Rows beyond the new number are lost."""
         self.num_slots, self.capacity = num_slots, capacity
         for layer, stores in enumerate(self._stores):  # layer by layer: only one layer is in memory twice
-            keys, values = (store.new_empty(num_slots, capacity, *store.shape[2:]) for store in stores)
+            keys, values = (store.new_empty(num_slots, store.shape[1], capacity, store.shape[3]) for store in stores)
             for own, store in zip((keys, values), stores, strict=True):
-                own[:, : self._cleared] = store[:num_slots, : self._cleared]
+                own[:, :, : self._cleared] = store[:num_slots, :, : self._cleared]
             self._stores[layer] = keys, values
 
     def begin_step(self, positions: Tensor, width: int) -> None:
@@ -84,9 +83,9 @@ class SlotCache(Cache):
         """Write one token of every row [N, heads, 1, D] -> keys and values [N, heads, W, D]."""
         keys, values = self._stores[layer_idx]
         for store, states in ((keys, key_states), (values, value_states)):
-            store[self._rows, self._positions] = states[:, :, 0]
+            store[self._rows, :, self._positions] = states[:, :, 0]
         size = len(self._rows)
-        return keys[:size, : self._width].transpose(1, 2), values[:size, : self._width].transpose(1, 2)
+        return keys[:size, :, : self._width], values[:size, :, : self._width]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         return self._width - 1
