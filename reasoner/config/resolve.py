@@ -189,7 +189,7 @@ _LEAST: dict[str, float] = {
     "critic.vf_coef": 0,
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
-    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "lora.rank": 0,
+    "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "engine.max_batch_tokens": 1, "lora.rank": 0,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0,
     "validation.problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,

@@ -236,6 +236,10 @@ class EngineConfig:
     # Most memory of the engine's key-value cache on a CPU, in GiB. It is taken as needed and freed while the trainer
     # works.
     cpu_cache_gib: int = 1
+    # Most tokens, of prompts and completions together, in the transformers engine's key-value cache; completions that
+    # do not fit wait. A token takes 2 * layers * key-value heads * head size * bytes of engine.dtype: 12 KiB for
+    # Qwen2.5-0.5B in bfloat16, so that the default is 1.5 GiB.
+    max_batch_tokens: int = 131_072
 
 
 @dataclass(frozen=True, slots=True)

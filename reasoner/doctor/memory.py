@@ -112,7 +112,8 @@ class MemoryEstimate:
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
             return {"engine_weights": weights, "engine_cache": max(row, share - weights)}
-        cache = 2 * min(_SEQUENCES, rows) * row  # twice: a cache grows by copying
+        most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
+        cache = most_tokens * row // width
         if self._has_vllm():
             cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
         return {"engine_weights": weights, "engine_cache": cache}
