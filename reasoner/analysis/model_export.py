@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from reasoner.analysis.model_card import CardFacts, model_card
@@ -90,10 +90,16 @@ def _umask() -> int:
 
 
 def _copy_model(checkpoint: Path, out: Path) -> None:
-    """Copy weights, config and tokenizer."""
-    shutil.copytree(
-        checkpoint, out, ignore=shutil.ignore_patterns(*_OWN), dirs_exist_ok=True, copy_function=shutil.copyfile
-    )
+    """Copy weights, config and tokenizer; of an adapter's checkpoint, those of the base with the adapter added."""
+    with TemporaryDirectory(dir=out.parent) as folder:
+        source = checkpoint
+        if (checkpoint / ADAPTER).is_file():
+            from reasoner.models.lora import write_merged
+
+            source = Path(folder) / "merged"
+            write_merged(checkpoint, source)
+        ignore = shutil.ignore_patterns(*_OWN)
+        shutil.copytree(source, out, ignore=ignore, dirs_exist_ok=True, copy_function=shutil.copyfile)
 
 
 def _write_own_files(export: Export, template: Template, out: Path) -> None:

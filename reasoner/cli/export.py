@@ -39,20 +39,21 @@ def run_export(args: argparse.Namespace) -> None:
     from reasoner.runs.run_dir import find_run
 
     export = Export.of(find_run(args.name, args.runs), args.step, licence=args.license)
-    check_checkpoint(export.checkpoint)
-    if args.merged:
+    has_adapter = check_checkpoint(export.checkpoint)
+    if has_adapter and not args.merged:
+        raise ValueError(f"{export.checkpoint} holds an adapter alone; --merged writes whole weights, with it added")
+    if args.merged and not has_adapter:
         log("the checkpoint has no adapter: its weights are whole, and --merged changes nothing")
     write_export(export, args.out)
     print_result(str(args.out))
 
 
-def check_checkpoint(checkpoint: Path) -> None:
-    """Raise ValueError if the checkpoint is damaged, or holds an adapter alone."""
+def check_checkpoint(checkpoint: Path) -> bool:
+    """Whether the checkpoint holds an adapter alone. ValueError if it is damaged."""
     from reasoner.analysis.model_export import ADAPTER
     from reasoner.trainer.checkpoint import best_damage, damage
 
     fault = best_damage(checkpoint.parents[1]) if checkpoint.name == "best" else damage(checkpoint)
     if fault:
         raise ValueError(f"{checkpoint} is damaged: {fault}; name another one by --step")
-    if (checkpoint / ADAPTER).is_file():
-        raise ValueError(f"{checkpoint} holds an adapter ({ADAPTER}) and not whole weights: it cannot be exported")
+    return (checkpoint / ADAPTER).is_file()
