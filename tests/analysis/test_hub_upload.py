@@ -24,7 +24,7 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Routes)
         self.repositories, self.files, self.broken = {"ada/old": False}, {"ada/old": {}}, False
         self.address = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
 
 class _Routes(BaseHTTPRequestHandler):

@@ -305,7 +305,7 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
     sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert sections == [
-        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "optim", "engine", "verify",
+        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "optim", "lora", "engine", "verify",
         "validation", "eval",
     ]  # fmt: skip
     assert set(settings()) <= {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}

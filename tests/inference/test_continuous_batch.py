@@ -134,12 +134,15 @@ def test_prompt_is_computed_once_for_its_samples(folder, prompts):
 
 def test_memory_left_by_others_does_not_reach_completions(folder, prompts):
     expected = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts))
+    is_filled = torch.utils.deterministic.fill_uninitialized_memory
+    torch.utils.deterministic.fill_uninitialized_memory = True
     torch.use_deterministic_algorithms(True)  # fills allocated memory with NaN
     try:
         assert torch.empty(4).isnan().all()
         groups = engine_of(folder).generate(prompts, SAMPLING, seeds(prompts))
     finally:
         torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = is_filled
     check_equal(groups, [c for group in expected for c in group])
 
 
