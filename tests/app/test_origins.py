@@ -81,7 +81,7 @@ def has_ipv6() -> bool:
 
 HOSTS = [
     ("localhost", "localhost"),
-    pytest.param("::1", "[::1]", marks=pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")),
+    pytest.param("::1", "[::1]", marks=[pytest.mark.slow, pytest.mark.skipif(not has_ipv6(), reason="no IPv6 here")]),
 ]
 
 
