@@ -10,7 +10,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from workers import Worker, print_answer
+
 HERE = Path(__file__).parents[1]
-_SAID = "sampled: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +42,12 @@ WORKLOADS = {
 }
 
 
-class Side:
-    """A process with an engine, of the code in `tree`. A context manager."""
+class Side(Worker):
+    """A process with an engine, of the code in `tree`. It is asked for samples by their seeds."""
 
     def __init__(self, tree: Path, engine: str, workload: Workload, folder: Path, threads: int) -> None:
-        arguments = [json.dumps(asdict(workload)), engine, str(folder), str(threads)]
-        env = os.environ | {"OMP_NUM_THREADS": str(threads), "PYTHONPATH": str(tree)}
-        self._process = subprocess.Popen(
-            [sys.executable, __file__, "--work", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, cwd=tree,
-        )  # fmt: skip
-
-    def sample(self, seed: int) -> dict[str, Any]:
-        """Seconds, and the token ids of every completion. RuntimeError where the process ends."""
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._process.stdin.write(f"{seed}\n")
-        self._process.stdin.flush()
-        for line in self._process.stdout:
-            if line.startswith(_SAID):
-                result: dict[str, Any] = json.loads(line.removeprefix(_SAID))
-                return result
-        raise RuntimeError(f"the process ended with {self._process.wait()}: see above")
-
-    def __enter__(self) -> Side:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
+        arguments = ["--work", json.dumps(asdict(workload)), engine, str(folder), str(threads)]
+        super().__init__(__file__, arguments, tree=tree, threads=threads)
 
 
 def work(workload: Workload, name: str, folder: Path, threads: int) -> None:
@@ -96,7 +73,7 @@ def work(workload: Workload, name: str, folder: Path, threads: int) -> None:
         groups = engine.generate(prompts, sampling, seeds)
         seconds, busy = time.perf_counter() - began, time.process_time() - busy
         ids = [completion.token_ids for group in groups for completion in group]
-        print(_SAID + json.dumps({"seconds": seconds, "busy": busy, "ids": ids}), flush=True)
+        print_answer({"seconds": seconds, "busy": busy, "ids": ids})
     engine.close()
 
 
@@ -148,7 +125,7 @@ def measure(workload: Workload, old: Path, args: argparse.Namespace) -> dict[str
         }
         for number in range(args.rounds + 1):
             for name, side in sides.items() if number % 2 else reversed(sides.items()):
-                result = side.sample(number)
+                result = side.ask(number)
                 print(f"round {number}, {name}: {result['seconds']:.2f} s", file=sys.stderr)
                 if number:
                     rounds[name].append(result)

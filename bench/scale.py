@@ -33,7 +33,7 @@ def measured(workload: Workload, args: argparse.Namespace) -> tuple[float, float
     with tempfile.TemporaryDirectory() as folder:
         make_model(workload, Path(folder))
         with Side("ours", workload, Path(folder), size=args.micro_batch_tokens, threads=args.threads) as side:
-            said = [side.step(number) for number in range(args.steps + 1)][1:]
+            said = [side.ask(number) for number in range(args.steps + 1)][1:]
     seconds = statistics.median(sum(step["seconds"].values()) for step in said)
     return said[0]["parameters"], seconds, max(step["above"] for step in said)
 

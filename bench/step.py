@@ -37,7 +37,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
         }
         for number in range(args.steps + 1):
             for each, side in sides.items() if number % 2 else reversed(sides.items()):
-                said = side.step(number)
+                said = side.ask(number)
                 print(f"{name}, step {number}, {each}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
                 if number:  # the first is for warming up
                     found[each].append(said | {"ceiling": ceiling()})

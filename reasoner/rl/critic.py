@@ -24,8 +24,8 @@ from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
     backward_microbatches,
     compute_precision,
-    forward_micro_batches,
     forward_microbatches,
+    iterate_microbatches,
 )
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
 
@@ -87,7 +87,7 @@ class Critic:
         self.optimizer.zero_grad()
         if self.shared:
             frozen_encode, frozen_states = torch.no_grad()(self._encode), torch.no_grad()(self._states)
-            for _, prompts, rows in forward_micro_batches(batch, frozen_encode, tokens=tokens):
+            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens):
                 loss = self.loss(frozen_states(prompts, rows), rows)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())

@@ -23,7 +23,7 @@ def compute_precision(device: torch.device, dtype: str) -> AbstractContextManage
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=dtype == "bfloat16")
 
 
-def forward_micro_batches(batch: Batch, encode: Encode, *, tokens: int) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
+def iterate_microbatches(batch: Batch, encode: Encode, *, tokens: int) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
     """Yield (index, prompts, rows): micro-batches that cover every row once. `encode` runs the prompts' pass."""
     for outer, block in batch.prompt_blocks(tokens, torch.arange(len(batch), device=batch.lengths.device)):
         prompts = encode(block)
@@ -44,7 +44,7 @@ def forward_microbatches(
     """Compute `figure` for every row, without gradient -> [N, T + extra], 0 beyond a micro-batch's longest row."""
     done = 0
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
-    for index, prompts, rows in forward_micro_batches(batch, encode, tokens=tokens):
+    for index, prompts, rows in iterate_microbatches(batch, encode, tokens=tokens):
         values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
         done += len(rows)
         if on_microbatch is not None:

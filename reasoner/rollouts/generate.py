@@ -102,25 +102,29 @@ def _penalised(group: RolloutGroup, penalty: float) -> RolloutGroup:
 
 
 def sample_until_full(
-    ask: Callable[[Sequence[Prompt]], list[RolloutGroup]], turns: Sequence[Sequence[Prompt]], *, dynamic_sampling: bool
+    sample: Callable[[Sequence[Prompt]], list[RolloutGroup]],
+    rounds: Sequence[Sequence[Prompt]],
+    *,
+    dynamic_sampling: bool,
 ) -> tuple[list[RolloutGroup], list[RolloutGroup]]:
     """Generate groups round by round. Returns (the groups to train on, the zero-variance groups that were replaced).
 
-    Without `refills` only the first round is generated and returned. With it, later rounds replace zero-variance groups
-    until there are as many others as the first round has prompts (DAPO's dynamic sampling: Yu et al. 2025, eq. 11), or
-    the rounds are used up. If all groups have zero variance, the first ones are returned. No prompt is used twice.
+    Without `dynamic_sampling` only the first round is generated and returned. With it, later rounds replace
+    zero-variance groups until there are as many others as the first round has prompts (DAPO's dynamic sampling: Yu et
+    al. 2025, eq. 11), or the rounds are used up. If all groups have zero variance, the first ones are returned. No
+    prompt is used twice.
     """
-    groups = ask(turns[0])
+    groups = sample(rounds[0])
     if not dynamic_sampling:
         return groups, []
-    num_groups, used = len(groups), {prompt.problem.id for prompt in turns[0]}
-    for turn in turns[1:]:
+    num_groups, used = len(groups), {prompt.problem.id for prompt in rounds[0]}
+    for prompts in rounds[1:]:
         missing = num_groups - sum(not group.has_zero_variance for group in groups)
-        more = [prompt for prompt in turn if prompt.problem.id not in used][:missing]
+        more = [prompt for prompt in prompts if prompt.problem.id not in used][:missing]
         if missing <= 0 or not more:
             break
         used |= {prompt.problem.id for prompt in more}
-        groups += ask(more)
+        groups += sample(more)
     mixed = [group for group in groups if not group.has_zero_variance]
     flat = [group for group in groups if group.has_zero_variance]
     return (mixed, flat) if mixed else (flat[:num_groups], flat[num_groups:])

@@ -25,7 +25,7 @@ from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
 from reasoner.rl.kl import adapt_coefficient, kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
-from reasoner.rl.microbatches import backward_microbatches, forward_micro_batches
+from reasoner.rl.microbatches import backward_microbatches, iterate_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import make_adamw, step_optimizer
@@ -274,7 +274,7 @@ class PolicyTrainer:
         assert batch.old_logprobs is not None
         loss, divergence = 0.0, 0.0
         passes = self.passes()
-        for _, prompts, rows in forward_micro_batches(batch, passes.encode, tokens=passes.micro_batch_tokens):
+        for _, prompts, rows in iterate_microbatches(batch, passes.encode, tokens=passes.micro_batch_tokens):
             assert rows.old_logprobs is not None
             logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
             loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
