@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -135,7 +136,8 @@ def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit status: 0; 1 for faults of the machine; 2 for faults that the user can correct; 130 when
-    interrupted. With REASONER_DEBUG set, an error is raised instead of printed.
+    interrupted; 141, without a message, where the reader of standard output is gone (`| head`). With REASONER_DEBUG
+    set, an error is raised instead of printed.
     """
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
     try:
@@ -149,9 +151,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif any(ks.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
         with _json_output(args):
-            return args.handler(args) or 0
+            status = args.handler(args) or 0
+        sys.stdout.flush()
+        return status
     except ValueError as error:
         return _fail(error, 2)
+    except BrokenPipeError as error:
+        return _READER_GONE if _has_lost_its_reader() else _fail(error, 1)
     except (OSError, MemoryError, RuntimeError) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
@@ -181,6 +187,20 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
             yield
         if args.json.is_file():
             print_result(args.json.read_text("utf-8"), end="")
+
+
+_READER_GONE = 128 + 13  # as a shell counts a program that SIGPIPE ended
+
+
+def _has_lost_its_reader() -> bool:
+    """Whether nobody reads standard output any more. Then what it still holds is dropped."""
+    output = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(output, 0)  # errors alone
+    if not poll.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True
 
 
 def _fail(error: Exception, status: int) -> int:

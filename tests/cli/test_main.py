@@ -340,3 +340,15 @@ def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
     assert parts("--algo", "grpo")["algo.loss_aggregation"] == "token"
     assert parts("--algo", "dr_grpo")["algo.loss_aggregation"] == "constant"
     assert parts("--algo", "dr_grpo", "--algo.loss_aggregation", "sequence")["algo.loss_aggregation"] == "sequence"
+
+
+@pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])
+def test_a_reader_that_leaves_ends_a_command_without_a_message(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "reasoner", *arguments]
+    reader, writer = os.pipe()
+    os.close(reader)  # as `| head` leaves
+    try:
+        result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=FROM_HERE)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")
