@@ -4,7 +4,7 @@
 network; a part whose packages are missing is skipped with a reason. Each part is a process of its own: one that fails
 or takes too long leaves its rows, and the rest goes on. Parts run in the order of their importance; the last ones are
 left out when time is short. Rows are printed as a table in Markdown, and written to the file, as they come, also those
-before SIGTERM. What the parts print otherwise goes to a .log file beside. The exit status is 1 if a part failed.
+before SIGTERM. What the parts print otherwise goes to NAME-parts.log beside. The exit status is 1 if a part failed.
 
 The file is one JSON object:
 
@@ -83,7 +83,7 @@ class Record:
 
     def __init__(self, path: Path, *, minutes: float, is_rehearsal: bool, missing: list[str]) -> None:
         self._path, self._start = path, time.monotonic()
-        self._log = path.with_suffix(".log").open("w")
+        self._log = path.with_name(f"{path.stem}-parts.log").open("w")
         self.parts: list[dict[str, Any]] = []
         self._head = {"format": 1, "rehearsal": is_rehearsal, "minutes": minutes, "missing": missing}
         print("| part | measure | value | unit |\n|---|---|---:|---|", flush=True)

@@ -100,7 +100,7 @@ def test_failed_part_leaves_the_last_lines_of_its_output(record, tmp_path, monke
     assert part["status"] == "failed"
     assert part["rows"] == [{"measure": "a", "value": 1, "unit": ""}]
     assert any("no such thing" in line or line == "before" for line in part["output"])
-    assert (tmp_path / "gpu.log").read_text()
+    assert (tmp_path / "gpu-parts.log").read_text()
 
 
 def test_part_that_hangs_is_ended_after_its_own_time(record, tmp_path, monkeypatch):
