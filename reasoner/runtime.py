@@ -34,19 +34,53 @@ def gc_paused() -> Iterator[None]:
 
 
 def setup_torch(*, threads: int, seed: int) -> torch.device:
-    """Set torch's threads (0: leave them), seed and deterministic algorithms; return the device to train on.
+    """Set torch's threads (0: leave them), seed, precision and deterministic algorithms; return the device to train on.
 
-    Sums in a fixed order give the same gradient to the last bit. Some GPU kernels have no such form, and warn.
+    Sums in a fixed order give the same gradient to the last bit. On a GPU some kernels have no such form, and warn; the
+    backward pass is stricter (deterministic_kernels).
     """
     import torch
 
     if threads:
         torch.set_num_threads(threads)
     torch.manual_seed(seed)
+    set_matmul_precision()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def set_matmul_precision() -> None:
+    """Compute matrix products of float32 on a GPU in float32, not in TF32, and sum those of bfloat16 in float32.
+
+    TF32 has 10 bits of mantissa: engine and trainer would differ by more than rounding. Off is torch's default, which
+    NVIDIA's container images change by an environment variable. Sums in bfloat16 are torch's default.
+    """
+    import torch
+
+    torch.set_float32_matmul_precision("highest")
+    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+@contextmanager
+def deterministic_kernels(is_required: bool) -> Iterator[None]:
+    """A block in which torch raises RuntimeError for an operation without a deterministic kernel, instead of a warning.
+
+    On a GPU the backward pass of attention is deterministic only then: with a warning torch takes the faster kernel.
+    No effect if not `is_required`. The switch is that of the whole process.
+    """
+    import torch
+
+    is_warning = torch.is_deterministic_algorithms_warn_only_enabled()
+    if not (is_required and is_warning):
+        yield
+        return
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 _WSL_DRIVER = Path("/usr/lib/wsl/lib/libcuda.so.1")

@@ -1,10 +1,13 @@
 import gc
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+import torch
 
-from reasoner.runtime import gc_paused, has_gpu
+from reasoner.runtime import deterministic_kernels, gc_paused, has_gpu, setup_torch
+from tests.fixtures.toys import config, make_trainer, random_groups
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +78,45 @@ print(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algor
 """
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert process.stdout.splitlines() == ["cuda :4096:8", "True True"], process.stderr
+
+
+@pytest.fixture
+def determinism_is_a_wish():
+    """torch's state as setup_torch() leaves it on a GPU."""
+    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(was[0], warn_only=was[1])
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+def test_deterministic_kernels_are_required_in_the_block_and_only_there(determinism_is_a_wish, is_required):
+    with pytest.raises(ZeroDivisionError), deterministic_kernels(is_required):
+        assert torch.is_deterministic_algorithms_warn_only_enabled() != is_required
+        raise ZeroDivisionError
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_backward_pass_requires_deterministic_kernels_where_a_gpu_only_wishes_for_them(
+    determinism_is_a_wish, name, is_required
+):
+    cfg = config(name=name)
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, deterministic=is_required)))
+    models = [trainer.policy, *([] if trainer.critic is None else [trainer.critic.base_model])]
+    seen = []
+    for model in models:
+        weight = next(parameter for own, parameter in model.named_parameters() if own.endswith("q_proj.weight"))
+        weight.register_hook(lambda _: seen.append(torch.is_deterministic_algorithms_warn_only_enabled()))
+    trainer.train_step(trainer.prepare_batch(random_groups()))
+    assert len(seen) >= len(models) and set(seen) == {not is_required}
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def test_float32_products_are_computed_in_float32_whatever_was_set_before():
+    torch.set_float32_matmul_precision("high")
+    setup_torch(threads=0, seed=0)
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction

@@ -206,6 +206,9 @@ class OptimConfig:
     dtype: str = "float32"
     # Precision of AdamW's two moments: float32 (8 bytes a parameter) | 8bit (2 bytes; needs the extra torchao).
     state_dtype: str = "float32"
+    # On a GPU: compute the backward pass with deterministic kernels only, so that a resumed run is exact. false allows
+    # faster ones, above all for attention. On a CPU all kernels are deterministic.
+    deterministic: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bi
 _COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
+_SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 _SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
 _LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is suggested for the engine
 
@@ -67,13 +68,14 @@ class MemoryEstimate:
         }
 
     def peak(self) -> int:
-        """Most bytes at once. Weights, gradients and optimiser state stay for the whole run; the engine frees its cache
-        while the trainer works, on a GPU its weights too. With max_off_policy_steps 1 it keeps them.
+        """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
+        samples, and the engine frees its cache while the trainer works, on a GPU its weights too. With
+        max_off_policy_steps 1 it keeps them.
         """
         part = self.parts()
-        resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
-        training = self.passes_peak()
-        engine, cache = part["engine_weights"], part["engine_cache"]
+        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
+        training = part["gradients"] + self.passes_peak()
+        engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
         if self.device == "cpu" or not self._has_vllm():
             return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
         return resident + (
@@ -102,8 +104,8 @@ class MemoryEstimate:
         return name == "vllm" or (name == "auto" and find_spec("vllm") is not None)
 
     def _engine(self) -> dict[str, int]:
-        """Bytes of the engine's weights and of its cache for the sequences in flight. vLLM bounds its cache; on a GPU
-        its weights and cache together are a fraction of the whole memory.
+        """Bytes of the engine's weights, of its cache for the sequences in flight, and of their logits. vLLM bounds its
+        cache; on a GPU all three together are a fraction of the whole memory.
         """
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
@@ -111,12 +113,13 @@ class MemoryEstimate:
         row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).completions_per_step
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
-            return {"engine_weights": weights, "engine_cache": max(row, share - weights)}
+            return {"engine_weights": weights, "engine_cache": max(row, share - weights), "engine_logits": 0}
         most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
         cache = most_tokens * row // width
         if self._has_vllm():
             cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
-        return {"engine_weights": weights, "engine_cache": cache}
+        logits = _SAMPLING_COPIES * 4 * sizes.vocabulary * min(_SEQUENCES, rows)
+        return {"engine_weights": weights, "engine_cache": cache, "engine_logits": logits}
 
     def _micro_batch(self) -> dict[str, int]:
         """Bytes of the passes of the micro-batch that takes most: of responses as long as they may be, or of as many

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
+from reasoner.runtime import set_matmul_precision
 from reasoner.types import Engine
 
 
@@ -56,4 +57,5 @@ def make_engine(
     that of the adapter in the folder, if there is one. Raises ValueError as check_engine does.
     """
     check_engine(cfg.name)
+    set_matmul_precision()  # also for evaluations, which set up nothing else of torch
     return ENGINES[cfg.name](folder, cfg, max_model_len, seed, adapter_rank)

@@ -9,6 +9,7 @@ import mmap
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -164,15 +165,16 @@ class VllmEngine:
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        weights = list(named)
+        named = iter(named)  # one tensor at a time: those of a merged adapter are computed as they are taken
+        first = list(islice(named, 1))
         if self._adapter is not None:
             self._adapter.clear(self._llm)
-        if is_adapter_state(weights):
+        if is_adapter_state(first):
             if self._adapter is None:
                 raise ValueError("this engine was created without adapters (adapter_rank)")
-            self._adapter.fill(weights)
+            self._adapter.fill([*first, *named])
         else:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": chain(first, named)})
         self._version = version
 
     def sleep(self) -> None:

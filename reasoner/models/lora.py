@@ -107,7 +107,8 @@ def save_policy(policy: PreTrainedModel, folder: Path, base: BaseModel | None) -
 def load_weights(policy: PreTrainedModel, folder: Path) -> None:
     """Load what save_policy() wrote into a policy of the same kind."""
     if not has_adapter(policy):
-        policy.load_state_dict(load_policy(folder, device=policy.device).state_dict())
+        on_cpu = load_policy(folder, device=torch.device("cpu"))  # a GPU would hold the weights twice
+        policy.load_state_dict(on_cpu.state_dict())
         return
     own, stored = adapter_of(policy), read_adapter(folder)
     if own.layers != stored.layers or (own.rank, own.alpha) != (stored.rank, stored.alpha):

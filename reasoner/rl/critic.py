@@ -28,6 +28,7 @@ from reasoner.rl.microbatches import (
     iterate_microbatches,
 )
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
+from reasoner.runtime import deterministic_kernels
 
 
 class Critic:
@@ -100,7 +101,8 @@ class Critic:
                 return loss
 
             all_rows = torch.arange(len(batch), device=batch.lengths.device)
-            backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens)
+            with deterministic_kernels(self.cfg.optim.deterministic):
+                backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens)
         self.step(lr_factor=lr_factor)
         return total
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
 
 # entropy and KL in nats; the token's share of the step's loss before its first update. Rows whose tokens have different
@@ -24,9 +25,11 @@ class TokenStats:
 
     def add(self, sums: Mapping[str, Tensor], *, gap_max: Tensor) -> None:
         """Add a micro-batch's sums by name, and the largest log-probability difference to the engine."""
-        for name, value in sums.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value)
-        self.gap_max = max(self.gap_max, float(gap_max))
+        # One transfer from the device for all of them; float64 holds every value of theirs.
+        *values, largest = torch.stack([value.double() for value in (*sums.values(), gap_max)]).tolist()
+        for name, value in zip(sums, values, strict=True):
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.gap_max = max(self.gap_max, largest)
 
     def record(self, row_index: Tensor, lengths: Tensor, figures: Mapping[str, Tensor]) -> None:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""

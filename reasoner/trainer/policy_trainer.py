@@ -32,6 +32,7 @@ from reasoner.rl.optimizers import make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.seeds import minibatch_seed
+from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.types import RolloutGroup
 
@@ -187,14 +188,15 @@ class PolicyTrainer:
         has_gradient = (batch.advantages != 0).any(dim=1) | self._has_regularizer
         self.optimizer.zero_grad()
         if has_gradient.any():
-            backward_microbatches(
-                batch,
-                has_gradient.nonzero()[:, 0],
-                self.passes().encode,
-                partial(self._microbatch_loss, token_stats),
-                tokens=self.cfg.optim.micro_batch_tokens,
-                on_microbatch=partial(self.on_microbatch, "trained"),
-            )
+            with deterministic_kernels(self.cfg.optim.deterministic):
+                backward_microbatches(
+                    batch,
+                    has_gradient.nonzero()[:, 0],
+                    self.passes().encode,
+                    partial(self._microbatch_loss, token_stats),
+                    tokens=self.cfg.optim.micro_batch_tokens,
+                    on_microbatch=partial(self.on_microbatch, "trained"),
+                )
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
             measure = partial(self.measure, batch)
@@ -203,13 +205,17 @@ class PolicyTrainer:
             return norm
         return self._apply_gradient(lr_factor)
 
+    def free_gradients(self) -> None:
+        """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""
+        self.optimizer.zero_grad()
+        if self.critic is not None:
+            self.critic.optimizer.zero_grad()
+
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite."""
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
-            self.optimizer.zero_grad()
-            if self.critic is not None:
-                self.critic.optimizer.zero_grad()
+            self.free_gradients()
             return None
         step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
         if self.critic is not None and self.critic.shared:

@@ -50,6 +50,7 @@ def training_loop(run: TrainingRun) -> None:
             batch = trainer.prepare_batch(rollouts.groups)
             token_stats = run.new_token_stats()
             update = trainer.train_step(batch, token_stats, tokens_before=run.num_tokens)
+            trainer.free_gradients()
         timer.lap("time/train")
 
         generator.update_weights(trainer.policy_state(), version=step + 1)

@@ -160,3 +160,18 @@ def test_short_completions_that_copy_long_prompts_are_counted():
     estimate = need_of(qwen(QWEN_HALF), cfg, prompt=1000)
     short, long = (estimate._passes(2, rows, 2048 // rows)["activations"] for rows in (16, 2))
     assert estimate.parts()["activations"] == short > long
+
+
+def test_gradients_are_not_counted_beside_the_engine_that_samples():
+    policy = tiny_model(vocabulary=300)
+    cfg = Config(sampling=SamplingConfig(max_tokens=64), optim=OptimConfig(micro_batch_tokens=1))
+    cfg = replace(cfg, engine=replace(cfg.engine, name="transformers"))
+    need = need_of(policy, cfg, prompt=40, device="cuda")
+    part = need.parts()
+    assert part["engine_logits"] == 4 * 4 * 300 * 256
+    sampling = [part[name] for name in ("engine_cache", "engine_logits")]
+    assert sum(sampling) > part["gradients"] + need.passes_peak()
+    held = [part[name] for name in ("weights", "optimiser", "reference", "engine_weights")]
+    assert need.peak() == sum(held) + sum(sampling)
+    ahead = replace(need, cfg=replace(cfg, max_off_policy_steps=1))
+    assert ahead.peak() == need.peak() + part["gradients"] + need.passes_peak()
