@@ -210,6 +210,7 @@ _CHOICES = {
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
     "lora.sync": ("adapter", "merged"),
+    "lora.base_dtype": ("float32", "bfloat16"),
     "engine.name": ("auto", "vllm", "transformers"),
     "algo.importance_sampling": ("none", "token", "sequence"),
     "run.on_alarm": ("warn", "stop", "rollback"),

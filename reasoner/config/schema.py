@@ -222,6 +222,9 @@ class LoraConfig:
     # Layers with an adapter: all-linear (every linear layer but the output layer) | attention (queries, keys, values
     # and the attention's output).
     target: str = "all-linear"
+    # Precision of the frozen weights under the adapter: float32 | bfloat16 (half the memory, and the same numbers as
+    # float32 for a model that is stored in bfloat16; needs optim.dtype bfloat16). The adapter is always float32.
+    base_dtype: str = "float32"
     # What vLLM gets after an update: adapter (the adapter alone) | merged (all weights with the adapter added; for
     # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine always
     # gets merged weights.

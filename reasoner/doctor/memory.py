@@ -58,7 +58,7 @@ class MemoryEstimate:
         critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
         return {
-            "weights": 4 * (parameters + trained if is_lora else parameters),
+            "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
             "optimiser": int(moments * trained),
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
@@ -136,18 +136,21 @@ class MemoryEstimate:
     def _passes(self, num_prompts: int, rows: int, length: int) -> dict[str, int]:
         """Bytes that autograd stores for `rows` of `length` tokens and their prompts until the backward pass."""
         sizes, size, recompute = _sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
-        tokens, prompts = rows * length, num_prompts * self.longest_prompt
-        of_completions = sizes.activations(rows, length, size, context=self.longest_prompt + length)
-        of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, context=self.longest_prompt)
-        last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # the last norm
+        tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
+        of_norm = 4 if lora.rank else 2 * 4
+        of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
+        of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, of_norm, context=self.longest_prompt)
+        last = (tokens + prompts) * (of_norm + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
         stored = 4 * sizes.hidden * (tokens + prompts) if recompute else of_completions + of_prompts
         # The gradient of a tied embedding is held from the head's backward pass to that of the input.
-        tied = 4 * sizes.embeddings if sizes.embeddings == sizes.hidden * sizes.vocabulary else 0
-        # Autocast casts the weights to bfloat16 for the prompts' pass and again for the completions'; both are stored,
-        # unless layers are computed again: then each pass frees its own.
-        casts = 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
+        is_tied = sizes.embeddings == sizes.hidden * sizes.vocabulary
+        tied = 4 * sizes.embeddings if is_tied and not lora.rank else 0
+        # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
+        # stored, unless layers are computed again: then each pass frees its own.
+        base = _numel(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
+        casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
         return {
             "low_precision_weights": casts if recompute else 2 * casts,
             "activations": (stored + shared) * sizes.layers + last + (0 if recompute else back),
@@ -156,12 +159,12 @@ class MemoryEstimate:
         }
 
     def _logits(self, tokens: int, sizes: _Sizes) -> int:
-        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles."""
+        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles; LoRA freezes it."""
         logits = tokens * sizes.vocabulary
         if logits <= MAX_LOGITS:
             return _COPIES * 4 * logits
         tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
-        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
+        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + (0 if self.cfg.lora.rank else sizes.vocabulary))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,14 +180,14 @@ class _Sizes:
     embeddings: int
     has_query_norm: bool
 
-    def activations(self, rows: int, length: int, size: int, *, context: int) -> int:
+    def activations(self, rows: int, length: int, size: int, of_norm: int, *, context: int) -> int:
         """Bytes that autograd stores in a layer for `rows` of `length` tokens that see `context` tokens: for each of
-        two norms the input and the normalised state in float32 and the result for each linear layer in its precision
-        (float32 shares one result); queries and the attention's output; the token's row of the mask; four intermediate
-        states of a gated feed-forward; the norms of queries and keys, where the model has them; and keys and values,
-        repeated for every query head.
+        two norms `of_norm` bytes of a state (the input in float32, and if the norm is trained the normalised state) and
+        the result for each linear layer in its precision (float32 shares one result); queries and the attention's
+        output; the token's row of the mask; four intermediate states of a gated feed-forward; the norms of queries and
+        keys, where the model has them; and keys and values, repeated for every query head.
         """
-        norms = 6 * 4 * self.hidden if size == 4 else (4 * 4 + 5 * size) * self.hidden
+        norms = (2 * of_norm + (2 * 4 if size == 4 else 5 * size)) * self.hidden
         norms += (4 + size) * (self.query + self.keys // 2) if self.has_query_norm else 0
         of_token = norms + size * (2 * self.query + context + 4 * self.inner)
         return rows * (length * of_token + 2 * self.query * size * context)
@@ -217,6 +220,11 @@ def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
 
 def _numel(model: PreTrainedModel) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
+
+
+def _bytes_held(model: PreTrainedModel, dtype: str) -> int:
+    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.frozen_weights)."""
+    return sum(parameter.numel() * (_BYTES[dtype] if parameter.ndim > 1 else 4) for parameter in model.parameters())
 
 
 def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:

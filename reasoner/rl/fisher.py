@@ -50,8 +50,7 @@ class FisherProduct:
     def __call__(self, v: Tensor) -> Tensor:
         tangents = _shaped_like(self._parameters, v)
         tangent_of = {id(parameter): tangent for parameter, tangent in zip(self._parameters, tangents, strict=True)}
-        zero = torch.zeros_like(self._head.weight)
-        head_tangent = tangent_of.get(id(self._head.weight), zero)
+        head_tangent = tangent_of.get(id(self._head.weight))
         bias_tangent = None if self._head.bias is None else tangent_of.get(id(self._head.bias))
         total, count = torch.zeros_like(v), 0
         for block in self._blocks:
@@ -109,7 +108,7 @@ class HeadCurvature:
     """(diag p - p p') J v, pulled back to the states and to the head's parameters."""
 
     states: Tensor  # [K, H]
-    weight: Tensor  # [V, H]
+    weight: Tensor | None  # [V, H]; None if the weight has no tangent
     bias: Tensor | None  # [V]
 
 
@@ -118,25 +117,28 @@ def head_curvature(
     head: nn.Linear,
     states: Tensor,
     tangent: Tensor,
-    weight_tangent: Tensor,
+    weight_tangent: Tensor | None,
     bias_tangent: Tensor | None,
     *,
     temperature: float,
 ) -> HeadCurvature:
-    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents.
+    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents, None
+    for a part of the head that is not trained.
 
     With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
     over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
     """
     to_states = torch.zeros_like(states)
-    to_weight = torch.zeros_like(head.weight)
+    to_weight = None if weight_tangent is None else torch.zeros_like(head.weight)
     to_bias = None if head.bias is None else torch.zeros_like(head.bias)
 
     def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
         for tokens in split(len(head.weight), tile_width(states[rows])):
-            weight = head.weight[tokens]
+            weight = head.weight[tokens].to(states.dtype)
             logits = states[rows] @ weight.T
-            jvp = tangent[rows] @ weight.T + states[rows] @ weight_tangent[tokens].T
+            jvp = tangent[rows] @ weight.T
+            if weight_tangent is not None:
+                jvp += states[rows] @ weight_tangent[tokens].T
             if head.bias is not None:
                 logits += head.bias[tokens]
             if bias_tangent is not None:
@@ -155,8 +157,9 @@ def head_curvature(
         mean = mean / total
         for tokens, logits, jvp in tiles(rows):
             gradient = (logits - top).exp().div_(total).mul_(jvp - mean).div_(temperature)
-            to_states[rows] += gradient @ head.weight[tokens]
-            to_weight[tokens] += gradient.T @ states[rows]
+            to_states[rows] += gradient @ head.weight[tokens].to(states.dtype)
+            if to_weight is not None:
+                to_weight[tokens] += gradient.T @ states[rows]
             if to_bias is not None:
                 to_bias[tokens] += gradient.sum(dim=0)
     return HeadCurvature(to_states, to_weight, to_bias)

@@ -65,6 +65,11 @@ def check_lora(cfg: Config) -> None:
             f"algo.ref_sync_steps is {cfg.algo.ref_sync_steps}; with lora.rank it must be 0: the reference is the "
             "model without its adapter, and cannot follow the policy"
         )
+    if cfg.lora.base_dtype == "bfloat16" and not (cfg.lora.rank and cfg.optim.dtype == "bfloat16"):
+        raise ValueError(
+            f"lora.base_dtype is 'bfloat16', lora.rank {cfg.lora.rank} and optim.dtype {cfg.optim.dtype!r}; it needs "
+            "lora.rank above 0 (weights that are trained are float32) and optim.dtype bfloat16"
+        )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
 

@@ -59,7 +59,7 @@ def build_trainer(
     reference is the policy without it.
     """
     if cfg.lora.rank:
-        policy = load_policy(base, device=device)
+        policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype))
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
