@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from reasoner.runtime import gc_paused, has_gpu
+from reasoner.runtime import gc_paused, gpu_memory, has_gpu
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +75,32 @@ print(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algor
 """
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert process.stdout.splitlines() == ["cuda :4096:8", "True True"], process.stderr
+
+
+@pytest.mark.parametrize(
+    ("devices", "script", "expected"),
+    [
+        ("1", "echo 23028", 23028 * 2**20),
+        ("0,1", 'test "$3" = --id=0 && echo 81559', 81559 * 2**20),
+        ("GPU-5", 'test "$3" = --id=GPU-5 && echo 81559', 81559 * 2**20),
+        ("MIG-5", "exit 6", None),
+        ("0", "echo '[N/A]'", None),
+        ("0", "true", None),
+        ("", "echo 23028", 0),
+    ],
+)
+def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
+    tmp_path, monkeypatch, devices, script, expected
+):
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", devices)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert gpu_memory(str(program), tmp_path) == expected
+    assert gpu_memory(str(tmp_path / "missing"), tmp_path) == (0 if expected == 0 else None)
+
+
+def test_gpu_memory_is_zero_without_a_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpu_memory() == 0
