@@ -112,13 +112,14 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
         early.add_argument(*flags, dest=flags[-1], nargs="?")
     early_values = vars(early.parse_known_args(arguments)[0])
-    model, name = early_values["--model"] or "base", early_values["--preset"]
+    model, name = early_values["--model"], early_values["--preset"]
     try:
-        preset, why = choose_preset(name, model, Path(early_values["--run.dir"] or "runs"))
+        preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
         preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
     why = why or "it is named by --preset"
     values = preset.values(early_values["--algo.name"])
+    model = model or values.get("model", "base")
     algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
     defaults = {}
@@ -131,7 +132,7 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
     note = (
-        f"The defaults below are those of model {early_values['--model'] or values.get('model', model)} with preset {preset.label} ({why}) and "
+        f"The defaults below are those of model {model} with preset {preset.label} ({why}) and "
         f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
     )
     return note, defaults

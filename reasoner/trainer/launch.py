@@ -35,12 +35,12 @@ def resolve_new_run(
     """
     sources = [*(content for _, content in files), values]
     model = str(_last(sources, "model", "base"))
-    chosen, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))))
+    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))))
     algorithm = _last(sources, "algo.name", None)
-    layers = chosen.layers(None if algorithm is None else str(algorithm))
+    layers = choice.layers(None if algorithm is None else str(algorithm))
     resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
-    resolved = replace(resolved, note=_preset_note(chosen, why, resolved, is_named=preset is not None))
+    resolved = replace(resolved, note=_preset_note(choice, why, resolved, is_named=preset is not None))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
