@@ -58,6 +58,8 @@ def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     same = {key: value for preset in presets for key, value in preset.values(stored["config"]["algo.name"]).items()}
 
     def is_repeated(key: str, value: object) -> bool:
+        if len(presets) < len(names):  # a command without a preset gets one that fits: name every setting
+            return value is None
         if origins[key].startswith(("preset ", "machine ")):
             return key in same and same[key] == value  # a preset's values may have changed since
         return origins[key] == "default" and key not in same
