@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
@@ -37,7 +38,7 @@ _SAVINGS: tuple[Values, ...] = (  # one after another, each with all micro-batch
     {"optim.recompute": True, "algo.reference_dtype": "bfloat16"},
     {"optim.recompute": True, "algo.reference_dtype": "bfloat16", "optim.state_dtype": "8bit"},
 )
-_LORA_SAVINGS = ({}, {"optim.recompute": True})
+_LORA_SAVINGS: tuple[Values, ...] = ({}, {"optim.recompute": True})
 _LORA_RANK = 32
 _LORA_LEARNING_RATE = 10  # times that of all weights (Schulman et al. 2025, "LoRA Without Regret")
 _SHARES = [share / 20 for share in range(2, 19)]  # of the GPU, for vLLM
@@ -73,7 +74,7 @@ class _Candidate:
 
 def compute_fits() -> dict[str, Fit]:
     """The row of every preset and machine by NAME@MACHINE; none on a CPU for a preset without values for one."""
-    rows = {}
+    rows: dict[str, Fit] = {}
     for name, recipe in RECIPES.items():
         model = meta_model(recipe.shape)
         machines = {machine: size for machine, size in MACHINES.items() if size or recipe.cpu is not None}
@@ -98,7 +99,7 @@ def fit_recipe(recipe: Recipe, model: PreTrainedModel, total: int) -> Fit:
 def meta_model(shape: Values) -> PreTrainedModel:
     """A model of the shape on the meta device: it takes no memory."""
     with torch.device("meta"):
-        config = AutoConfig.for_model(**shape)
+        config = AutoConfig.for_model(**cast(dict[str, Any], dict(shape)))
         model: PreTrainedModel = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     return model
 
