@@ -1,10 +1,11 @@
-"""The process and its machine: torch's threads, seed and device, the garbage collector, whether there is a GPU."""
+"""The process and its machine: torch's threads, seed and device, the garbage collector, its GPU."""
 
 from __future__ import annotations
 
 import atexit
 import gc
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,3 +94,21 @@ def has_gpu(devices: Path = Path("/dev"), wsl_driver: Path = _WSL_DRIVER) -> boo
     if os.environ.get("CUDA_VISIBLE_DEVICES", "0").strip() in ("", "-1", "NoDevFiles"):
         return False
     return any(devices.glob("nvidia[0-9]*")) or wsl_driver.exists()
+
+
+_MIB = 2**20
+
+
+def gpu_memory(program: str = "nvidia-smi", devices: Path = Path("/dev")) -> int | None:
+    """Bytes of the memory of the GPU that a run would use, without importing torch: 0 without a GPU, None where the
+    driver's program does not say. The first device of CUDA_VISIBLE_DEVICES counts; a part of a GPU (MIG) is unknown.
+    """
+    if not has_gpu(devices):
+        return 0
+    device = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    query = [program, "--query-gpu=memory.total", "--format=csv,noheader,nounits", f"--id={device}"]
+    try:
+        done = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
+        return int(done.stdout.split()[0]) * _MIB
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None

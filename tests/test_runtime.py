@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.runtime import deterministic_kernels, gc_paused, has_gpu, setup_torch
+from reasoner.runtime import deterministic_kernels, gc_paused, gpu_memory, has_gpu, setup_torch
 from tests.fixtures.toys import config, make_trainer, random_groups
 
 
@@ -120,3 +120,30 @@ def test_float32_products_are_computed_in_float32_whatever_was_set_before():
     setup_torch(threads=0, seed=0)
     assert torch.get_float32_matmul_precision() == "highest"
     assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+@pytest.mark.parametrize(
+    ("devices", "script", "expected"),
+    [
+        ("1", "echo 23028", 23028 * 2**20),
+        ("0,1", 'test "$3" = --id=0 && echo 81559', 81559 * 2**20),
+        ("GPU-5", 'test "$3" = --id=GPU-5 && echo 81559', 81559 * 2**20),
+        ("MIG-5", "exit 6", None),
+        ("0", "echo '[N/A]'", None),
+        ("0", "true", None),
+        ("", "echo 23028", 0),
+    ],
+)
+def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
+    tmp_path, monkeypatch, devices, script, expected
+):
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", devices)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert gpu_memory(str(program), tmp_path) == expected
+    assert gpu_memory(str(tmp_path / "missing"), tmp_path) == (0 if expected == 0 else None)
+
+
+def test_gpu_memory_is_zero_without_a_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpu_memory() == 0

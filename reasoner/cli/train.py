@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_json
-from reasoner.config.presets import PRESETS, preset_for, preset_values
+from reasoner.cli.arguments import LineHelp, Parser, add_json
+from reasoner.config.preset_docs import listing
+from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
     RunSettings,
     Setting,
@@ -21,8 +22,7 @@ from reasoner.config.resolve import (
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.runtime import has_gpu
-from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, resolve_new_run, resolve_resumed_run
+from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -74,7 +74,10 @@ def add_settings(command: Parser) -> None:
     """
     command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
     command.add_argument(
-        "--preset", choices=PRESETS, help="defaults for a kind of model and machine [the one that fits --model]"
+        "--preset",
+        metavar="NAME[@MACHINE]",
+        help="defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
+        f"{', '.join(MACHINES)} [this one]",
     )
     command.add_argument(
         "--config",
@@ -89,6 +92,7 @@ def add_settings(command: Parser) -> None:
     if has_help:
         note, defaults = _help_defaults(command.arguments)
         command.description = f"{command.description}. {note}"
+        command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
     for key, setting in settings().items():
         flags = [f"--{key}", *([_SHORT[key]] if key in _SHORT else [])]
@@ -108,28 +112,27 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
         early.add_argument(*flags, dest=flags[-1], nargs="?")
     early_values = vars(early.parse_known_args(arguments)[0])
-    model, preset = early_values["--model"] or "base", early_values["--preset"]
-    if preset not in PRESETS:
-        try:
-            preset, why = fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
-        except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
-            preset, why = preset_for(model, None, has_gpu=has_gpu())
-    else:
-        why = "it is named by --preset"
-    values = preset_values(preset, early_values["--algo.name"])
+    model, name = early_values["--model"], early_values["--preset"]
+    try:
+        preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
+    except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
+        preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
+    why = why or "it is named by --preset"
+    values = preset.values(early_values["--algo.name"])
+    model = model or values.get("model", "base")
     algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
     defaults = {}
     for key, setting in settings().items():
         part = key.removeprefix("algo.")
         if key in values:
-            defaults[key] = f"{values[key]}, preset {preset}"
+            defaults[key] = f"{values[key]}, preset {preset.label}"
         elif setting.default is None and part in parts:
             defaults[key] = f"{parts[part]}, algorithm {algorithm}"
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
     note = (
-        f"The defaults below are those of model {values.get('model', model)} with preset {preset} ({why}) and "
+        f"The defaults below are those of model {model} with preset {preset.label} ({why}) and "
         f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
     )
     return note, defaults

@@ -14,7 +14,7 @@ from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from reasoner.config.former_names import renamed_setting
-from reasoner.config.presets import PRESET_DESCRIPTIONS, PRESETS
+from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config
 from verifiers.rewards import check_weights
 
@@ -288,14 +288,11 @@ def markdown() -> str:
         "",
         "## Presets",
         "",
-        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which.",
+        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which. "
+        "On a GPU the settings of its size are added: [PRESETS.md](PRESETS.md).",
         "",
-        "| preset | for | settings |",
-        "|---|---|---|",
+        *recipe_lines(),
     ]
-    for name, values in PRESETS.items():
-        changes = ", ".join(f"`{key} {value}`" for key, value in values.items())
-        lines.append(f"| `{name}` | {PRESET_DESCRIPTIONS[name]} | {changes} |")
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from reasoner.config.presets import PRESETS
+from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_tokenizer, context_length
@@ -58,7 +58,7 @@ class ModelSpec:
         ValueError for a model or prompt template that does not exist.
         """
         folder = resolve_model(model, runs=runs, step=step)
-        defaults = _training_settings(folder) or (PRESETS["base"] if model == "base" else _DEFAULTS)
+        defaults = _training_settings(folder) or (find_preset("base", "cpu").values() if model == "base" else _DEFAULTS)
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
         template = load_template(style)
         if extract:
