@@ -73,14 +73,15 @@ def _attention(
     query: Tensor, key: Tensor, value: Tensor, attn_mask: PrefixCausalMask, scale: float | None = None, **kwargs: Any
 ) -> Tensor:
     """[N, H, T, D] queries; [N, H, L + T, D] keys and values -> [N, H, T, D]."""
-    if not torch.backends.cuda.flash_sdp_enabled():  # sdpa_kernel(MATH) asks for what can be differentiated twice
+    is_fused = torch.backends.cuda.flash_sdp_enabled()  # type: ignore[no-untyped-call]
+    if not is_fused:  # sdpa_kernel(MATH) asks for what can be differentiated twice
         return scaled_dot_product_attention(query, key, value, attn_mask=attn_mask.dense(), scale=scale, **kwargs)
     if torch.is_autocast_enabled("cpu"):
         query, key, value = (tensor.to(torch.get_autocast_dtype("cpu")) for tensor in (query, key, value))
-    shown = attn_mask.prompt_mask
-    bias = None if shown.all() else torch.zeros(shown.shape, dtype=query.dtype).masked_fill_(~shown, -torch.inf)
+    visible = attn_mask.prompt_mask
+    bias = None if visible.all() else torch.zeros(visible.shape, dtype=query.dtype).masked_fill_(~visible, -torch.inf)
     output: Tensor = _PrefixAttention.apply(  # type: ignore[no-untyped-call]
-        query, key, value, None if bias is None else bias[:, None, None], shown.shape[1], scale
+        query, key, value, None if bias is None else bias[:, None, None], visible.shape[1], scale
     )
     return output
 
@@ -97,10 +98,10 @@ class _PrefixAttention(torch.autograd.Function):
         ]
         logsumexp = torch.logaddexp(parts[0][1], parts[1][1])
         prompt, own = (output * (part - logsumexp).exp()[..., None] for output, part in parts)
-        output = (prompt + own).to(query.dtype)
-        ctx.save_for_backward(query, key, value, bias, output, logsumexp)
+        joint: Tensor = (prompt + own).to(query.dtype)
+        ctx.save_for_backward(query, key, value, bias, joint, logsumexp)
         ctx.width, ctx.scale = width, scale
-        return output
+        return joint
 
     @staticmethod
     @torch.autograd.function.once_differentiable
