@@ -45,7 +45,7 @@ SIZES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, in
     "135M": (LlamaConfig, (576, 1536, 9, 3, 30, 49152)),
 }
 WAYS = ("stored", "recomputed")
-_NAMES = (
+NAMES = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
 PROMPTS, GROUP, PROMPT, RESPONSE = 2, 8, 60, 80  # the last two in tokens
@@ -56,7 +56,7 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     kind, sizes = (SHAPES | SIZES)[shape]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    config = kind(**dict(zip(_NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
+    config = kind(**dict(zip(NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
     import_module("peft" if base_dtype else "torch")  # before resident memory is read
     empty = _resident("VmRSS")
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()

@@ -120,6 +120,8 @@ def test_float32_products_are_computed_in_float32_whatever_was_set_before():
     setup_torch(threads=0, seed=0)
     assert torch.get_float32_matmul_precision() == "highest"
     assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+
+
 @pytest.mark.parametrize(
     ("devices", "script", "expected"),
     [

@@ -21,7 +21,8 @@ from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
+from reasoner.doctor.memory_advice import memory_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings

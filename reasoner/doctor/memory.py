@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -17,24 +17,20 @@ from typing import Any, cast
 import torch
 from transformers import PreTrainedModel
 
-from reasoner.config.resolve import to_dict
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
-from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
+from reasoner.models.prefix_attention import avoids_mask
 from reasoner.rl.algorithms import Algorithm
 
-_MIB = 2**20
 _BYTES = {"float32": 4, "bfloat16": 2}
 _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
 _COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
-_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
-_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is suggested for the engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +135,8 @@ class MemoryEstimate:
         tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
         of_norm = 4 if lora.rank else 2 * 4
         of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
+        if avoids_mask(self.model.base_model, length - 1, torch.device(self.device)):
+            of_completions -= size * tokens * (self.longest_prompt + length)
         of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, of_norm, context=self.longest_prompt)
         last = (tokens + prompts) * (of_norm + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
@@ -151,10 +149,12 @@ class MemoryEstimate:
         # stored, unless layers are computed again: then each pass frees its own.
         base = _numel(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
         casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
+        # A layer computed again in bfloat16 has its own cast weights, and gradients of four float32 states of a token.
+        low = casts // sizes.layers + 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
         return {
             "low_precision_weights": casts if recompute else 2 * casts,
             "activations": (stored + shared) * sizes.layers + last + (0 if recompute else back),
-            "recomputed_layer": max(of_completions, of_prompts) + back + tied if recompute else 0,
+            "recomputed_layer": max(of_completions, of_prompts) + back + tied + low if recompute else 0,
             "logits": self._logits(tokens, sizes),
         }
 
@@ -225,70 +225,6 @@ def _numel(model: PreTrainedModel) -> int:
 def _bytes_held(model: PreTrainedModel, dtype: str) -> int:
     """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.frozen_weights)."""
     return sum(parameter.numel() * (_BYTES[dtype] if parameter.ndim > 1 else 4) for parameter in model.parameters())
-
-
-def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
-    """The finding on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
-    peak = estimate.peak()
-    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in estimate.parts().items() if size)
-    text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
-    if free is None:
-        return Finding(Severity.OK, "memory", text)
-    where = "GPU" if estimate.device == "cuda" else "machine"
-    text += f"; {free / _MIB:,.0f} MiB free on this {where}"
-    if not estimate.fits_share():
-        share = estimate.cfg.engine.gpu_memory
-        text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
-        return Finding(Severity.ERROR, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
-    if peak <= free:
-        return Finding(Severity.OK, "memory", text)
-    fitting = _smallest(estimate, free)
-    settings = _setting_arguments(estimate.cfg, fitting.cfg)
-    if fitting.peak() <= free:
-        return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; lower {settings}", settings)
-    remainder = (
-        f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
-    )
-    return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; {remainder}, take a smaller model")
-
-
-def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
-    """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
-    while estimate.peak() > free:
-        lower = next((one for one in _lower(estimate) if one.peak() < estimate.peak()), None)
-        if lower is None:
-            break
-        estimate = lower
-    return estimate
-
-
-def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
-    """Candidates with one setting lowered a little; first those that change no result."""
-    cfg = estimate.cfg
-    tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
-    if tokens >= _SMALLEST:
-        yield replace(estimate, cfg=replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=tokens)))
-    if cfg.engine.gpu_memory > _LEAST_SHARE:
-        share = max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1))
-        smaller = replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
-        yield from [smaller] if smaller.fits_share() else []
-    if cfg.algo.beta:
-        yield replace(estimate, cfg=replace(cfg, algo=replace(cfg.algo, beta=0.0)))
-    if cfg.engine.dtype == "float32":
-        yield replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, dtype="bfloat16")))
-    if cfg.sampling.max_tokens >= 2 * _SMALLEST:
-        limit = cfg.sampling.max_tokens // 2
-        yield replace(estimate, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
-
-
-def _setting_arguments(cfg: Config, lowered: Config) -> str:
-    """The settings that differ, as command-line arguments."""
-    before, after = to_dict(cfg), to_dict(lowered)
-    return " ".join(
-        f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}"
-        for key, value in after.items()
-        if value != before[key]
-    )
 
 
 def memory_of(device: torch.device) -> tuple[int | None, int]:

@@ -27,6 +27,7 @@ from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.folder import is_adapter
 from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
 
@@ -200,10 +201,12 @@ def completion_states(
     inner = completion_ids.shape[1] - (not after_last)
     if not inner:
         return states
-    attention_mask = prompts.attention_mask[prompt_of]
+    prompt_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
-        attention_mask=torch.cat([attention_mask, attention_mask.new_ones(len(prompt_of), inner)], dim=1),
+        attention_mask=PrefixCausalMask.of(prompt_mask, inner)
+        if avoids_mask(model.base_model, inner, completion_ids.device)
+        else torch.cat([prompt_mask, prompt_mask.new_ones(len(prompt_of), inner)], dim=1),
         position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=prompt_of.device),
         past_key_values=CompletionKeyCache(prompts.keys, prompts.values, prompt_of),
         use_cache=True,

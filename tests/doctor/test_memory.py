@@ -12,9 +12,11 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from reasoner.config.resolve import resolve
-from reasoner.config.schema import AlgoConfig, Config, DataConfig, LoraConfig, OptimConfig, SamplingConfig
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, EngineConfig, LoraConfig, OptimConfig, SamplingConfig
+from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
-from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
+from reasoner.doctor.memory_advice import memory_finding
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.tiny import tiny_model
 
@@ -160,3 +162,49 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
     assert need.peak() == sum(held) + sum(sampling)
     ahead = replace(need, cfg=replace(cfg, max_off_policy_steps=1))
     assert ahead.peak() == need.peak() + part["gradients"] + need.passes_peak()
+
+
+def test_long_completions_have_no_mask_on_a_cpu():
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=1024), algo=AlgoConfig(group_size=2),
+        optim=OptimConfig(micro_batch_tokens=2048),
+    )  # fmt: skip
+    by_device = [
+        need_of(qwen(QWEN_HALF), cfg, prompt=100, device=device).parts()["activations"] for device in ("cuda", "cpu")
+    ]
+    assert by_device[0] - by_device[1] == 4 * 2 * 1024 * (100 + 1024) * QWEN_HALF["num_hidden_layers"]
+
+
+@pytest.fixture
+def has_all_extras(monkeypatch):
+    monkeypatch.setattr(memory_advice, "find_spec", lambda name: object())
+
+
+def test_settings_are_suggested_in_the_order_of_what_they_change(has_all_extras):
+    cfg = Config(sampling=SamplingConfig(max_tokens=1024))
+    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100))
+    assert [memory_advice._setting_arguments(cfg, one.cfg) for one in candidates] == [
+        "--optim.micro_batch_tokens 8192", "--engine.gpu_memory 0.3", "--optim.recompute true",
+        "--algo.reference_dtype bfloat16", "--optim.state_dtype 8bit", "--engine.dtype bfloat16", "--lora.rank 16",
+        "--algo.beta 0", "--sampling.max_tokens 512",
+    ]  # fmt: skip
+
+
+def test_extras_that_are_not_installed_are_not_suggested(monkeypatch):
+    monkeypatch.setattr(memory_advice, "find_spec", lambda name: None)
+    cfg = Config()
+    candidates = memory_advice._lower(need_of(qwen(QWEN_HALF), cfg, prompt=100))
+    text = " ".join(memory_advice._setting_arguments(cfg, one.cfg) for one in candidates)
+    assert "8bit" not in text and "lora" not in text and "recompute" in text
+
+
+def test_micro_batches_are_as_large_as_later_settings_allow(has_all_extras):
+    """All weights with their gradients do not fit: LoRA is suggested, and then micro-batches need not be smaller."""
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=256), algo=AlgoConfig(group_size=16),
+        optim=OptimConfig(micro_batch_tokens=4096), engine=EngineConfig(name="transformers"),
+    )  # fmt: skip
+    lean = replace(cfg, lora=LoraConfig(rank=16), optim=replace(cfg.optim, recompute=True))
+    line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100), need_of(qwen(QWEN_HALF), lean, prompt=100).peak())
+    assert "--optim.recompute true" in line.suggestion and "--lora.rank 16" in line.suggestion
+    assert "micro_batch_tokens" not in line.suggestion and "max_tokens" not in line.suggestion
