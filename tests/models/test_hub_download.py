@@ -57,7 +57,7 @@ def hub(cache, monkeypatch):
     ("name", "message"),
     [
         ("ada/gone", "no model 'ada/gone' on the hub, nor a run or a folder of that name"),
-        ("ada/gated", "only to users who accepted its conditions and are logged in"),
+        ("ada/gated", "only to users who accepted its conditions there and are logged in"),
         ("ada/broken", "the hub refused to give the model 'ada/broken': .*500"),
         ("ada/silent", "the hub cannot be reached to download it .*; name a local folder"),
     ],
