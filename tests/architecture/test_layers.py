@@ -29,7 +29,8 @@ LIGHT = (
     "reasoner.config", "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
     "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.hub_download",
     "reasoner.models.resolve", "reasoner.models.size", "reasoner.progress", "reasoner.rl.algorithms",
-    "reasoner.rollouts", "reasoner.runs", "reasoner.runtime", "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.rollouts", "reasoner.runs", "reasoner.runtime", "reasoner.trainer.launch", "reasoner.trainer.preflight",
+    "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 
