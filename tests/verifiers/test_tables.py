@@ -63,6 +63,7 @@ def test_no_hostile_answer_is_correct(strict_pool: VerifierPool) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # a worker is started for each of them
 def test_no_hostile_answer_that_reaches_the_limit_is_correct(strict_pool: VerifierPool) -> None:
     found = differs(strict_pool, [row for row in table(HOSTILE) if row.get("slow")])
     assert not found, "\n".join(found)
