@@ -70,7 +70,6 @@ def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> 
         "--max-num-seqs": "512",
         "--logprobs-mode": "processed_logprobs",
         "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
-        "--distributed-executor-backend": "uni",
         "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
         "--weight-transfer-config": json.dumps({"backend": args.transfer}),
         "--tensor-parallel-size": str(args.tensor_parallel),

@@ -26,6 +26,8 @@ def _transformers(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int
 def _remote(folder: Path, cfg: EngineConfig, max_model_len: int, seed: int, adapter_rank: int | None) -> Engine:
     from reasoner.inference.remote_engine import RemoteEngine
 
+    if not cfg.urls:
+        raise ValueError("engine 'remote' needs engine.urls (reasoner train); evaluate a server by --model-url")
     return RemoteEngine(folder, cfg, max_model_len=max_model_len)
 
 
