@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from data.generated import problems
+from reasoner.cli.main import main
 from reasoner.config.resolve import check
 from reasoner.config.schema import Config, EngineConfig, LoraConfig
 from reasoner.inference.factory import make_engine
@@ -244,3 +245,33 @@ def test_addresses_are_checked_with_the_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         check(Config(engine=EngineConfig(**settings)))
     check(Config(engine=EngineConfig(urls="http://a:1, https://b")))
+
+
+@pytest.mark.slow
+def test_run_whose_servers_die_after_an_update_records_the_step_and_can_be_resumed(folder, tmp_path, capfd):
+    server = SamplingServer(folder)
+    load = server.load
+
+    def load_and_die(update):
+        load(update)
+        if len(server.updates) == 3:  # before the first step, and after each of two
+            server.dies_after = server.num_completions
+
+    server.load = load_and_die
+    settings = {
+        "model": str(folder), "preset": "base", "steps": "4", "run.name": "r", "run.dir": str(tmp_path),
+        "data.prompts_per_step": "2", "algo.group_size": "2", "sampling.max_tokens": "8", "validation.interval": "0",
+        "eval.heldout_problems": "0", "threads": "1", "engine.urls": server.url, "engine.timeout_seconds": "1",
+    }  # fmt: skip
+    assert main(["train", *(word for key, value in settings.items() for word in (f"--{key}", value))]) == 1
+    errors = capfd.readouterr().err
+    assert "no parity check of step 1: no inference server is left" in errors
+    assert "sampling of step 2 failed: EngineUnavailableError" in errors and "resume with: reasoner train" in errors
+    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert ["parity/logprob_diff_max" in line for line in lines] == [True, False]
+    other = SamplingServer(folder)
+    resumed = ["train", "--resume", str(tmp_path / "r"), "--engine.urls", other.url]
+    assert main(resumed) == 0
+    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert len(lines) == 4 and all(line["parity/logprob_diff_max"] < 1e-5 for line in lines[2:])
+    other.die()
