@@ -72,6 +72,12 @@ COMMANDS = (
         epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
         aliases=("dashboard",),
     ),
+    Command(
+        "serve",
+        "start a vLLM server that training runs sample from, on this machine or another",
+        epilog="example: reasoner serve --model base --port 8001, "
+        "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
+    ),
     Command("aha", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
         "import",

@@ -226,15 +226,30 @@ class LoraConfig:
     # float32 for a model that is stored in bfloat16; needs optim.dtype bfloat16). The adapter is always float32.
     base_dtype: str = "float32"
     # What vLLM gets after an update: adapter (the adapter alone) | merged (all weights with the adapter added; for
-    # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine always
-    # gets merged weights.
+    # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine and
+    # servers (engine.urls) always get merged weights.
     sync: str = "adapter"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    # Sampling engine: vllm | transformers | auto (vllm where it can be imported, else transformers).
+    # Sampling engine: vllm | transformers | remote (vLLM servers, with engine.urls) | auto (remote where engine.urls is
+    # set, else vllm where it can be imported, else transformers).
     name: str = "auto"
+    # Addresses of vLLM servers that sample for this run, separated by commas: http://127.0.0.1:8001,... Start them with
+    # `reasoner serve`. Empty: the engine runs in this process.
+    urls: str = ""
+    # With engine.urls: how new weights reach the servers: file (trainer and servers see the same folder) | nccl (from
+    # GPU to GPU). As `reasoner serve --transfer`.
+    transfer: str = "file"
+    # With engine.transfer file: folder for the weights, which the servers see under the same path. Empty: memory of
+    # this machine (/dev/shm), for servers on it.
+    transfer_dir: str = ""
+    # With engine.urls: longest wait for a server, in seconds: for its start, for a weight update, and for one
+    # completion.
+    timeout_seconds: float = 900.0
+    # With engine.urls: most completions that a server is asked for at once.
+    requests_per_server: int = 256
     # Precision of the engine's weights: float32 | bfloat16.
     dtype: str = "float32"
     # Fraction of the GPU's memory that vLLM may use.

@@ -101,8 +101,10 @@ class MemoryEstimate:
 
     def _engine(self) -> dict[str, int]:
         """Bytes of the engine's weights, of its cache for the sequences in flight, and of their logits. vLLM bounds its
-        cache; on a GPU all three together are a fraction of the whole memory.
+        cache; on a GPU all three together are a fraction of the whole memory. Nothing where servers sample.
         """
+        if self.cfg.engine.urls:
+            return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)

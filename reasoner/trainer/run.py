@@ -24,7 +24,7 @@ from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.step_metrics import generation_metrics, rollout_metrics, stored_advantages
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
-from reasoner.types import Prompt
+from reasoner.types import EngineUnavailableError, Prompt
 
 
 @dataclass(slots=True)
@@ -125,16 +125,29 @@ class TrainingRun:
         metrics |= generation_metrics(step, rollouts, self.cfg, dynamic_sampling=dynamic_sampling)
         if step == 0 or is_due(step, self.cfg.run.parity_interval):
             prompts = [group.prompt for group in rollouts.all]
-            metrics["parity/logprob_diff_max"] = parity_check(
-                self.generator.engine, self.trainer.policy, prompts, self.generator.sampling
-            )
+            with self._engine_may_fail("parity check"):
+                metrics["parity/logprob_diff_max"] = parity_check(
+                    self.generator.engine, self.trainer.policy, prompts, self.generator.sampling
+                )
         return metrics
+
+    @contextmanager
+    def _engine_may_fail(self, what: str) -> Iterator[None]:
+        """A block between an update and its record: without an engine the step is recorded all the same, and the next
+        one ends the run, with a checkpoint.
+        """
+        try:
+            yield
+        except EngineUnavailableError as error:
+            self.logger.log(f"no {what} of step {self.step - 1}: {error}")
 
     def validate_if_due(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
         """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""
         if not is_due(step, self.cfg.validation.interval) and not self.is_last(step, rollouts):
             return {}
-        metrics = self.validator.validate(step + 1)
+        metrics: dict[str, float] = {}
+        with self._engine_may_fail("validation"):
+            metrics = self.validator.validate(step + 1)
         if metrics and (score := metrics[BEST_BY]) > self._best_score():
             checkpoint.save_best(self.run_dir, step + 1, self.trainer, self.tokenizer, score=score)
         return metrics

@@ -26,11 +26,12 @@ STACK = {"torch", "vllm", "transformers"}
 # Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
-    "reasoner.config", "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
-    "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.hub_download",
-    "reasoner.models.resolve", "reasoner.models.size", "reasoner.progress", "reasoner.rl.algorithms",
-    "reasoner.rollouts", "reasoner.runs", "reasoner.runtime", "reasoner.trainer.launch", "reasoner.trainer.preflight",
-    "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.config", "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.endpoint",
+    "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_client",
+    "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
+    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
+    "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 
