@@ -19,6 +19,7 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.distributed.world import ALONE
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
@@ -68,10 +69,12 @@ def measure(shape: str, dtype: str, way: str = "stored") -> tuple[int, int]:
         parameter.grad = torch.zeros_like(parameter)
     encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
     few = torch.arange(GROUP)[:2]
-    backward_microbatches(batch.rows(few), few, encode, loss, tokens=tokens)  # threads, kernels and their buffers
+    backward_microbatches(
+        batch.rows(few), few, encode, loss, tokens=tokens, world=ALONE
+    )  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens)
+    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens, world=ALONE)
     measured = _resident("VmHWM") - before
     predicted = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).passes_peak()
     return predicted, measured

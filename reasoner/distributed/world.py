@@ -7,8 +7,10 @@ each of them is the identity, and torch.distributed is not used. Light: torch is
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,6 +36,10 @@ class RunInterrupt(BaseException):  # not an Exception: no library's handler may
 
     def __reduce__(self) -> tuple[type[RunInterrupt], tuple[int]]:
         return RunInterrupt, (self.number,)
+
+
+class RankError(RuntimeError):
+    """An error of one of several ranks, with its rank and the place in the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ class World:
             return list(compute(items))
         own: Sequence[T] | RunInterrupt
         try:
-            own = compute(items[self.rank :: self.size])
+            own = compute(items[self.rank :: self.size]) if len(items) > self.rank else []
         except RunInterrupt as interrupt:
             own = interrupt
         parts: list[Sequence[T]] = []
@@ -125,6 +131,17 @@ class World:
         import torch.distributed as dist
 
         return replace(self, group=dist.new_group(backend="gloo", timeout=self.time_limit))
+
+    @contextmanager
+    def name_errors(self, place: Callable[[], str]) -> Iterator[None]:
+        """A block whose errors say the rank, and the place in the run, unless a block inside has said so."""
+        try:
+            yield
+        except Exception as error:
+            if self.size == 1 or isinstance(error, RankError):
+                raise
+            at = f"rank {self.rank} of {self.size}, {place()}"
+            raise RankError(f"{at}: {type(error).__name__}: {error}") from error
 
     @contextmanager
     def _errors(self, waiting_for: str) -> Iterator[None]:
@@ -147,6 +164,12 @@ def num_launched() -> int:
     return int(os.environ["WORLD_SIZE"]) if {"RANK", "WORLD_SIZE", "LOCAL_RANK"} <= os.environ.keys() else 0
 
 
+def _end_with_parent() -> None:
+    """Let Linux send SIGTERM when the program that started this rank dies: no rank trains on without it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 @contextmanager
 def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
     """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
@@ -161,6 +184,7 @@ def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
 
     rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     world = World(rank, size, local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", size)), time_limit)
+    _end_with_parent()
     has_gpu = torch.cuda.is_available()
     if has_gpu:
         torch.cuda.set_device(local_rank)
