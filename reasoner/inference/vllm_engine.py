@@ -55,7 +55,7 @@ class VllmEngine:
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
         # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
         has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
-        on_rank = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
+        on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
         full = full_folder(folder)
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
