@@ -244,7 +244,7 @@ def _run(
 
     if (processes := max(num_launched(), resolved.config.processes)) > 1:
         raise ValueError(
-            f"reasoner.train() is one process, not {processes}; use reasoner train --processes {processes}"
+            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}"
         )
     with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
         if not resume:

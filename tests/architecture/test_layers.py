@@ -26,8 +26,8 @@ STACK = {"torch", "vllm", "transformers"}
 # Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
-    "reasoner.config", "reasoner.console", "reasoner.distributed", "reasoner.doctor.budget", "reasoner.evals",
-    "reasoner.inference.factory",
+    "reasoner.config", "reasoner.console", "reasoner.distributed.assignment", "reasoner.distributed.launch",
+    "reasoner.distributed.world", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
     "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
     "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
+import reasoner
 from reasoner.distributed.world import ALONE
 from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
@@ -139,6 +140,12 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     assert "ZeroDivisionError: a fault of the reward" in faulty
     assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
+
+
+def test_python_api_refuses_several_processes(tmp_path):
+    with pytest.raises(ValueError, match="one process, not 2: use reasoner train --processes 2"):
+        reasoner.train("base", runs=tmp_path, settings={"processes": 2})
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_refills_of_two_and_three_ranks_are_those_of_one():
