@@ -14,6 +14,7 @@ from data.files import jsonl_of, write_jsonl
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types
+from reasoner.distributed.world import num_launched
 from reasoner.rollouts.reward_functions import (
     RewardCallable,
     RewardFunction,
@@ -245,6 +246,10 @@ def _run(
     """Write the problems into the run folder, check what can be checked without torch, and train."""
     from reasoner.trainer.preflight import preflight
 
+    if (processes := max(num_launched(), resolved.config.processes)) > 1:
+        raise ValueError(
+            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}"
+        )
     with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
         if not resume:
             for key, problems in rows.items():

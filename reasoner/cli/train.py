@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +20,9 @@ from reasoner.config.resolve import (
     settings,
     to_dict,
 )
-from reasoner.console import log, print_result
+from reasoner.console import log, print_result, silent
+from reasoner.distributed.launch import launch
+from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
@@ -142,14 +145,43 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def run_train(args: argparse.Namespace) -> None:
-    """Start or resume a run, or print what --dry-run asks for."""
-    resuming = args.resume is not None
-    resolved, run_dir = _resumed_run(args) if resuming else new_run(args)
-    if args.json and not resolved.config.eval.heldout_problems:
-        raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    """Start or resume a run, or print what --dry-run asks for. Of several processes: start them, or be one of them."""
+    if num_launched() > 1:
+        with open_world() as world, silent(not world.is_first):
+            vars(args)["processes"] = _num_processes(args, world.size)
+            resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
+            with world.name_errors(lambda: "before the first step"):
+                _train(args, resolved, run_dir, world)
+        return
+    resolved, run_dir = _resolved_run(args)
     if args.dry_run:
         _dry_run(resolved, run_dir)
         return
+    if resolved.config.processes > 1:
+        from reasoner.trainer.preflight import preflight
+
+        preflight(resolved.config, run_dir)
+        launch(resolved.config.processes, sys.argv[1:])
+    _train(args, resolved, run_dir, ALONE)
+
+
+def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
+    """The settings and the folder of the run that the command line starts or resumes."""
+    resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
+    if args.json and not resolved.config.eval.heldout_problems:
+        raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    return resolved, run_dir
+
+
+def _num_processes(args: argparse.Namespace, size: int) -> str:
+    """The number of processes that torchrun has started, as --processes. ValueError where that names another."""
+    if args.processes not in (None, str(size)):
+        raise ValueError(f"--processes is {args.processes}, and torchrun has started {size}; leave it out")
+    return str(size)
+
+
+def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:
+    """Train in this process, which is one of `world`. RuntimeError or OSError that says how to go on."""
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
@@ -161,7 +193,7 @@ def run_train(args: argparse.Namespace) -> None:
 
     resume_hint = f"resume with: reasoner train --resume {run_dir}"
     try:
-        train(resolved, run_dir, resuming=resuming)
+        train(resolved, run_dir, resuming=args.resume is not None, world=world)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; {resume_hint}")
         raise SystemExit(interrupt.status) from None
@@ -169,8 +201,9 @@ def run_train(args: argparse.Namespace) -> None:
         if not (run_dir / "config.json").is_file():
             vanished = "" if run_dir.exists() else f"the run folder {run_dir} has vanished: "
             raise type(error)(f"{vanished}{error}") from error
-        raise RuntimeError(f"{error}\nWhat was complete is kept; {resume_hint}") from error
-    if args.json and (run_dir / "report.json").is_file():
+        kind = RankError if isinstance(error, RankError) else RuntimeError
+        raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error
+    if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 
 

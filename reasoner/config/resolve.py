@@ -181,7 +181,7 @@ def to_dict(config: Config) -> dict[str, object]:
 DTYPES = ("float32", "bfloat16")
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "max_train_tokens": 0, "threads": 0, "max_off_policy_steps": 0, "run.save_interval": 1,
+    "steps": 1, "max_train_tokens": 0, "threads": 0, "processes": 1, "max_off_policy_steps": 0, "run.save_interval": 1,
     "run.keep_last": 1, "run.parity_interval": 0,
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2,
     "algo.beta": 0, "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0,

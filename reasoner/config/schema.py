@@ -316,6 +316,10 @@ class Config:
     control: str = ""
     # Number of torch threads. 0: all cores.
     threads: int = 0
+    # Number of processes that train together (docs/SCALE.md): on one machine `reasoner train` starts them, one for each
+    # GPU; under torchrun it is the number that torchrun has started. It does not decide results: rollouts of the first
+    # step, gradients and metrics are those of one process, to rounding.
+    processes: int = 1
     run: RunConfig = field(default_factory=RunConfig)
     data: DataConfig = field(default_factory=DataConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)

@@ -135,8 +135,9 @@ def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measure
     cfg = run.cfg
     # Groups of the dry run are no larger than the samples that the doctor may take of a problem.
     trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    folders = {"start_from": run.folder, "base": run.folder}
-    trainer = build_trainer(trial_cfg, run.algorithm, run.tokenizer, **folders, device=run.device)
+    trainer = build_trainer(
+        trial_cfg, run.algorithm, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device
+    )
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)

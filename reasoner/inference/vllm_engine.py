@@ -55,6 +55,9 @@ class VllmEngine:
         self._sleeps = torch.cuda.is_available()
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
+        # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
+        has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
+        on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
         full = full_folder(folder)
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
@@ -72,6 +75,7 @@ class VllmEngine:
             disable_log_stats=True,
             use_tqdm_on_load=False,
             **(on_gpu if self._sleeps else on_cpu),
+            **on_rank,
             **(lora_settings(adapter_rank) if adapter_rank else {}),
         )
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.fused_lm_head import ROWS, split, tile_width
 
 States = Callable[[], Tensor]
@@ -29,7 +30,7 @@ class FisherProduct:
 
     Each of `blocks` is a function that returns the last states [K, H] of its tokens, with their graph. The graph of a
     single block is kept between products; with several blocks, one graph is in memory at a time and is rebuilt for
-    every product.
+    every product. Each rank of `world` has blocks of its own, and a product is a collective operation.
     """
 
     def __init__(
@@ -40,11 +41,12 @@ class FisherProduct:
         *,
         temperature: float,
         damping: float,
+        world: World = ALONE,
     ) -> None:
         if type(head) is not nn.Linear:
             raise ValueError(f"algo.trust constrained needs a linear output layer, not {type(head).__name__}")
         self._head, self._parameters, self._blocks = head, parameters, blocks
-        self._temperature, self._damping = temperature, damping
+        self._temperature, self._damping, self._world = temperature, damping, world
         self._only = _Linearised.of(blocks[0], parameters) if len(blocks) == 1 else None
 
     def __call__(self, v: Tensor) -> Tensor:
@@ -69,6 +71,8 @@ class FisherProduct:
                     parts[id(tensor)] = parts[id(tensor)] + gradient
             total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
             count += len(backbone.states)
+        self._world.sum_(total, "a product with the Fisher matrix")
+        count = round(self._world.total(count, "the tokens of the Fisher matrix"))
         return total / max(1, count) + self._damping * v
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from reasoner.distributed.world import World
+
 # entropy and KL in nats; the token's share of the step's loss before its first update. Rows whose tokens have different
 # advantages also have "advantages".
 TOKEN_FIGURES = ("entropy", "kl", "loss")
@@ -38,6 +40,17 @@ class TokenStats:
         columns = {name: value.detach().tolist() for name, value in figures.items()}
         for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
             self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
+
+    def combine(self, world: World) -> None:
+        """Take in the sums and token values of the other ranks, in the order of the ranks. A collective operation."""
+        if world.size == 1:
+            return
+        ranks = world.gather((self.sums, self.gap_max, self.tokens), "the statistics of the update")
+        self.sums, self.tokens = {}, {}
+        for sums, _, tokens in ranks:
+            self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
+            self.tokens |= tokens
+        self.gap_max = max(gap_max for _, gap_max, _ in ranks)
 
     def averages(self) -> dict[str, float]:
         """Each sum divided by the number of tokens, without the losses."""

@@ -22,7 +22,8 @@ from reasoner.runtime import gpu_memory
 
 Values = Mapping[str, object]  # settings by dotted key
 
-MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
+# Settings, and sections of them, that may change when a run is resumed.
+MAY_CHANGE = ("steps", "max_train_tokens", "processes", "run.", "validation.", "eval.", "verify.", "engine.")
 
 
 def resolve_new_run(
@@ -54,7 +55,7 @@ def resolve_resumed_run(
 ) -> tuple[RunSettings, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
 
-    Only steps, max_train_tokens and the sections of MAY_CHANGE may change. `reward_functions` are weights by name.
+    Only those of MAY_CHANGE may change. `reward_functions` are weights by name.
     ValueError for another change, and where the run was started with other reward functions.
     """
     run_dir = find_run(name, runs)
@@ -69,7 +70,7 @@ def resolve_resumed_run(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(MAY_CHANGE)]
+    fixed = [key for key in values if not key.startswith(MAY_CHANGE)]
     if fixed:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
@@ -79,7 +80,7 @@ def resolve_resumed_run(
 
 CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
-    "steps, max_train_tokens, run.*, validation.*, eval.*, verify.* and engine.* can"
+    "steps, max_train_tokens, processes, run.*, validation.*, eval.*, verify.* and engine.* can"
 )
 
 

@@ -14,6 +14,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
+from reasoner.distributed.gradients import sum_gradients
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
 from reasoner.models.loading import PromptCache
 from reasoner.models.lora import adapter_of, adapter_off, has_adapter, merged_state, trained_parameters
@@ -25,7 +27,7 @@ from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
 from reasoner.rl.kl import adapt_coefficient, kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
-from reasoner.rl.microbatches import backward_microbatches, iterate_microbatches
+from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import make_adamw, step_optimizer
@@ -50,7 +52,10 @@ _STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale
 
 
 class PolicyTrainer:
-    """The policy, its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one."""
+    """The policy, its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one.
+
+    Every rank of `world` has all of them and gets the same batches; the passes through the models are divided.
+    """
 
     def __init__(
         self,
@@ -59,6 +64,7 @@ class PolicyTrainer:
         algorithm: Algorithm,
         cfg: Config,
         tokenizer: PreTrainedTokenizerBase | None = None,
+        world: World = ALONE,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
         a LoRA adapter is its own reference, with the adapter off.
@@ -68,6 +74,7 @@ class PolicyTrainer:
         self.algorithm = algorithm
         self.cfg = cfg
         self.tokenizer = tokenizer
+        self.world = world
         optim = cfg.optim
         if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
             recompute_layers(policy.base_model)
@@ -79,7 +86,8 @@ class PolicyTrainer:
             weight_decay=optim.weight_decay,
             fused=True,
         )
-        self.critic = Critic(policy, cfg, shared=algorithm.critic_backbone == "shared") if algorithm.critic else None
+        is_shared = algorithm.critic_backbone == "shared"
+        self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
         self.beta = cfg.algo.beta  # current coefficient of the KL penalty towards the reference
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
@@ -104,6 +112,7 @@ class PolicyTrainer:
             self.cfg.sampling.temperature,
             optim.micro_batch_tokens,
             learns_entropy=has_entropy_gradient,
+            world=self.world,
         )
 
     # ------------------------------------------------------------------------------------------------ batch
@@ -164,6 +173,7 @@ class PolicyTrainer:
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         self.steps_done += 1
+        token_stats.combine(self.world)
         averages = token_stats.averages()
         computed = {name: averages[short] for short, name in _AVERAGES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
@@ -195,8 +205,10 @@ class PolicyTrainer:
                     self.passes().encode,
                     partial(self._microbatch_loss, token_stats),
                     tokens=self.cfg.optim.micro_batch_tokens,
+                    world=self.world,
                     on_microbatch=partial(self.on_microbatch, "trained"),
                 )
+            self._sum_gradients()
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
             measure = partial(self.measure, batch)
@@ -210,6 +222,12 @@ class PolicyTrainer:
         self.optimizer.zero_grad()
         if self.critic is not None:
             self.critic.optimizer.zero_grad()
+
+    def _sum_gradients(self) -> None:
+        """Sum the gradient of this optimiser step over the ranks: each has that of its own rows."""
+        sum_gradients([parameter for _, parameter in trained_parameters(self.policy)], self.world)
+        if self.critic is not None and self.critic.shared:
+            self.critic.sum_gradients()
 
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite."""
@@ -276,15 +294,18 @@ class PolicyTrainer:
 
     @torch.no_grad()
     def measure(self, batch: Batch) -> tuple[float, float]:
-        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy."""
+        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy. A
+        collective operation.
+        """
         assert batch.old_logprobs is not None
         loss, divergence = 0.0, 0.0
         passes = self.passes()
-        for _, prompts, rows in iterate_microbatches(batch, passes.encode, tokens=passes.micro_batch_tokens):
+        for _, prompts, rows in passes.microbatches(batch):
             assert rows.old_logprobs is not None
             logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
             loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
             divergence += float((kl_k3(rows.old_logprobs, logp) * rows.mask).sum())
+        loss, divergence = (self.world.total(value, "the loss of the batch") for value in (loss, divergence))
         return loss, divergence / max(1, int(batch.mask.sum()))
 
     def _exceeds_stop_kl(self, batch: Batch) -> bool:
