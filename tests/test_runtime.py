@@ -149,3 +149,28 @@ def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
 def test_gpu_memory_is_zero_without_a_gpu(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
     assert gpu_memory() == 0
+
+
+RETURNED = """
+import re, sys, torch
+from pathlib import Path
+from reasoner.runtime import return_freed_memory
+
+def resident():
+    return int(re.search(r"VmRSS:\\s+(\\d+)", Path("/proc/self/status").read_text())[1]) / 1024
+
+if sys.argv[1] == "returned":
+    return_freed_memory()
+torch.ones(2**22)  # freed at once: by default malloc then keeps blocks of up to this size
+blocks = [torch.ones(2**19) for _ in range(64)]  # 2 MiB each
+before = resident()
+del blocks[::2]
+print(before - resident())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc")
+@pytest.mark.parametrize(("how", "least", "most"), [("returned", 60, 70), ("kept", -5, 20)])
+def test_freed_blocks_between_used_ones_return_to_the_operating_system(how, least, most):
+    done = subprocess.run([sys.executable, "-c", RETURNED, how], capture_output=True, text=True, check=True)
+    assert least < float(done.stdout) < most
