@@ -15,6 +15,7 @@ from time import monotonic
 
 from data.answer_key import last_box
 from verifiers import prose, structure
+from verifiers.answers.layer import compare as compare_values
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
 from verifiers.number_words import in_words
@@ -51,10 +52,11 @@ def equivalent(gold: str, answer: str) -> Judgement:
     """Judge whether `answer` is equivalent to `gold`. Not symmetric: the gold decides which form is required."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
-    gold, answer = (canonical(_answer_part(text)) for text in (gold, answer))
+    gold_text, answer_text = _answer_part(gold), _answer_part(answer)
+    gold, answer = canonical(gold_text), canonical(answer_text)
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
-    verdict, layer = _decide(gold, answer, 0)
+    verdict, layer = _cheap(gold, answer) or _typed(gold_text, answer_text) or _decide(gold, answer, 0)
     return Judgement(verdict, layer, gold, answer)
 
 
@@ -70,6 +72,26 @@ def _answer_part(text: str) -> str:
 
 
 _LETTER = re.compile(r"[^\W\d_]")
+
+
+def _cheap(gold: str, answer: str) -> Finding | None:
+    """Layers "identical" and "rational", which decide most answers."""
+    if gold == answer:
+        return Verdict.CORRECT, "identical"
+    return None if _LETTER.search(answer) else _rational(gold, answer, 0)
+
+
+def _typed(gold: str, answer: str) -> Finding | None:
+    """Layers of the grammar: both texts as typed values (verifiers.answers), read as written.
+
+    Two numbers with units and words around them are left to layer "rational".
+    """
+    if numeral(canonical(gold)) and numeral(canonical(answer)):
+        return None
+    if (result := compare_values(gold, answer)) is None:
+        return None
+    is_equal, layer = result
+    return _verdict(is_equal), layer
 
 
 def _decide(gold: str, answer: str, depth: int) -> Finding:

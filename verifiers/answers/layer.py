@@ -1,0 +1,63 @@
+"""The typed layer of the ladder: parse both texts and compare their values."""
+
+from __future__ import annotations
+
+from verifiers.answers.equivalence import equal
+from verifiers.answers.evaluation import start_budget
+from verifiers.answers.scalars import is_undone_for
+from verifiers.answers.statements import read
+from verifiers.answers.values import (
+    Expression,
+    Family,
+    Function,
+    Matrix,
+    Named,
+    Nothing,
+    Ratio,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
+
+_LAYERS: dict[type, str] = {
+    Expression: "numeric",
+    Reals: "set",
+    Nothing: "set",
+    Sequence: "structure",
+    Matrix: "structure",
+    Named: "structure",
+    Function: "numeric",
+    Relation: "relation",
+    Family: "family",
+    Ratio: "ratio",
+}
+MAX_CHARACTERS = 1_000
+
+
+def compare(gold: str, answer: str) -> tuple[bool, str] | None:
+    """(whether they are equal, the kind of value that decided); None where the grammar cannot read or decide."""
+    if max(len(gold), len(answer)) > MAX_CHARACTERS:
+        return None
+    start_budget()
+    answer_value = read(answer)
+    gold_value = read(gold) if answer_value is not None else None
+    if answer_value is None or gold_value is None:
+        return None
+    if _is_choice(gold_value):
+        return None
+    result = equal(gold_value, answer_value)
+    if result is None:
+        return None
+    return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
+
+
+def _is_choice(gold: Value) -> bool:
+    """Whether the gold is one capital letter A to J, which layer "choice" compares."""
+    return isinstance(gold, Expression) and gold.node.op == "symbol" and gold.node.name in "ABCDEFGHJ"
+
+
+def layer_of(value: Value) -> str:
+    if isinstance(value, Named) and len(value.names) == 1:
+        return layer_of(value.items[0])
+    return _LAYERS[type(value)]

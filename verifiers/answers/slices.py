@@ -1,0 +1,56 @@
+"""Cutting sequences of tokens at signs outside brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from verifiers.answers.tokens import Token, UnreadableError
+
+Tokens = Sequence[Token]
+_OPENING = frozenset(("(", "[", "{", "\\{", "⟨", "⌊", "⌈"))
+_CLOSING = frozenset((")", "]", "}", "\\}", "⟩", "⌋", "⌉"))
+
+
+def nesting(token: Token) -> int:
+    """1 for an opening bracket or environment, -1 for a closing one, else 0."""
+    if token.kind != "sign":
+        return 0
+    if token.text in _OPENING or token.text.startswith("begin "):
+        return 1
+    return -1 if token.text in _CLOSING or token.text.startswith("end ") else 0
+
+
+def cut(tokens: Tokens, is_cut: Callable[[Token], bool]) -> tuple[list[list[Token]], list[Token]]:
+    """The pieces between the tokens that `is_cut` names, outside brackets, and those tokens."""
+    pieces: list[list[Token]] = [[]]
+    cuts: list[Token] = []
+    depth = 0
+    for token in tokens:
+        step = nesting(token)
+        if depth == 0 and step == 0 and is_cut(token):
+            cuts.append(token)
+            pieces.append([])
+            continue
+        depth += step
+        if depth < 0:
+            raise UnreadableError("brackets do not match")
+        pieces[-1].append(token)
+    if depth:
+        raise UnreadableError("brackets do not match")
+    return pieces, cuts
+
+
+def at_signs(*signs: str) -> Callable[[Token], bool]:
+    return lambda token: token.kind == "sign" and token.text in signs
+
+
+def enclosed(tokens: Tokens) -> tuple[str, list[Token], str] | None:
+    """(opening, inside, closing) if one pair of brackets, of any kinds, is around all of the tokens; else None."""
+    if len(tokens) < 2 or nesting(tokens[0]) != 1 or nesting(tokens[-1]) != -1:
+        return None
+    depth = 0
+    for place, token in enumerate(tokens):
+        depth += nesting(token)
+        if depth == 0:
+            return (tokens[0].text, list(tokens[1:-1]), token.text) if place == len(tokens) - 1 else None
+    return None

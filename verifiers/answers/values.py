@@ -1,0 +1,105 @@
+"""The typed values that the grammar yields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from verifiers.answers.tree import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A number or an expression with letters. `is_rounded`: stated as approximate."""
+
+    node: Node
+    is_rounded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """An interval of reals; its ends may be infinite. A point is a closed interval with equal ends."""
+
+    low: Node
+    high: Node
+    has_low: bool
+    has_high: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reals:
+    """A set of reals: disjoint intervals in increasing order. `name`: the letter of a condition on it ("" for none)."""
+
+    intervals: tuple[Interval, ...]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Several values. `kind`: list (bare), set, tuple or interval; `brackets` as written, for example "[)"."""
+
+    kind: str
+    items: tuple[Value, ...]
+    brackets: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Values with the names in front of them: x = 1, y = 2."""
+
+    names: tuple[str, ...]
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """f(x) = ...: a name, its argument's letter, and the expression."""
+
+    name: str
+    argument: str
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """Sides joined by =, <, >, ≤, ≥ or ≠."""
+
+    signs: tuple[str, ...]
+    sides: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """An integer parameter. `least`: its lower bound, or None. `is_natural`: ℕ, which may begin with 0 or 1."""
+
+    name: str
+    least: int | None = None
+    is_natural: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """All values of items (numbers, or tuples of them) for all integer values of the parameters."""
+
+    items: tuple[tuple[Node, ...], ...]
+    parameters: tuple[Parameter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """3:4. `is_time`: written as a time of day is, 12:30."""
+
+    terms: tuple[Node, ...]
+    is_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No solution, the empty set."""
+
+
+Value = Expression | Reals | Sequence | Matrix | Named | Function | Relation | Family | Ratio | Nothing
