@@ -52,7 +52,7 @@ def equivalent(gold: str, answer: str) -> Judgement:
     """Judge whether `answer` is equivalent to `gold`. Not symmetric: the gold decides which form is required."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
-    gold_text, answer_text = _answer_part(gold), _answer_part(answer)
+    gold_text, answer_text = answer_part(gold), answer_part(answer)
     gold, answer = canonical(gold_text), canonical(answer_text)
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
@@ -65,7 +65,7 @@ def same(left: str, right: str) -> bool:
     return all(equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
 
 
-def _answer_part(text: str) -> str:
+def answer_part(text: str) -> str:
     """The content of the last box; without a box, the formula of a sentence."""
     box = last_box(text)
     return prose.formula(text) if box is None else box
@@ -182,7 +182,7 @@ def _choice(gold: str, answer: str, _depth: int) -> Finding | None:
     return _verdict(gold_letter[1] == answer_letter[1].upper()), "choice"
 
 
-_OPERATION = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
+_OPERATION = re.compile(r"\\(?:sum|int|prod|lim|min|max|gcd|lcm|det)(?![a-z])")
 _OPERATOR = re.compile(r"(?<=[\d)}!.])\s?(?:[-+/]|\\cdot ?)\s?(?=[\d({.\\])")
 
 

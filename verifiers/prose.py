@@ -26,7 +26,8 @@ _RELATIVE = re.compile(
     r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
     r"|squared?|cubed?|roots?|factorial"
     r"|powers?|to the \w+th|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything"
-    r"|something|options?|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
+    r"|divides?|divisible|divisors?|equation|lemma|step|numerator|denominator|prime|composite|too|bounds?|one of|digits?"
+    r"|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
 )
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")

@@ -12,6 +12,7 @@ from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.tokens import UnreadableError
 from verifiers.answers.tree import Node, divide, has, multiply, names, replace_symbols, signs, subtract, symbol
 from verifiers.answers.values import (
+    Choice,
     Expression,
     Family,
     Function,
@@ -28,29 +29,58 @@ from verifiers.answers.values import (
 
 Result = bool | None
 _INTEGER_LETTERS = frozenset("knmlj")
+_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
 _MIRROR = {">": "<", "≥": "≤"}
 
 
 def equal(gold: Value, answer: Value) -> Result:
     """True or False where it is decided; None where another layer must decide."""
     try:
+        if isinstance(gold, Choice) or isinstance(answer, Choice):
+            return equal_choices(gold, answer)
         return _equal(_plain(gold), _plain(answer))
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
 
 
+def equal_choices(gold: Value, answer: Value) -> Result:
+    """A choice with its value is either of them; where both sides have both, both count."""
+    if isinstance(gold, Choice) and isinstance(answer, Choice):
+        return gold.letter == answer.letter and equal(gold.value, answer.value)
+    if isinstance(gold, Choice):
+        letter = letter_of(answer)
+        return letter == gold.letter if letter else equal(gold.value, answer)
+    assert isinstance(answer, Choice)
+    letter = letter_of(gold)
+    return letter == answer.letter if letter else equal(gold, answer.value)
+
+
+def letter_of(value: Value) -> str:
+    """The letter of a value that is only a capital letter; "" for another."""
+    is_letter = isinstance(value, Expression) and value.node.op == "symbol" and value.node.name in tuple("ABCDEFGHJ")
+    return value.node.name if is_letter else ""
+
+
 def _plain(value: Value) -> Value:
     """A value without brackets that do not matter: a set or a list of one value is that value."""
-    if isinstance(value, Sequence) and value.kind in ("list", "set") and len(value.items) == 1:
+    if isinstance(value, Sequence) and value.kind in ("list", "set") and len(value.items) == 1 and value.items[0] != Nothing():
         return _plain(value.items[0])
     if isinstance(value, Relation) and value.signs == ("=",) and value.sides[1].op == "symbol" and not names(value.sides[0]):
         return Named((value.sides[1].name,), (Expression(value.sides[0]),))
     if isinstance(value, Named) and len(value.names) == 1:
-        return Named(value.names, (_plain(value.items[0]),))
+        item = _plain(value.items[0])
+        letter, _, index = value.names[0].partition("_")
+        if len(index) == 1 and index.isalpha() and isinstance(item, Expression) and names(item.node) == {index}:
+            return Function(letter, index, item.node)  # a_n = 2n + 1
+        return Named(value.names, (item,))
     return value
 
 
 def _equal(gold: Value, answer: Value) -> Result:
+    if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Named):
+        return _equal_relations(gold, answer)
+    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and len(answer.names) == 1:
+        return False
     gold, answer, is_same_name = _without_names(gold, answer)
     if not is_same_name:
         return False
@@ -148,10 +178,18 @@ def _matrices(gold: Value, answer: Value) -> Result:
         if [len(row) for row in gold.rows] != [len(row) for row in answer.rows]:
             return False
         return _all(equal(*pair) for rows in zip(gold.rows, answer.rows, strict=True) for pair in zip(*rows, strict=True))
+    if isinstance(gold, Matrix) and isinstance(answer, Sequence) and (rows := _rows(answer)) is not None:
+        return _matrices(gold, rows)
     entries = [_vector(each) for each in (gold, answer)]
     if entries[0] is None or entries[1] is None:
         return False if isinstance(gold, Expression) or isinstance(answer, Expression) else None
     return len(entries[0]) == len(entries[1]) and _all(map(equal, entries[0], entries[1]))
+
+
+def _rows(value: Sequence) -> Matrix | None:
+    """[[1, 2], [3, 4]] as a matrix."""
+    rows = [item.items for item in value.items if isinstance(item, Sequence) and item.kind in ("tuple", "interval")]
+    return Matrix(tuple(rows)) if len(rows) == len(value.items) and "set" not in value.kind else None
 
 
 def _vector(value: Value) -> tuple[Value, ...] | None:
@@ -170,7 +208,8 @@ def _sequences(gold: Value, answer: Value) -> Result:
     gold, answer = _open(gold), _open(answer)
     is_ordered = [each.kind in ("tuple", "interval") for each in (gold, answer)]
     if is_ordered[0] != is_ordered[1]:
-        return False
+        is_long = not is_ordered[0] and gold.kind == "list" and len(gold.items) > 2 and answer.kind == "tuple"
+        return is_long and not answer.brackets and len(gold.items) == len(answer.items) and _all(map(equal, gold.items, answer.items))
     if is_ordered[0]:
         return _equal_tuples(gold, answer)
     return _equal_unordered(gold.items, answer.items)
@@ -331,7 +370,10 @@ def _equal_relations(gold: Value, answer: Value) -> Result:
         left, right = answer.sides
         if not names(left) and equal_expressions(left, right) is not True:
             return False
-        return equal_scalars(gold, Expression(right)) if not names(right) else None
+        if names(right):
+            return None
+        is_asked = len(names(left)) != 1 or has(left, *_FUNCTIONS)  # a + b = 12, but not x^2 = 12 or x + 2 = 5
+        return equal_scalars(gold, Expression(right)) if is_asked else False
     if isinstance(gold, Relation) and isinstance(answer, Expression) and is_closed(answer.node):
         return False
     return None

@@ -14,9 +14,6 @@ from verifiers.answers.tree import INFINITY, PI, TEN, Node, add, divide, multipl
 
 MAX_DEPTH = 60
 _END = Token("end", "")
-_ONE_ARGUMENT = frozenset(
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg cis floor ceil abs log".split()
-)
 _INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc"}
 _CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
 _SCRIPT_KINDS = ("number", "letter", "word")
@@ -106,7 +103,12 @@ class ExpressionReader:
         while True:
             if self.take("*"):
                 value, is_open = _times(value, self._signed_power()), False
-            elif self.here.is_sign("/") or self.here.is_sign("∖") and False:
+            elif self._is_letter_for_times():
+                self.at += 1
+                value, is_open = _times(value, self._signed_power()), False
+            elif self.take("choose"):
+                value = Node("binomial", (value, self.power()))
+            elif self.here.is_sign("/"):
                 self.at += 1
                 is_open = not self.here.is_sign("(", "{")
                 value = divide(value, self._signed_power())
@@ -123,6 +125,9 @@ class ExpressionReader:
             raise UnreadableError("a product after a slash")
         if is_integer and token.kind == "vulgar":
             return Node("mixed", (value, self.power()))
+        last = self.tokens[self.at - 1]
+        if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
+            return _times(value, self.power())
         if token.kind == "number":
             if is_integer and token.gap and self.ahead().is_sign("/") and self.ahead(2).kind == "number":
                 over, under = self.power(), (self.take("/"), self.power())[1]
@@ -132,10 +137,18 @@ class ExpressionReader:
             if not (is_integer and self._is_group(first)):
                 raise UnreadableError("two numbers")
             return self._groups(first)
+        if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
+            self.at += 1
+            return Node("binomial", (value, self.power()))
         right = self.power()
         if is_integer and token.text == "frac" and right.op == "div" and all(map(_is_natural, right.args)):
             return Node("mixed", (value, right))
         return _times(value, right)
+
+    def _is_letter_for_times(self) -> bool:
+        """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
+        is_between = self.here.kind == "letter" and self.here.text == "x" and self.here.gap and self.ahead().gap
+        return is_between and self.tokens[self.at - 1].kind == "number" and self.ahead().text == "10"
 
     def _is_group(self, first: Token) -> bool:
         return self.here.gap and len(first.text) <= 3 and len(self.here.text) == 3 and self.here.text.isdigit()
@@ -183,11 +196,12 @@ class ExpressionReader:
         return base
 
     def _is_degree(self) -> bool:
-        return self.ahead().is_sign("°") or (self.ahead().is_sign("{") and self.ahead(2).is_sign("°"))
+        first = self.ahead(2) if self.ahead().is_sign("{") else self.ahead()
+        return first.is_sign("°") or (first is not self.ahead() and first.text == "o" and self.ahead(3).is_sign("}"))
 
     def _braced_degree(self) -> None:
         if self.take("{"):
-            self.expect("°")
+            self.at += 1
             self.expect("}")
         else:
             self.expect("°")
@@ -216,7 +230,7 @@ class ExpressionReader:
                 node = Node("percent", (node,))
             elif self.here.is_sign("°") or self.here.is_word("degrees", "degree", "deg"):
                 node = Node("degrees", (node,))
-            else:
+            elif not self.here.is_word("radians", "radian", "rad", "rads"):
                 return node
             self.at += 1
 
@@ -249,6 +263,8 @@ class ExpressionReader:
     def _enclosed(self, closing: str) -> Node:
         bars, self.bars = self.bars, 1 if closing == "|" else 0
         node = self.sum()
+        if closing == "}" and self.take("over"):
+            node = divide(node, self.sum())
         self.bars = bars - (closing == "|")
         self.expect(closing)
         return node
@@ -288,9 +304,9 @@ class ExpressionReader:
         while not self.take("}"):
             if self.here.kind not in _SCRIPT_KINDS and not self.here.is_sign(",", "+", "-"):
                 raise UnreadableError("a subscript")
-            text += self.here.text
+            text += "" if self.here.is_word("max", "min") else self.here.text
             self.at += 1
-        return f"_{text}"
+        return f"_{text}" if text else ""
 
     # -------------------------------------------------------------------------------------- functions
 
@@ -314,9 +330,12 @@ class ExpressionReader:
                 raise UnreadableError("an inverse")
             name, exponent = _INVERSES[name], None
         argument = self._function_argument()
-        node = Node({"abs": "absolute", "floor": "floor"}.get(name, name), (argument,))
+        node = Node({"abs": "absolute"}.get(name, name), (argument,))
         if name == "lg":
             node = Node("log", (argument, TEN))
+        if exponent is None and self.tokens[self.at - 1].is_sign(")") and self.here.is_sign("^") and not self._is_degree():
+            self.at += 1  # sin(x)^2 in plain text
+            exponent = self._exponent()
         return node if exponent is None else Node("power", (node, exponent))
 
     def _argument(self) -> Node:
@@ -345,10 +364,7 @@ class ExpressionReader:
     def _function_argument(self) -> Node:
         """The argument of a function: one bracket, or factors up to the next sign or function."""
         if self.here.is_sign("(", "{", "["):
-            node = self.atom()
-            if self.here.is_sign("^"):
-                raise UnreadableError("a power behind a function's bracket")
-            return node
+            return self.atom()
         if self.here.is_sign("|", "⌊", "⌈") or self.here.kind == "function" and self.here.text in ("frac", "sqrt", "binom"):
             factors = [self.power()]
         elif self.here.kind == "function" or self.here.is_sign("-"):

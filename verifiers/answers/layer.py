@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from verifiers.answers.equivalence import equal
+from verifiers.answers.equivalence import equal, letter_of
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import read
 from verifiers.answers.values import (
+    Choice,
     Expression,
     Family,
     Function,
@@ -21,6 +22,7 @@ from verifiers.answers.values import (
 )
 
 _LAYERS: dict[type, str] = {
+    Choice: "choice",
     Expression: "numeric",
     Reals: "set",
     Nothing: "set",
@@ -44,17 +46,12 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     gold_value = read(gold) if answer_value is not None else None
     if answer_value is None or gold_value is None:
         return None
-    if _is_choice(gold_value):
-        return None
+    if letter_of(gold_value) and not isinstance(answer_value, Choice):
+        return None  # layer "choice" compares letters
     result = equal(gold_value, answer_value)
     if result is None:
         return None
     return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
-
-
-def _is_choice(gold: Value) -> bool:
-    """Whether the gold is one capital letter A to J, which layer "choice" compares."""
-    return isinstance(gold, Expression) and gold.node.op == "symbol" and gold.node.name in "ABCDEFGHJ"
 
 
 def layer_of(value: Value) -> str:

@@ -10,7 +10,7 @@ from verifiers.answers.reals import intersection
 from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
-from verifiers.answers.values import Expression, Family, Named, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import Expression, Family, Function, Named, Parameter, Reals, Sequence, Value
 
 _DOMAINS = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}
 _MAX_VALUES = 40
@@ -149,6 +149,11 @@ def _sequence(name: str, parts: list[list[Token]]) -> tuple[str, tuple[Node, ...
 def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], Value]) -> Value:
     """The value under its conditions: a family, a list over a finite range, a smaller set."""
     parameters, ranges, others = qualifiers
+    if isinstance(value, Function):  # f(x) = 2x for all x
+        is_its_own = all(len(piece) == 1 and piece[0].text == value.argument for piece in others)
+        if ranges or not is_its_own or any(each.name != value.argument for each in parameters):
+            raise UnreadableError("a condition on a function")
+        return value
     for name, nodes in ranges:
         value = _over_range(value, name, nodes)
     for piece in others:
@@ -172,6 +177,8 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
 def _items(value: Value) -> list[tuple[Node, ...]]:
     if isinstance(value, Named) and len(value.names) == 1:
         value = value.items[0]
+    if isinstance(value, Family):
+        raise UnreadableError("a family of families")
     if isinstance(value, Named):
         return [tuple(_node(each) for each in _in_order(value))]
     if isinstance(value, Expression):

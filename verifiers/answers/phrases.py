@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.number_words import in_words
@@ -30,6 +31,14 @@ _INTEGERS = ("integer", "integers", "an integer", "any integer", "all integers",
              "each integer", "whole number")  # fmt: skip
 _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
+    **{
+        f"{before}{kind} real {noun}": (("sign", sign),)
+        for before in ("", "all ", "the ", "any ", "every ")
+        for kind, sign in (("positive", "ℝ+"), ("negative", "ℝ-"), ("nonnegative", "ℝ≥0"), ("non negative", "ℝ≥0"),
+                           ("nonzero", "ℝ≠0"), ("non zero", "ℝ≠0"))
+        for noun in ("numbers", "number", "values")
+    },
+    **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
     **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
     **dict.fromkeys(("positive integer", "positive integers", "a positive integer", "any positive integer", "all positive integers",
@@ -63,7 +72,7 @@ _PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
                      "there is no solution", "there are no solutions", "does not exist", "no real roots", "no integer solutions",
                      "no such numbers", "no such integers", "no positive integer solutions"), (("sign", "∅"),)),
     **{words: (("sign", "="),) for words in ("is equal to", "is given by")},
-    **dict.fromkeys(("for all", "for any", "for every", "for some", "for each", "where", "with", "for", "as"),
+    **dict.fromkeys(("for all real", "for every real", "for any real", "for all", "for any", "for every", "for some", "for each", "where", "with", "for", "as"),
                     (("word", "where"),)),
 }  # fmt: skip
 _PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in _PHRASES.items()}
@@ -76,7 +85,7 @@ _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with phrases replaced by their signs, number words by numbers, and lead words dropped."""
-    tokens = drop_leads(_joined(tokens))
+    tokens = drop_leads(_joined(brackets(tokens)))
     result: list[Token] = []
     place = 0
     while place < len(tokens):
@@ -128,6 +137,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
         start += 1
     rest = list(tokens[start:])
+    if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:
+        raise UnreadableError("a call")
     if start and rest and rest[0].is_sign(":", "=", ","):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)

@@ -54,3 +54,30 @@ def enclosed(tokens: Tokens) -> tuple[str, list[Token], str] | None:
         if depth == 0:
             return (tokens[0].text, list(tokens[1:-1]), token.text) if place == len(tokens) - 1 else None
     return None
+
+
+def brackets(tokens: Tokens) -> list[Token]:
+    """The tokens with brackets and set signs in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
+    result = list(tokens)
+    if len(result) > 4 and result[0].is_sign("<") and result[-1].is_sign(">"):
+        result[0], result[-1] = Token("sign", "⟨"), Token("sign", "⟩")
+    open_levels: list[bool] = []  # whether a comma has been seen, for each open bracket
+    for place, token in enumerate(result):
+        before, after = result[place - 1 : place], result[place + 1 : place + 2]
+        if token.is_sign(",", ";") and open_levels:
+            open_levels[-1] = True
+        elif token.is_sign("]") and not open_levels:
+            result[place] = Token("sign", "(", token.gap)
+            open_levels.append(False)
+        elif token.is_sign("[") and open_levels and open_levels[-1] and (not after or after[0].is_sign("∪", "∩", "∖", ".", ",")):
+            result[place] = Token("sign", ")", token.gap)
+            open_levels.pop()
+        elif nesting(token) == 1:
+            if token.is_sign("\\{") and before and before[0].is_sign("-") and place > 1 and nesting(result[place - 2]) == -1:
+                result[place - 1] = Token("sign", "∖")
+            open_levels.append(False)
+        elif nesting(token) == -1 and open_levels:
+            open_levels.pop()
+        elif token.kind == "letter" and token.text == "U" and before and after and nesting(before[0]) == -1 and nesting(after[0]) == 1:
+            result[place] = Token("sign", "∪")
+    return result

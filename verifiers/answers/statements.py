@@ -11,33 +11,92 @@ from functools import lru_cache
 from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
 from verifiers.answers.parameters import attach, is_domain, split_qualifiers
-from verifiers.answers.phrases import rewrite
+from verifiers.answers.phrases import drop_leads, rewrite
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.reals import as_reals, complement, intersection, points, union
+from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
-from verifiers.answers.terms import name_of, names_of, term
+from verifiers.answers.terms import name_of, names_of, numbers_of, term
 from verifiers.answers.tokens import Token, UnreadableError, tokenize
-from verifiers.answers.tree import Node, names, signs
-from verifiers.answers.values import Expression, Family, Function, Named, Nothing, Reals, Relation, Sequence, Value
+from verifiers.answers.tree import names, signs
+from verifiers.answers.values import Choice, Expression, Family, Function, Matrix, Named, Ratio, Reals, Relation, Sequence, Value
 
 _RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡")
 _MAX_ITEMS = 60
+CHOICES = "ABCDEFGHJ"
 
 
 @lru_cache(maxsize=4096)
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
     try:
-        return statement(rewrite(tokenize(text)))
+        tokens = drop_leads(tokenize(text))
+        choice, rest = _choice(tokens)
+        if not choice:
+            return statement(rewrite(tokens))
+        if len(rest) == 1 and rest[0].kind == "letter":
+            raise UnreadableError("two letters")
+        return Choice(choice, statement(rewrite(rest)))
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
 
 
+def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
+    """The letter of a choice that stands before its value, `(B) 24` or `B: 24`, and the rest; "" for none."""
+    letters = [token.text if token.kind == "letter" and token.text in CHOICES else "" for token in tokens[:2]]
+    if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
+        is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
+        return (letters[1], tokens[3:]) if is_value else ("", tokens)
+    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", "."):
+        return letters[0], tokens[2:]
+    return "", tokens
+
+
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
+    pieces, exceptions = cut(tokens, at_signs("except"))
+    if exceptions and not (len(pieces[0]) == 1 and pieces[0][0].is_sign("ℝ")):
+        return _except(pieces, statement(pieces[0]))
     head, qualifiers = split_qualifiers(tokens)
-    value = listing(head)
+    if _is_congruence(head):
+        value = item(head)
+    else:
+        value = listing(_spread_exclusions(head))
     return attach(value, qualifiers, statement) if qualifiers else value
+
+
+def _except(pieces: list[list[Token]], value: Value) -> Value:
+    """A set of reals without the values that are named behind it."""
+    reals = as_reals(value)
+    if reals is None and isinstance(value, Expression) and value.node.op == "symbol":
+        reals = Reals(ALL_REALS.intervals, value.node.name)
+    if reals is None:
+        raise UnreadableError("an exception to something that is no set of reals")
+    for piece in pieces[1:]:
+        reals = intersection(reals, complement(numbers_of(piece, statement)))
+    return Reals(reals.intervals, reals.name)
+
+
+def _is_congruence(tokens: Tokens) -> bool:
+    """Whether there is one congruence and nothing else: its commas separate residues."""
+    return len(cut(tokens, at_signs("≡"))[1]) == 1 == sum(token.is_word("mod") for token in tokens)
+
+
+def _spread_exclusions(tokens: Tokens) -> list[Token]:
+    """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
+    result: list[Token] = list(pieces[0])
+    left: list[Token] | None = None
+    for piece, before, separator in zip(pieces[1:], pieces, cuts, strict=False):
+        sides, relations = cut(before, _RELATIONS)
+        if len(relations) == 1 and relations[0].text == "≠":
+            left = sides[0]
+        elif relations:
+            left = None
+        if left and piece and not cut(piece, _RELATIONS)[1]:
+            result += [Token("word", "and"), *left, Token("sign", "≠"), *piece]
+        else:
+            result += [separator, *piece]
+    return result
 
 
 def listing(tokens: Tokens) -> Value:
@@ -77,6 +136,8 @@ def _conjunction(tokens: Tokens) -> Value:
         return item(items[0])
     values = [item(each) for each in items]
     has_and = any(each.is_word("and") for each in cuts)
+    if has_and and any(isinstance(value, Reals) and value.name for value in values):
+        values = [_condition_of(value) for value in values]
     if all(isinstance(value, Reals) and value.name for value in values):
         return _both([value for value in values if isinstance(value, Reals)], has_and=has_and)
     named = [value for value in values if isinstance(value, Named)]
@@ -86,6 +147,14 @@ def _conjunction(tokens: Tokens) -> Value:
     ):
         return Named(tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items))
     return _alternatives(values)
+
+
+def _condition_of(value: Value) -> Value:
+    """x = 2 beside other conditions on x."""
+    is_single = isinstance(value, Named) and len(value.names) == 1 and isinstance(value.items[0], Expression)
+    if not is_single or names(value.items[0].node):
+        return value
+    return Reals(points([value.items[0].node]).intervals, value.names[0])
 
 
 def _both(values: list[Reals], *, has_and: bool) -> Value:
@@ -100,6 +169,15 @@ def _both(values: list[Reals], *, has_and: bool) -> Value:
 
 def _alternatives(values: list[Value]) -> Value:
     """One of several values: a union of sets of reals, or a list. Names in front of single values are dropped."""
+    families = [value for value in values if isinstance(value, Family)]
+    if len(families) == len(values):
+        parameters = {each.name: each for family in families for each in family.parameters}
+        if len({each for family in families for each in family.parameters}) > len(parameters):
+            raise UnreadableError("one parameter with two domains")
+        return Family(tuple(item for family in families for item in family.items), tuple(parameters.values()))
+    first_value = values[0]
+    if isinstance(first_value, Named) and len(first_value.names) > 1:
+        return Sequence("list", (first_value, *(_several_names(first_value.names, value) for value in values[1:])))
     conditions = [value for value in values if isinstance(value, Reals)]
     if conditions and len(values) > 1:
         result = Reals(())
@@ -146,6 +224,8 @@ def item(tokens: Tokens) -> Value:
     if "≈" in signs_:
         place = signs_.index("≈")
         if place == 0:
+            if name_of(sides[0]) is None and not any(token.kind == "letter" for token in sides[0] if token.text not in "πei"):
+                return statement(sides[0])
             return _named(sides[0], Expression(expression(sides[-1])))
         sides, signs_ = sides[: place + 1], signs_[:place]
     if "≡" in signs_:
@@ -156,7 +236,12 @@ def item(tokens: Tokens) -> Value:
         return _equation(sides)
     if "∈" in signs_ or "∉" in signs_:
         raise UnreadableError("a relation of several kinds")
+    if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
+        result = item([Token("letter", "x"), relations[0], *sides[1]])
+        return Reals(result.intervals) if isinstance(result, Reals) else result
     nodes = tuple(expression(side) for side in sides)
+    if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
+        return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
     result = condition(nodes, tuple(signs_))
@@ -183,7 +268,9 @@ def _membership(left: Tokens, right: Tokens, *, is_member: bool) -> Value:
     if isinstance(value, Reals):
         return Reals(value.intervals, letters[0])
     if isinstance(value, Sequence) and value.kind == "set" and len(letters) == 1:
-        return Sequence("list", value.items) if len(value.items) > 1 else Named(tuple(letters), value.items)
+        return Named(tuple(letters), (Sequence("list", value.items) if len(value.items) > 1 else value.items[0],))
+    if len(letters) > 1 and isinstance(value, Sequence):
+        return _several_names(tuple(letters), value)
     return value
 
 
@@ -221,15 +308,30 @@ def _named(left: Tokens, value: Value) -> Value:
         if isinstance(value, Expression) and len(signs(value.node)) > 1:
             value = Sequence("list", tuple(Expression(node) for node in signs(value.node)))
         return Named((name,), (value,))
-    if not isinstance(value, Expression):
+    if isinstance(value, Expression):
+        try:
+            return Relation(("=",), (expression(left), value.node))
+        except UnreadableError:
+            if names(value.node):
+                raise
+    elif not isinstance(value, Ratio | Matrix):
         raise UnreadableError("an equation of other values")
-    return Relation(("=",), (expression(left), value.node))
+    return Named((_long_name(left),), (value,))
+
+
+def _long_name(tokens: Tokens) -> str:
+    """A left side that is no name of one letter, as the name of a number: P(A), |AB|, max(a + b)."""
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|")
+    has_words = any(token.kind == "word" and token.text not in ("max", "min", "gcd", "lcm") for token in tokens)
+    if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):
+        raise UnreadableError("a left side that is no name")
+    return "".join(token.text for token in tokens)
 
 
 def _several_names(several: tuple[str, ...], value: Value) -> Value:
     """(x, y) = (1, 2), also for a list of pairs."""
     if isinstance(value, Sequence) and value.kind in ("tuple", "interval") and len(value.items) == len(several):
-        if value.brackets == "()":
+        if value.brackets in ("()", ""):
             return Named(several, value.items)
     if isinstance(value, Sequence) and value.kind in ("list", "set"):
         return Sequence("list", tuple(_several_names(several, each) for each in value.items))
@@ -246,13 +348,3 @@ def _function(tokens: Tokens) -> tuple[str, str] | None:
     if inside is None or inside[0] != "(" or len(inside[1]) != 1 or inside[1][0].kind != "letter":
         return None
     return tokens[0].text, inside[1][0].text
-
-
-def nodes_of(value: Value) -> tuple[Node, ...] | None:
-    """The expressions of a single value or of a tuple; None for anything else."""
-    if isinstance(value, Expression):
-        return (value.node,)
-    if isinstance(value, Sequence) and value.kind in ("tuple", "interval"):
-        parts = [part.node for part in value.items if isinstance(part, Expression)]
-        return tuple(parts) if len(parts) == len(value.items) else None
-    return () if isinstance(value, Nothing) else None

@@ -14,8 +14,9 @@ BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "�
 
 STYLES = frozenset(
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle textstyle "
-    "scriptstyle limits nolimits quad qquad thinspace space noindent rm bf it strut nonumber".split()
+    "scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath boxed quad qquad thinspace space noindent rm bf it strut nonumber".split()
 )
+INVISIBLE = frozenset("color tag label hspace vspace hphantom".split())  # with an argument that is not part of the answer
 TEXT_STYLES = frozenset("text mbox textbf textit textrm textnormal textsf hbox emph textup".split())
 
 _SIGN_COMMANDS = (
@@ -29,6 +30,7 @@ _SIGN_COMMANDS = (
 COMMANDS: dict[str, tuple[str, str]] = {
     **{name: ("sign", sign) for name, sign in zip(_SIGN_COMMANDS[::2], _SIGN_COMMANDS[1::2], strict=True)},
     "land": ("word", "and"), "wedge": ("word", "and"), "lor": ("word", "or"), "vee": ("word", "or"),
+    "max": ("word", "max"), "min": ("word", "min"), "choose": ("sign", "choose"), "over": ("sign", "over"),
     "bmod": ("word", "mod"), "mod": ("word", "mod"), "pmod": ("word", "mod"),
     "euro": ("sign", "€"), "pounds": ("sign", "£"),
 }  # fmt: skip
@@ -41,7 +43,7 @@ FUNCTION_WORDS: dict[str, str] = {
     **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot")},
     "tg": "tan", "ctg": "cot", "arctg": "atan", "cosec": "csc", "arccosec": "acsc",
     "log": "log", "sqrt": "sqrt", "cbrt": "cbrt", "frac": "frac", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac",
-    "binom": "binom", "dbinom": "binom", "tbinom": "binom", "binomial": "binom", "surd": "sqrt",
+    "binom": "binom", "dbinom": "binom", "tbinom": "binom", "binomial": "binom", "surd": "sqrt", "factorial": "factorial",
 }  # fmt: skip
 CONSTANT_WORDS: dict[str, tuple[str, str]] = {
     **{name: ("letter", sign) for name, sign in GREEK.items() if len(name) > 2 and name.islower()},
@@ -71,7 +73,7 @@ CHARACTERS: dict[str, tuple[str, str]] = {
 
 # Words that the grammar of statements knows; other runs of up to three letters are products of letters.
 WORDS = frozenset(
-    "and or all any for the is are an if not no real reals number numbers except set in of to at than be by so let on "
+    "and or all any for the is are an if choose not no real reals number numbers except set in of to at than be by so let on "
     "one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor may can get we you "
     "has as each some every with where when either that such thus hence non n't it its sum but day days men pi via "
     "usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm rem pct".split()

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.expressions import ExpressionReader, expression
+from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
 from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
 from verifiers.answers.tokens import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, number, signs, symbol
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, names, number, signs, symbol
 from verifiers.answers.values import Expression, Family, Matrix, Named, Nothing, Parameter, Ratio, Reals, Sequence, Value
 
 Statement = Callable[[Tokens], Value]
 _SETS = at_signs("∪", "∩", "∖", "except")
 _MATRICES = frozenset(("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array"))
+_HALVES = {
+    "ℝ+": interval(number(0), INFINITY, has_low=False, has_high=False),
+    "ℝ-": interval(MINUS_INFINITY, number(0), has_low=False, has_high=False),
+    "ℝ≥0": interval(number(0), INFINITY, has_low=True, has_high=False),
+    "ℝ≠0": complement(points([number(0)])),
+}
 _CLASS = Parameter("the class of a congruence")
 
 
@@ -33,12 +40,30 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return _brackets(*inside, statement)
     if inside is not None:
         return statement(inside[1]) if inside[0] == "{" and _has_comma(inside[1]) is False else _environment(inside, statement)
+    if tokens[-1].is_sign(*(f"end {name}" for name in _MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
+        return scaled
     ratio, colons = cut(tokens, at_signs(":"))
     if colons:
         return Ratio(tuple(map(expression, ratio)), _is_time(ratio))
     if (point := _point(tokens, statement)) is not None:
         return point
     return _both_signs(expression(tokens))
+
+
+def _scaled(tokens: Tokens, statement: Statement) -> Value | None:
+    """A factor in front of a matrix, multiplied into its entries."""
+    place = next(place for place, token in enumerate(tokens) if token.text.startswith("begin "))
+    matrix, factor = term(tokens[place:], statement), list(tokens[:place])
+    if not factor or not isinstance(matrix, Matrix):
+        return None
+    node = expression([*factor, Token("number", "1")] if factor[-1].is_sign("-", "+", "*") else factor)
+    rows = [[multiply(node, entry.node) for entry in row if isinstance(entry, Expression)] for row in matrix.rows]
+    return Matrix(tuple(tuple(Expression(_carried_out(entry)) for entry in row) for row in rows))
+
+
+def _carried_out(node: Node) -> Node:
+    value = rational(node)
+    return node if value is None else number(value)
 
 
 def _is_time(parts: list[list[Token]]) -> bool:
@@ -59,21 +84,20 @@ def _special_set(tokens: Tokens) -> Value | None:
     texts = [token.text for token in tokens]
     if texts == ["∅"]:
         return Nothing()
-    if texts[0] != "ℝ" and texts[0] != "R":
+    if texts[0] in _HALVES and len(texts) == 1:
+        return _HALVES[texts[0]]
+    if texts[0] not in ("ℝ", "R"):
         return None
+    if len(tokens) == 2 and texts[0] == "ℝ" and tokens[1].kind == "letter":
+        return Reals(ALL_REALS.intervals, texts[1])
     rest = [text for text in texts[1:] if text not in "{}^_"]
     if tokens[0].kind == "letter" and len(tokens) > 1:
         return None
     if not rest:
         return ALL_REALS if texts == ["ℝ"] else None
-    if rest in (["+"], [">", "0"]):
-        return interval(number(0), INFINITY, has_low=False, has_high=False)
-    if rest in (["-"], ["<", "0"]):
-        return interval(MINUS_INFINITY, number(0), has_low=False, has_high=False)
-    if rest in (["≥", "0"], ["+", "0"]):
-        return interval(number(0), INFINITY, has_low=True, has_high=False)
-    if rest in (["≠", "0"], ["*"]):
-        return complement(points([number(0)]))
+    marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
+    if "".join(rest) in marks:
+        return _HALVES[marks["".join(rest)]]
     if rest[0] == "-" and (inside := enclosed(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
         return complement(points([expression(part) for part in cut(inside[1], at_signs(","))[0]]))
     return None
@@ -83,13 +107,15 @@ def _set_expression(pieces: list[list[Token]], operations: list[str], statement:
     """Unions, intersections and differences, from left to right."""
     first = pieces[0]
     letter = None
+    if set(operations) == {"∪"} and (joined := _union_of_lists(pieces, statement)) is not None:
+        return joined
     if operations[0] == "except" and len(first) == 1 and first[0].kind == "letter":
         letter, result = first[0].text, ALL_REALS
     else:
         result = _operand(first, statement)
         letter = result.name
     for piece, operation in zip(pieces[1:], operations, strict=True):
-        right = _listed(piece, statement) if operation in ("except", "∖") else _operand(piece, statement)
+        right = numbers_of(piece, statement) if operation in ("except", "∖") else _operand(piece, statement)
         if operation == "∪":
             result = union(result, right)
         elif operation == "∩":
@@ -99,6 +125,18 @@ def _set_expression(pieces: list[list[Token]], operations: list[str], statement:
     return Reals(result.intervals, letter or "")
 
 
+def _union_of_lists(pieces: list[list[Token]], statement: Statement) -> Value | None:
+    """The union of sets whose members have letters, as one set; None for sets of reals."""
+    values = [term(piece, statement) for piece in pieces if piece]
+    items: list[Value] = []
+    for value in values:
+        if not isinstance(value, Sequence) or value.kind != "set":
+            return None
+        items += value.items
+    has_letters = any(isinstance(item, Expression) and names(item.node) for item in items)
+    return Sequence("set", tuple(items)) if has_letters else None
+
+
 def _operand(tokens: Tokens, statement: Statement) -> Reals:
     reals = as_reals(term(tokens, statement)) if tokens else None
     if reals is None:
@@ -106,7 +144,7 @@ def _operand(tokens: Tokens, statement: Statement) -> Reals:
     return reals
 
 
-def _listed(tokens: Tokens, statement: Statement) -> Reals:
+def numbers_of(tokens: Tokens, statement: Statement) -> Reals:
     r"""What is left out of a set: a set, or numbers in a list ("except 2 and 3", "except x = 2")."""
     if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign("="):
         tokens = tokens[2:]
@@ -165,8 +203,9 @@ def _set(inside: list[Token], statement: Statement) -> Value:
     if not inside:
         return Nothing()
     builder, marks = cut(inside, at_signs("|", ":", "such"))
-    if len(builder) == 2 and _is_head(builder[0]):
-        return _set_builder(builder[0], builder[1], statement)
+    if marks and builder[0] and builder[-1]:
+        behind = len(builder[0]) + 1
+        return _set_builder(builder[0], inside[behind:], statement)
     parts, _ = cut(inside, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
     items: list[Value] = []
     for part in parts:
@@ -174,10 +213,6 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         both = _both_signs(value.node) if isinstance(value, Expression) else value
         items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
     return Sequence("set", tuple(items))
-
-
-def _is_head(tokens: Tokens) -> bool:
-    return bool(tokens) and not any(token.is_sign("|") for token in tokens)
 
 
 def _set_builder(head: list[Token], conditions: list[Token], statement: Statement) -> Value:
@@ -205,14 +240,16 @@ def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> 
     if closing != f"end {name}":
         raise UnreadableError("environments do not match")
     lines = [line for line in cut(tokens, at_signs("\\\\"))[0] if line]
-    if name in _MATRICES:
+    is_system = all(any(token.is_sign("=") for token in line) for line in lines)
+    if name in _MATRICES and not (name == "array" and is_system):
         rows = [cut(line, at_signs("&"))[0] for line in lines]
         if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
             raise UnreadableError("rows that differ")
         return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
-    if name in ("aligned", "align", "gathered", "gather", "split"):
+    if name in ("aligned", "align", "gathered", "gather", "split") or (name in ("cases", "dcases", "array") and is_system):
         joined: list[Token] = []
         for line in lines:
+            line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
             joined += [*([Token("sign", ",")] if joined else []), *(token for token in line if not token.is_sign("&"))]
         return statement(joined)
     raise UnreadableError(f"environment {name}")
@@ -250,6 +287,8 @@ def _point(tokens: Tokens, statement: Statement) -> Value | None:
 
 def name_of(tokens: Tokens) -> str | None:
     """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
+    if tokens and tokens[0].is_sign("∠", "△"):
+        tokens = tokens[1:]
     if not tokens or tokens[0].kind not in ("letter", "word"):
         return None
     if tokens[0].kind == "word":

@@ -16,6 +16,7 @@ from verifiers.answers.symbols import (
     CONSTANT_WORDS,
     FUNCTION_WORDS,
     GREEK,
+    INVISIBLE,
     NUMBER_SETS,
     STYLES,
     SUBSCRIPTS,
@@ -28,6 +29,7 @@ from verifiers.answers.symbols import (
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
 _PERIODS = ("\\overline", "\\bar", "\\dot", "(")  # of a decimal: 0.\\overline{3}, 0.(3)
+_BOLD = ("mathbf", "boldsymbol", "bm")
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 
 
@@ -127,11 +129,13 @@ class _Scanner:
         elif name in TEXT_STYLES:
             self._open("text")
         elif name in _FONTS:
-            self._font()
+            self._font(name)
         elif name in ("begin", "end"):
             self._environment(name)
         elif name in ("overline", "bar", "dot", "underline", "vec", "hat", "overrightarrow", "tilde", "widehat"):
             self._accent(name)
+        elif name in INVISIBLE:
+            self._skip_argument()
         elif name in ("mathbb", "Bbb"):
             self._number_set()
         elif name in GREEK:
@@ -159,6 +163,7 @@ class _Scanner:
             self.sign("\\" + sign)
         elif sign == "\\":
             self.sign("\\\\")
+            self._row_space()
         elif sign in "()[]":
             self.gap = True
         elif sign == "|":
@@ -168,6 +173,12 @@ class _Scanner:
             self.at -= 1
         else:
             raise UnreadableError("backslash")
+
+    def _row_space(self) -> None:
+        r"""The space between rows in `\\\\[2pt]`."""
+        space, bracket, _ = self.text[self.at + 1 :].partition("]")
+        if self._peek() == "[" and bracket and space.endswith(("pt", "em", "ex", "mm", "cm")):
+            self.at += len(space) + 2
 
     def _skip_spaces(self) -> None:
         while self._peek().isspace():
@@ -182,7 +193,7 @@ class _Scanner:
         self.closing.append(kind)
         self.gap = self.gap or kind == "text"
 
-    def _font(self) -> None:
+    def _font(self, name: str) -> None:
         r"""`\mathrm{e}` is the letter, `\mathrm{cm}` and `\operatorname{cis}` are words or functions."""
         self._skip_spaces()
         content, _, _ = self.text[self.at + 1 :].partition("}")
@@ -191,6 +202,8 @@ class _Scanner:
             self.at += len(content) + 2
             if bare.lower() in FUNCTION_WORDS:
                 self._function(FUNCTION_WORDS[bare.lower()])
+            elif bare in NUMBER_SETS and name in _BOLD:
+                self.sign(NUMBER_SETS[bare])
             elif len(bare) == 1:
                 self.add("letter", bare)
             else:
@@ -201,6 +214,15 @@ class _Scanner:
         elif self._peek().isalpha():
             self.add("letter", self._peek())
             self.at += 1
+
+    def _skip_argument(self) -> None:
+        """A colour, a tag or a space: its argument is not part of the answer."""
+        self._skip_spaces()
+        content, brace, _ = self.text[self.at :].partition("}")
+        if not content.startswith("{") or not brace or "{" in content[1:]:
+            raise UnreadableError("an argument")
+        self.at += len(content) + 1
+        self.gap = True
 
     def _number_set(self) -> None:
         r"""`\mathbb{Z}` and `\mathbb Z`."""
@@ -289,7 +311,7 @@ class _Scanner:
 
     def _group(self) -> bool:
         """Step over a separator of thousands; false where none follows."""
-        for mark in (",", "{,}", ",\\!", "{,}\\!", "\\,", "'"):
+        for mark in (",", "\\text{,}", "{,}", ",\\!", "{,}\\!", "\\,", "'"):
             after = self.at + len(mark)
             digits = self.text[after : after + 4]
             is_group = len(digits) >= 3 and digits[:3].isdigit() and not digits[3:].isdigit()

@@ -102,4 +102,12 @@ class Nothing:
     """No solution, the empty set."""
 
 
-Value = Expression | Reals | Sequence | Matrix | Named | Function | Relation | Family | Ratio | Nothing
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The letter of a choice with its value: (B) 24."""
+
+    letter: str
+    value: Value
+
+
+Value = Choice | Expression | Reals | Sequence | Matrix | Named | Function | Relation | Family | Ratio | Nothing
