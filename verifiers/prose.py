@@ -26,10 +26,14 @@ _RELATIVE = re.compile(
     r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
     r"|squared?|cubed?|roots?|factorial"
     r"|powers?|to the \w+th|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything"
-    r"|divides?|divisible|divisors?|equation|lemma|step|numerator|denominator|prime|composite|too|bounds?|one of|digits?"
-    r"|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
+    r"|divides?|divisible|divisors?|equation|lemma|step|numerator|denominator|prime|composite|too|bounds?|digits?"
+    r"|one of|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?"
+    r"|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
 )
+_CODE = re.compile(
+    r"(?<=[A-Za-z_\d])(?<!\bis)(?<!\bbe)\(['\"]?-?\d+(?:\.\d+)?['\"]?\)|;|\\[A-Za-z]+\{[a-z]+\."
+)  # a call or a statement of a program, not a sentence
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
 
 
@@ -70,7 +74,7 @@ def hedges(text: str, gold: str) -> bool:
 def plain(text: str) -> str:
     """The answer that a sentence states: the text after its last "is", else its only number, else the whole text."""
     text = _LABEL.sub("", text)
-    if len(words(text)) < 2:
+    if len(words(text)) < 2 or _CODE.search(text):
         return text
     lead = next(reversed(list(_LEAD.finditer(text))), None)
     if lead and text[lead.end() :].strip(" .}"):

@@ -60,7 +60,8 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
 def _with_any_base(gold: Node, answer: Node) -> bool | None:
     """`log` without a base: equal in every base, or not decided where the base would decide."""
     results = [
-        equal_expressions(*(_with_base(each, base) for each in (gold, answer))) for base in (_BASE, Node("e"), number(10))
+        equal_expressions(*(_with_base(each, base) for each in (gold, answer)))
+        for base in (_BASE, Node("e"), number(10))
     ]
     if results[0]:
         return True

@@ -28,7 +28,7 @@ MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"
 
 
 def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
-    """The set of `a < x ≤ b`, `2x + 1 ≥ 5`, `|x - 1| < 3` or `x ≠ 2`; None for anything but one letter in linear terms."""
+    """The set of `a < x ≤ b`, `2x + 1 ≥ 5`, `|x - 1| < 3` or `x ≠ 2`; None where another letter or degree is in it."""
     letters = frozenset().union(*map(names, sides))
     if len(letters) != 1 or (len(sides) > 2 and {"<", "≤"} & {*signs} and {">", "≥"} & {*signs}):
         return None
@@ -124,7 +124,10 @@ def _absolute(inner: Node, sign: str, bound: Node, name: str) -> Reals | None:
     if order(bound, number(0)) < 0:
         return None
     if sign in "<≤":
-        parts = [_linear(subtract(inner, bound), sign, name), _linear(subtract(inner, negate(bound)), MIRROR[sign], name)]
+        parts = [
+            _linear(subtract(inner, bound), sign, name),
+            _linear(subtract(inner, negate(bound)), MIRROR[sign], name),
+        ]
         return None if parts[0] is None or parts[1] is None else intersection(parts[0], parts[1])
     if sign in ">≥":
         inside = _absolute(inner, "≤" if sign == ">" else "<", bound, name)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from verifiers.answers.tree import Node
 from verifiers.answers.values import (
+    Assignments,
     Choice,
+    Clock,
+    Date,
     Expression,
     Family,
     Function,
     Interval,
     Matrix,
-    Named,
     Nothing,
+    Numeral,
     Ratio,
     Reals,
     Relation,
@@ -71,7 +74,7 @@ def _sequence(value: Sequence) -> str:
     return f"{kind} {brackets[0]}{'; '.join(map(value_text, value.items))}{brackets[1]}".rstrip()
 
 
-def _named(value: Named) -> str:
+def _named(value: Assignments) -> str:
     return ", ".join(f"{name} = {value_text(item)}" for name, item in zip(value.names, value.items, strict=True))
 
 
@@ -90,12 +93,15 @@ def _family(value: Family) -> str:
 
 _TEXTS = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
+    Numeral: lambda value: f"numeral {value.digits} in base {value.base}",
+    Clock: lambda value: f"time {value.hour}:{value.minute:02} {value.half}",
+    Date: lambda value: f"date, month {value.month}, day {value.day}" + (f", year {value.year}" if value.year else ""),
     Choice: lambda value: f"choice {value.letter}: {value_text(value.value)}",
     Reals: _reals,
     Nothing: lambda value: "no solution",
     Sequence: _sequence,
     Matrix: lambda value: "matrix " + "; ".join(", ".join(map(value_text, row)) for row in value.rows),
-    Named: _named,
+    Assignments: _named,
     Function: lambda value: f"function {value.name}({value.argument}) = {expression_text(value.node)}",
     Relation: _relation,
     Family: _family,

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence as Items
+from collections.abc import Callable
+from collections.abc import Sequence as Items
 
 from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.families import equal_families
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
-from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.tokens import UnreadableError
 from verifiers.answers.tree import Node, divide, has, multiply, names, replace_symbols, signs, subtract, symbol
 from verifiers.answers.values import (
+    Assignments,
     Choice,
+    Clock,
+    Date,
     Expression,
     Family,
     Function,
     Matrix,
-    Named,
     Nothing,
+    Numeral,
     Parameter,
     Ratio,
     Reals,
@@ -38,9 +42,19 @@ def equal(gold: Value, answer: Value) -> Result:
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
             return equal_choices(gold, answer)
+        if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
+            return _quantities(gold, answer)
         return _equal(_plain(gold), _plain(answer))
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
+
+
+def _quantities(gold: Value, answer: Value) -> Result:
+    """Times and dates are the same in every part; a numeral with a base may leave its base out."""
+    if isinstance(gold, Numeral) and isinstance(answer, Expression):
+        value = rational(answer.node)
+        return None if value is None else str(value) == gold.digits
+    return gold == answer if type(gold) is type(answer) else None
 
 
 def equal_choices(gold: Value, answer: Value) -> Result:
@@ -63,23 +77,38 @@ def letter_of(value: Value) -> str:
 
 def _plain(value: Value) -> Value:
     """A value without brackets that do not matter: a set or a list of one value is that value."""
-    if isinstance(value, Sequence) and value.kind in ("list", "set") and len(value.items) == 1 and value.items[0] != Nothing():
+    if (
+        isinstance(value, Sequence)
+        and value.kind in ("list", "set")
+        and len(value.items) == 1
+        and value.items[0] != Nothing()
+    ):
         return _plain(value.items[0])
-    if isinstance(value, Relation) and value.signs == ("=",) and value.sides[1].op == "symbol" and not names(value.sides[0]):
-        return Named((value.sides[1].name,), (Expression(value.sides[0]),))
-    if isinstance(value, Named) and len(value.names) == 1:
+    if (
+        isinstance(value, Relation)
+        and value.signs == ("=",)
+        and value.sides[1].op == "symbol"
+        and not names(value.sides[0])
+    ):
+        return Assignments((value.sides[1].name,), (Expression(value.sides[0]),))
+    if isinstance(value, Assignments) and len(value.names) == 1:
         item = _plain(value.items[0])
         letter, _, index = value.names[0].partition("_")
         if len(index) == 1 and index.isalpha() and isinstance(item, Expression) and names(item.node) == {index}:
             return Function(letter, index, item.node)  # a_n = 2n + 1
-        return Named(value.names, (item,))
+        return Assignments(value.names, (item,))
     return value
 
 
 def _equal(gold: Value, answer: Value) -> Result:
-    if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Named):
+    if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return _equal_relations(gold, answer)
-    if isinstance(gold, Named) and isinstance(answer, Named) and len(gold.names) > 1 and len(answer.names) == 1:
+    if (
+        isinstance(gold, Assignments)
+        and isinstance(answer, Assignments)
+        and len(gold.names) > 1
+        and len(answer.names) == 1
+    ):
         return False
     gold, answer, is_same_name = _without_names(gold, answer)
     if not is_same_name:
@@ -100,6 +129,8 @@ def _without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
     """Both values without a single name in front, and whether the names allow them to be equal."""
     gold_name, gold = _name(gold)
     answer_name, answer = _name(answer)
+    if isinstance(gold, Function) and "_" in answer_name:
+        return gold, answer, False  # a_n = ... and a_{n+1} = ...
     if isinstance(gold, Function) or isinstance(answer, Function):
         gold, answer, is_same = _function_values(gold, answer)
         return gold, answer, is_same
@@ -114,7 +145,7 @@ def _without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
 
 
 def _name(value: Value) -> tuple[str, Value]:
-    if isinstance(value, Named) and len(value.names) == 1:
+    if isinstance(value, Assignments) and len(value.names) == 1:
         return value.names[0], value.items[0]
     return "", value
 
@@ -124,27 +155,31 @@ def _function_values(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
     is_same = True
     if isinstance(gold, Function) and isinstance(answer, Function):
         is_same = gold.name == answer.name
-        answer = Function(answer.name, gold.argument, replace_symbols(answer.node, {answer.argument: symbol(gold.argument)}))
+        answer = Function(
+            answer.name, gold.argument, replace_symbols(answer.node, {answer.argument: symbol(gold.argument)})
+        )
     plain = [Expression(each.node) if isinstance(each, Function) else each for each in (gold, answer)]
     return plain[0], plain[1], is_same
 
 
 def _named(gold: Value, answer: Value) -> Result:
-    """Several named values: by name; without names in the gold's order, or in the alphabetical order of the answer's."""
-    if isinstance(gold, Named) and isinstance(answer, Named):
+    """Several named values: by name; without names in the gold's order, or in the answer's alphabetical order."""
+    if isinstance(gold, Assignments) and isinstance(answer, Assignments):
         if set(gold.names) != set(answer.names):
             return False
         values = dict(zip(answer.names, answer.items, strict=True))
         return _all(equal(item, values[name]) for name, item in zip(gold.names, gold.items, strict=True))
-    if isinstance(gold, Named):
+    if isinstance(gold, Assignments):
         if not isinstance(answer, Sequence) or len(answer.items) != len(gold.items):
             return False if isinstance(answer, Expression | Sequence) else None
         is_ordered = answer.kind == "list" or (answer.kind in ("tuple", "interval") and answer.brackets in ("()", ""))
         return is_ordered and _all(map(equal, gold.items, answer.items))
-    if isinstance(gold, Sequence) and gold.kind in ("tuple", "interval") and isinstance(answer, Named):
+    if isinstance(gold, Sequence) and gold.kind in ("tuple", "interval") and isinstance(answer, Assignments):
         pairs = sorted(zip(answer.names, answer.items, strict=True), key=lambda pair: pair[0])
-        return len(pairs) == len(gold.items) and _all(equal(g, item) for g, (_, item) in zip(gold.items, pairs, strict=True))
-    if isinstance(gold, Sequence) and gold.kind == "list" and isinstance(answer, Named):
+        return len(pairs) == len(gold.items) and _all(
+            equal(g, item) for g, (_, item) in zip(gold.items, pairs, strict=True)
+        )
+    if isinstance(gold, Sequence) and gold.kind == "list" and isinstance(answer, Assignments):
         return _equal_unordered(gold.items, answer.items)
     return False if isinstance(gold, Expression) else None
 
@@ -177,7 +212,9 @@ def _matrices(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Matrix) and isinstance(answer, Matrix):
         if [len(row) for row in gold.rows] != [len(row) for row in answer.rows]:
             return False
-        return _all(equal(*pair) for rows in zip(gold.rows, answer.rows, strict=True) for pair in zip(*rows, strict=True))
+        return _all(
+            equal(*pair) for rows in zip(gold.rows, answer.rows, strict=True) for pair in zip(*rows, strict=True)
+        )
     if isinstance(gold, Matrix) and isinstance(answer, Sequence) and (rows := _rows(answer)) is not None:
         return _matrices(gold, rows)
     entries = [_vector(each) for each in (gold, answer)]
@@ -197,7 +234,9 @@ def _vector(value: Value) -> tuple[Value, ...] | None:
         return value.rows[0]
     if isinstance(value, Matrix) and all(len(row) == 1 for row in value.rows):
         return tuple(row[0] for row in value.rows)
-    is_vector = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "[]", "")
+    is_vector = (
+        isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "[]", "")
+    )
     return value.items if isinstance(value, Sequence) and is_vector else None
 
 
@@ -209,7 +248,12 @@ def _sequences(gold: Value, answer: Value) -> Result:
     is_ordered = [each.kind in ("tuple", "interval") for each in (gold, answer)]
     if is_ordered[0] != is_ordered[1]:
         is_long = not is_ordered[0] and gold.kind == "list" and len(gold.items) > 2 and answer.kind == "tuple"
-        return is_long and not answer.brackets and len(gold.items) == len(answer.items) and _all(map(equal, gold.items, answer.items))
+        return (
+            is_long
+            and not answer.brackets
+            and len(gold.items) == len(answer.items)
+            and _all(map(equal, gold.items, answer.items))
+        )
     if is_ordered[0]:
         return _equal_tuples(gold, answer)
     return _equal_unordered(gold.items, answer.items)
@@ -238,7 +282,8 @@ def _expand(value: Sequence) -> list[Value]:
     if len(nodes) != len(value.items):
         raise UnreadableError("both signs beside other values")
     return [
-        Sequence(value.kind, tuple(map(Expression, node.args)), value.brackets) for node in signs(Node("tuple", tuple(nodes)))
+        Sequence(value.kind, tuple(map(Expression, node.args)), value.brackets)
+        for node in signs(Node("tuple", tuple(nodes)))
     ]
 
 
@@ -323,7 +368,11 @@ def _family(value: Value) -> Family | None:
     items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
     nodes = [node for item in items if isinstance(item, Expression) for node in signs(item.node)]
     letters = frozenset().union(*map(names, nodes))
-    if not letters or not letters <= _INTEGER_LETTERS or not all(isinstance(item, Expression) and names(item.node) for item in items):
+    if (
+        not letters
+        or not letters <= _INTEGER_LETTERS
+        or not all(isinstance(item, Expression) and names(item.node) for item in items)
+    ):
         return None
     return Family(tuple((node,) for node in nodes), tuple(Parameter(name) for name in sorted(letters)))
 
@@ -362,7 +411,12 @@ def _ratios(gold: Value, answer: Value) -> Result:
 
 def _equal_relations(gold: Value, answer: Value) -> Result:
     """Relations up to a factor and up to the side on which they are read; an answer's value behind `=`."""
-    if isinstance(gold, Relation) and isinstance(answer, Named) and len(answer.names) == 1 and isinstance(answer.items[0], Expression):
+    if (
+        isinstance(gold, Relation)
+        and isinstance(answer, Assignments)
+        and len(answer.names) == 1
+        and isinstance(answer.items[0], Expression)
+    ):
         answer = Relation(("=",), (symbol(answer.names[0]), answer.items[0].node))
     if isinstance(gold, Relation) and isinstance(answer, Relation):
         return _equal_pair_of_relations(_rising(gold), _rising(answer))
@@ -398,11 +452,9 @@ def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (
     (Family, _families),
     (Nothing, _nothing),
-    (Named, _named),
+    (Assignments, _named),
     (Matrix, _matrices),
     (Reals, _reals),
     (Ratio, _ratios),
     (Sequence, _sequences),
 )
-
-

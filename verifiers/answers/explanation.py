@@ -12,7 +12,7 @@ from verifiers.answers.reals import as_reals, complement, intersection, union
 from verifiers.answers.statements import read
 from verifiers.answers.tokens import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
-from verifiers.answers.values import Expression, Function, Named, Value
+from verifiers.answers.values import Assignments, Expression, Function, Value
 
 UNREAD = "not read by the grammar"
 
@@ -53,7 +53,7 @@ def _difference(gold: Value, answer: Value) -> str:
 
 
 def _node(value: Value) -> Node | None:
-    if isinstance(value, Named) and len(value.names) == 1:
+    if isinstance(value, Assignments) and len(value.names) == 1:
         value = value.items[0]
     return value.node if isinstance(value, Expression | Function) else None
 

@@ -126,6 +126,8 @@ class ExpressionReader:
         if is_integer and token.kind == "vulgar":
             return Node("mixed", (value, self.power()))
         last = self.tokens[self.at - 1]
+        if token.kind == "number" and last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
+            return Node("mixed", (value, self.power()))
         if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
             return _times(value, self.power())
         if token.kind == "number":
@@ -230,6 +232,8 @@ class ExpressionReader:
                 node = Node("percent", (node,))
             elif self.here.is_sign("°") or self.here.is_word("degrees", "degree", "deg"):
                 node = Node("degrees", (node,))
+            elif self.here.is_sign("'") and (node.op == "number" or node.op == "degrees"):
+                node = Node("degrees", (divide(node, number(60)),))  # minutes of arc
             elif not self.here.is_word("radians", "radian", "rad", "rads"):
                 return node
             self.at += 1
@@ -333,7 +337,12 @@ class ExpressionReader:
         node = Node({"abs": "absolute"}.get(name, name), (argument,))
         if name == "lg":
             node = Node("log", (argument, TEN))
-        if exponent is None and self.tokens[self.at - 1].is_sign(")") and self.here.is_sign("^") and not self._is_degree():
+        if (
+            exponent is None
+            and self.tokens[self.at - 1].is_sign(")")
+            and self.here.is_sign("^")
+            and not self._is_degree()
+        ):
             self.at += 1  # sin(x)^2 in plain text
             exponent = self._exponent()
         return node if exponent is None else Node("power", (node, exponent))
@@ -365,7 +374,9 @@ class ExpressionReader:
         """The argument of a function: one bracket, or factors up to the next sign or function."""
         if self.here.is_sign("(", "{", "["):
             return self.atom()
-        if self.here.is_sign("|", "⌊", "⌈") or self.here.kind == "function" and self.here.text in ("frac", "sqrt", "binom"):
+        if self.here.is_sign("|", "⌊", "⌈") or (
+            self.here.kind == "function" and self.here.text in ("frac", "sqrt", "binom")
+        ):
             factors = [self.power()]
         elif self.here.kind == "function" or self.here.is_sign("-"):
             return self._signed_power()

@@ -1,7 +1,7 @@
 """Families of values with integer parameters, compared as sets: exactly where they are linear, else by their members.
 
-Linear families of one unit (rational numbers, or rational multiples of one number such as pi) are residues modulo a common
-period. Others are listed for small parameters; each of these members must be one of the other side's for larger ones.
+Linear families of one unit (rational multiples of one number, such as 1 or pi) are residues modulo a common period.
+Others are listed for small parameters; each of these members must be one of the other side's for larger ones.
 """
 
 from __future__ import annotations
@@ -61,9 +61,7 @@ def _is_natural(family: Family) -> bool:
 
 
 def _starting(family: Family, least: int) -> Family:
-    parameters = tuple(
-        Parameter(each.name, least if each.is_natural else each.least) for each in family.parameters
-    )
+    parameters = tuple(Parameter(each.name, least if each.is_natural else each.least) for each in family.parameters)
     return Family(family.items, parameters)
 
 
@@ -89,7 +87,9 @@ def _equal_linear(gold: Family, answer: Family) -> bool | None:
     residues = [_residues(rows, unit, period) for rows in scaled]
     length = multiply(unit, number(period))
     return all(
-        any(_is_congruent(one, other, length) for other in residues[1 - side]) for side in (0, 1) for one in residues[side]
+        any(_is_congruent(one, other, length) for other in residues[1 - side])
+        for side in (0, 1)
+        for one in residues[side]
     )
 
 
@@ -185,7 +185,7 @@ def _equal_members(gold: Family, answer: Family) -> bool:
 
 
 def members(family: Family, size: int) -> Iterator[tuple[str, ...]]:
-    """Members for parameters from -size to size, or the first 2 * size from their lower bound, as texts of 50 digits."""
+    """Members for parameters from -size to size, or the first 2 * size from a lower bound, as texts of 50 digits."""
     ranges = [
         range(-size, size + 1) if each.least is None else range(each.least, each.least + 2 * size)
         for each in family.parameters
@@ -197,7 +197,10 @@ def members(family: Family, size: int) -> Iterator[tuple[str, ...]]:
         raise UnreadableError("too many members")
     for item in family.items:
         letters = frozenset().union(*map(names, item))
-        used = [each if parameter.name in letters else each[:1] for each, parameter in zip(ranges, family.parameters, strict=True)]
+        used = [
+            each if parameter.name in letters else each[:1]
+            for each, parameter in zip(ranges, family.parameters, strict=True)
+        ]
         for values in product(*used):
             point = {each.name: number(value) for each, value in zip(family.parameters, values, strict=True)}
             yield tuple(_digits(replace_symbols(node, point)) for node in item)
@@ -210,5 +213,3 @@ def _digits(node: Node) -> str:
     parts = (value.real, value.imag)
     tiny = run.mp.mpf(10) ** -_DIGITS
     return ",".join("0" if abs(part) < tiny else run.mp.nstr(part, _DIGITS) for part in parts)
-
-

@@ -7,13 +7,16 @@ from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import read
 from verifiers.answers.values import (
+    Assignments,
     Choice,
+    Clock,
+    Date,
     Expression,
     Family,
     Function,
     Matrix,
-    Named,
     Nothing,
+    Numeral,
     Ratio,
     Reals,
     Relation,
@@ -23,12 +26,15 @@ from verifiers.answers.values import (
 
 _LAYERS: dict[type, str] = {
     Choice: "choice",
+    Numeral: "base",
+    Clock: "time",
+    Date: "time",
     Expression: "numeric",
     Reals: "set",
     Nothing: "set",
     Sequence: "structure",
     Matrix: "structure",
-    Named: "structure",
+    Assignments: "structure",
     Function: "numeric",
     Relation: "relation",
     Family: "family",
@@ -55,6 +61,6 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
 
 
 def layer_of(value: Value) -> str:
-    if isinstance(value, Named) and len(value.names) == 1:
+    if isinstance(value, Assignments) and len(value.names) == 1:
         return layer_of(value.items[0])
     return _LAYERS[type(value)]

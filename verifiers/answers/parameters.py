@@ -7,10 +7,10 @@ from collections.abc import Callable
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import intersection
-from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
-from verifiers.answers.values import Expression, Family, Function, Named, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import Assignments, Expression, Family, Function, Parameter, Reals, Sequence, Value
 
 _DOMAINS = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}
 _MAX_VALUES = 40
@@ -43,7 +43,7 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
     behind: list[Token] = []
     depth = 0
     for place, token in enumerate(head):
-        inside = enclosed(head[place:]) if place and token.is_sign("(") and depth == 0 else None
+        inside = bracket_content(head[place:]) if place and token.is_sign("(") and depth == 0 else None
         if depth == 0 and place and (token.is_word("where", "if") or token.is_sign("such", "∀")):
             head, behind = head[:place], head[place + 1 :]
             break
@@ -58,11 +58,17 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
     pieces = [head]
     if not behind:
         pieces, _ = cut(head, at_signs(",", ";"))
-    first = next((place for place, piece in enumerate(pieces) if place and any(t.is_sign(*_DOMAINS) for t in piece)), None)
+    first = next(
+        (place for place, piece in enumerate(pieces) if place and any(t.is_sign(*_DOMAINS) for t in piece)), None
+    )
     if first is not None:
         while first > 1 and len(pieces[first - 1]) == 1 and pieces[first - 1][0].kind == "letter":
             first -= 1  # a, b ∈ ℤ
-        head = [token for place, piece in enumerate(pieces[:first]) for token in ([Token("sign", ",")] * (place > 0) + piece)]
+        head = [
+            token
+            for place, piece in enumerate(pieces[:first])
+            for token in ([Token("sign", ",")] * (place > 0) + piece)
+        ]
         behind = [token for piece in pieces[first:] for token in [Token("sign", ","), *piece]][1:]
     return head, _conditions(behind)
 
@@ -108,7 +114,9 @@ def _parameters(piece: Tokens) -> list[Parameter] | None:
     least, symbol = _DOMAINS[piece[place].text], piece[place].text
     after = place + 1
     marks = []
-    while after < len(piece) and (piece[after].is_sign("^", "_", "{", "}", "+", "≥", ">", "*") or piece[after].text in "01"):
+    while after < len(piece) and (
+        piece[after].is_sign("^", "_", "{", "}", "+", "≥", ">", "*") or piece[after].text in "01"
+    ):
         marks += [piece[after].text] if piece[after].text not in _MARKS else []
         after += 1
     if marks:
@@ -117,7 +125,11 @@ def _parameters(piece: Tokens) -> list[Parameter] | None:
             raise UnreadableError("a domain")
         least, symbol = bounds["".join(marks)], ""
     rest = [*piece[:place], *piece[after:]]
-    rest = [token for token in rest if not (token.is_sign("∈", ",") or token.is_word("is", "are", "and", "a", "an", "any", "the"))]
+    rest = [
+        token
+        for token in rest
+        if not (token.is_sign("∈", ",") or token.is_word("is", "are", "and", "a", "an", "any", "the"))
+    ]
     if not rest or not all(token.kind == "letter" for token in rest) or symbol == "except":
         raise UnreadableError("whose domain?")
     return [Parameter(token.text, least, symbol == "ℕ") for token in rest]
@@ -158,7 +170,11 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         value = _over_range(value, name, nodes)
     for piece in others:
         bound = _lower_bound(piece, statement)
-        if bound is not None and not isinstance(value, Reals) and any(bound.name in names(node) for row in _items(value) for node in row):
+        if (
+            bound is not None
+            and not isinstance(value, Reals)
+            and any(bound.name in names(node) for row in _items(value) for node in row)
+        ):
             parameters = [*(each for each in parameters if each.name != bound.name), bound]
         else:
             value = _under(value, piece, statement)
@@ -175,11 +191,11 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
 
 
 def _items(value: Value) -> list[tuple[Node, ...]]:
-    if isinstance(value, Named) and len(value.names) == 1:
+    if isinstance(value, Assignments) and len(value.names) == 1:
         value = value.items[0]
     if isinstance(value, Family):
         raise UnreadableError("a family of families")
-    if isinstance(value, Named):
+    if isinstance(value, Assignments):
         return [tuple(_node(each) for each in _in_order(value))]
     if isinstance(value, Expression):
         return [(value.node,)]
@@ -190,7 +206,7 @@ def _items(value: Value) -> list[tuple[Node, ...]]:
     raise UnreadableError("a family of other values")
 
 
-def _in_order(value: Named) -> list[Value]:
+def _in_order(value: Assignments) -> list[Value]:
     return [item for _, item in sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0])]
 
 
@@ -230,10 +246,13 @@ def _lower_bound(piece: list[Token], statement: Callable[[Tokens], Value]) -> Pa
 def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> Value:
     """A set of reals, or a letter alone, under one more condition."""
     other = statement(piece)
-    if isinstance(value, Expression) and value.node.op == "symbol" and isinstance(other, Reals) and other.name == value.node.name:
+    if (
+        isinstance(value, Expression)
+        and value.node.op == "symbol"
+        and isinstance(other, Reals)
+        and other.name == value.node.name
+    ):
         return other
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
         return Reals(intersection(value, other).intervals, other.name)
     raise UnreadableError("a condition on another kind of value")
-
-

@@ -8,78 +8,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from verifiers.answers.phrase_table import LEADS, PHRASES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.number_words import in_words
 
-# Words before the answer that say nothing about it.
-LEADS = frozenset(
-    "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we get have "
-    "result equals point points pair pairs ordered roots root range domain union it be given by obtain only possible function "
-    "functions equation that which all x-values".split()
-)
 _MAX_LEADS = 12
-
-_REALS = ("all real numbers", "all reals", "any real number", "every real number", "real numbers", "the real numbers",
-          "the set of real numbers", "the set of all real numbers", "all real values", "real number", "the reals", "reals",
-          "all the real numbers", "any real", "the entire real line", "the real line", "all real")  # fmt: skip
-_EXCEPT = ("except", "except for", "excluding", "other than", "apart from", "with the exception of", "but not", "without",
-           "different from", "not including")  # fmt: skip
-_INTEGERS = ("integer", "integers", "an integer", "any integer", "all integers", "some integer", "every integer", "the integers",
-             "the set of integers", "the set of all integers", "arbitrary integer", "an arbitrary integer", "arbitrary integers",
-             "each integer", "whole number")  # fmt: skip
-_PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
-    **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
-    **{
-        f"{before}{kind} real {noun}": (("sign", sign),)
-        for before in ("", "all ", "the ", "any ", "every ")
-        for kind, sign in (("positive", "ℝ+"), ("negative", "ℝ-"), ("nonnegative", "ℝ≥0"), ("non negative", "ℝ≥0"),
-                           ("nonzero", "ℝ≠0"), ("non zero", "ℝ≠0"))
-        for noun in ("numbers", "number", "values")
-    },
-    **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
-    **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
-    **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
-    **dict.fromkeys(("positive integer", "positive integers", "a positive integer", "any positive integer", "all positive integers",
-                     "natural number", "natural numbers", "a natural number", "any natural number"), (("sign", "ℤ1"),)),
-    **dict.fromkeys(("nonnegative integer", "nonnegative integers", "a nonnegative integer", "any nonnegative integer",
-                     "non negative integer", "all nonnegative integers", "non negative integers"), (("sign", "ℤ0"),)),
-    **{f"{before}greater than or equal to": (("sign", "≥"),) for before in ("", "is ", "are ")},
-    **{f"{before}less than or equal to": (("sign", "≤"),) for before in ("", "is ", "are ")},
-    **{f"{before}greater than": (("sign", ">"),) for before in ("", "is ", "are ", "is strictly ", "strictly ")},
-    **{f"{before}less than": (("sign", "<"),) for before in ("", "is ", "are ", "is strictly ", "strictly ")},
-    **{f"is {after}": (("sign", sign),) for after, sign in (("at least", "≥"), ("at most", "≤"), ("equal to", "="))},
-    **{f"{before}not equal to": (("sign", "≠"),) for before in ("", "is ", "are ", "does ", "can be ")},
-    "is not": (("sign", "≠"),), "does not equal": (("sign", "≠"),), "cannot equal": (("sign", "≠"),),
-    "cannot be": (("sign", "≠"),), "equals": (("sign", "="),),
-    "is positive": (("sign", ">"), ("number", "0")), "is negative": (("sign", "<"), ("number", "0")),
-    "is nonnegative": (("sign", "≥"), ("number", "0")), "is non negative": (("sign", "≥"), ("number", "0")),
-    **dict.fromkeys(("union", "union with", "in union with"), (("sign", "∪"),)), "intersection": (("sign", "∩"),),
-    "is in": (("sign", "∈"),), "in": (("sign", "∈"),), "is in the interval": (("sign", "∈"),), "in the interval": (("sign", "∈"),),
-    "can be": (("sign", "∈"),), "is any": (("sign", "∈"),), "can be any": (("sign", "∈"),), "belongs to": (("sign", "∈"),),
-    "is a": (("sign", "∈"),), "is an": (("sign", "∈"),), "may be": (("sign", "∈"),),
-    "such that": (("sign", "such"),), "so that": (("sign", "such"),), "satisfying": (("sign", "such"),),
-    "plus": (("sign", "+"),), "minus": (("sign", "-"),), "negative": (("sign", "-"),), "times": (("sign", "*"),),
-    "divided by": (("sign", "/"),), "plus or minus": (("sign", "±"),), "squared": (("sign", "^"), ("number", "2")),
-    "cubed": (("sign", "^"), ("number", "3")), "positive infinity": (("sign", "∞"),), "percent": (("sign", "%"),),
-    **dict.fromkeys(("per cent", "pct"), (("sign", "%"),)), "square root of": (("function", "sqrt"),),
-    "the square root of": (("function", "sqrt"),), "choose": (("sign", "choose"),), "modulo": (("word", "mod"),),
-    "is congruent to": (("sign", "≡"),), "congruent to": (("sign", "≡"),),
-    "approximately": (("sign", "≈"),), "is approximately": (("sign", "≈"),), "approximately equal to": (("sign", "≈"),),
-    "about": (("sign", "≈"),), "roughly": (("sign", "≈"),),
-    **dict.fromkeys(("no solution", "no solutions", "no real solution", "no real solutions", "the empty set", "empty set", "none",
-                     "there is no solution", "there are no solutions", "does not exist", "no real roots", "no integer solutions",
-                     "no such numbers", "no such integers", "no positive integer solutions"), (("sign", "∅"),)),
-    **{words: (("sign", "="),) for words in ("is equal to", "is given by")},
-    **dict.fromkeys(("for all real", "for every real", "for any real", "for all", "for any", "for every", "for some", "for each", "where", "with", "for", "as"),
-                    (("word", "where"),)),
-}  # fmt: skip
-_PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in _PHRASES.items()}
+_PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
 _LONGEST = max(map(len, _PHRASE_WORDS))
 
-_PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
-          "tenth": 10, "twelfth": 12}  # fmt: skip
+_PARTS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "ninth": 9,
+    "tenth": 10,
+    "twelfth": 12,
+}
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}}
 
 
@@ -125,7 +76,14 @@ def _joined(tokens: Sequence[Token]) -> list[Token]:
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
             continue
-        if token.kind == "letter" and token.text == "a" and after and after[0].kind == "word" and token.gap and after[0].gap:
+        if (
+            token.kind == "letter"
+            and token.text == "a"
+            and after
+            and after[0].kind == "word"
+            and token.gap
+            and after[0].gap
+        ):
             token = Token("word", "a", gap=True)
         result.append(token)
     return result
@@ -191,6 +149,13 @@ def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
 def _number_tokens(value: Fraction, gap: bool) -> list[Token]:
     if value.denominator == 1:
         return [Token("number", str(value.numerator), gap)]
-    texts = (("function", "frac"), ("sign", "{"), ("number", str(value.numerator)), ("sign", "}"), ("sign", "{"),
-             ("number", str(value.denominator)), ("sign", "}"))  # fmt: skip
+    texts = (
+        ("function", "frac"),
+        ("sign", "{"),
+        ("number", str(value.numerator)),
+        ("sign", "}"),
+        ("sign", "{"),
+        ("number", str(value.denominator)),
+        ("sign", "}"),
+    )
     return [Token(kind, text, gap) for kind, text in texts]

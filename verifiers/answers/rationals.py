@@ -70,7 +70,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction | None:
     if exponent.denominator != 1:
         return root_of_rational(base, exponent.denominator, exponent.numerator)
     bits = max(base.numerator.bit_length() - 1, base.denominator.bit_length() - 1)
-    if abs(exponent) > 10**6 and base not in (1, -1) or bits * abs(exponent) > MAX_BITS:
+    if (abs(exponent) > 10**6 and base not in (1, -1)) or bits * abs(exponent) > MAX_BITS:
         raise TooLargeError
     if base in (1, -1):
         return base if exponent % 2 else Fraction(1)

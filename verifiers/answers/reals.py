@@ -68,7 +68,9 @@ def union(left: Reals, right: Reals) -> Reals:
         comparison = order(part.high, last.high)
         high, has_high = (part.high, part.has_high) if comparison > 0 else (last.high, last.has_high)
         has_high = has_high or (comparison == 0 and part.has_high)
-        result[-1] = Interval(last.low, high, last.has_low or (part.has_low and order(part.low, last.low) == 0), has_high)
+        result[-1] = Interval(
+            last.low, high, last.has_low or (part.has_low and order(part.low, last.low) == 0), has_high
+        )
     return Reals(tuple(result), left.name or right.name)
 
 
@@ -80,13 +82,13 @@ def complement(reals: Reals) -> Reals:
     """All other real numbers."""
     result, low, has_low = [], MINUS_INFINITY, False
     for part in reals.intervals:
-        if not (part.low == MINUS_INFINITY):
+        if part.low != MINUS_INFINITY:
             result.append(Interval(low, part.low, has_low, not part.has_low))
         low, has_low = part.high, not part.has_high
     if low != INFINITY:
         result.append(Interval(low, INFINITY, has_low, False))
-    kept = tuple(each for each in result if order(each.low, each.high) < 0 or (each.has_low and each.has_high))
-    return Reals(kept, reals.name)
+    rest = tuple(each for each in result if order(each.low, each.high) < 0 or (each.has_low and each.has_high))
+    return Reals(rest, reals.name)
 
 
 def intersection(left: Reals, right: Reals) -> Reals:

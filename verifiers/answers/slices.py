@@ -44,7 +44,7 @@ def at_signs(*signs: str) -> Callable[[Token], bool]:
     return lambda token: token.kind == "sign" and token.text in signs
 
 
-def enclosed(tokens: Tokens) -> tuple[str, list[Token], str] | None:
+def bracket_content(tokens: Tokens) -> tuple[str, list[Token], str] | None:
     """(opening, inside, closing) if one pair of brackets, of any kinds, is around all of the tokens; else None."""
     if len(tokens) < 2 or nesting(tokens[0]) != 1 or nesting(tokens[-1]) != -1:
         return None
@@ -57,7 +57,7 @@ def enclosed(tokens: Tokens) -> tuple[str, list[Token], str] | None:
 
 
 def brackets(tokens: Tokens) -> list[Token]:
-    """The tokens with brackets and set signs in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
+    """The tokens with brackets in one spelling: `]1, 2[` as (1, 2), `<1, 2>` as ⟨1, 2⟩, U between intervals as ∪."""
     result = list(tokens)
     if len(result) > 4 and result[0].is_sign("<") and result[-1].is_sign(">"):
         result[0], result[-1] = Token("sign", "⟨"), Token("sign", "⟩")
@@ -69,15 +69,33 @@ def brackets(tokens: Tokens) -> list[Token]:
         elif token.is_sign("]") and not open_levels:
             result[place] = Token("sign", "(", token.gap)
             open_levels.append(False)
-        elif token.is_sign("[") and open_levels and open_levels[-1] and (not after or after[0].is_sign("∪", "∩", "∖", ".", ",")):
+        elif (
+            token.is_sign("[")
+            and open_levels
+            and open_levels[-1]
+            and (not after or after[0].is_sign("∪", "∩", "∖", ".", ","))
+        ):
             result[place] = Token("sign", ")", token.gap)
             open_levels.pop()
         elif nesting(token) == 1:
-            if token.is_sign("\\{") and before and before[0].is_sign("-") and place > 1 and nesting(result[place - 2]) == -1:
+            if (
+                token.is_sign("\\{")
+                and before
+                and before[0].is_sign("-")
+                and place > 1
+                and nesting(result[place - 2]) == -1
+            ):
                 result[place - 1] = Token("sign", "∖")
             open_levels.append(False)
         elif nesting(token) == -1 and open_levels:
             open_levels.pop()
-        elif token.kind == "letter" and token.text == "U" and before and after and nesting(before[0]) == -1 and nesting(after[0]) == 1:
+        elif (
+            token.kind == "letter"
+            and token.text == "U"
+            and before
+            and after
+            and nesting(before[0]) == -1
+            and nesting(after[0]) == 1
+        ):
             result[place] = Token("sign", "∪")
     return result

@@ -1,7 +1,7 @@
 """The grammar above expressions: lists, names in front, relations, and the typed value of a whole answer.
 
-From the loosest to the tightest: conditions behind ("where k is an integer"); "or" and ";"; commas and "and"; relations;
-terms (terms.py): sets, brackets, environments, and single expressions (expressions.py).
+From the loosest to the tightest: conditions behind ("where k is an integer"); "or" and ";"; commas and "and";
+relations; terms (terms.py): sets, brackets, environments, and single expressions (expressions.py).
 """
 
 from __future__ import annotations
@@ -12,13 +12,26 @@ from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
 from verifiers.answers.parameters import attach, is_domain, split_qualifiers
 from verifiers.answers.phrases import drop_leads, rewrite
+from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
-from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import name_of, names_of, numbers_of, term
 from verifiers.answers.tokens import Token, UnreadableError, tokenize
 from verifiers.answers.tree import names, signs
-from verifiers.answers.values import Choice, Expression, Family, Function, Matrix, Named, Ratio, Reals, Relation, Sequence, Value
+from verifiers.answers.values import (
+    Assignments,
+    Choice,
+    Expression,
+    Family,
+    Function,
+    Matrix,
+    Ratio,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
 
 _RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡")
 _MAX_ITEMS = 60
@@ -36,7 +49,16 @@ def read(text: str) -> Value | None:
         if len(rest) == 1 and rest[0].kind == "letter":
             raise UnreadableError("two letters")
         return Choice(choice, statement(rewrite(rest)))
-    except (UnreadableError, NoValueError, TooLargeError, RecursionError):
+    except UnreadableError:
+        return _quantity(text)
+    except (NoValueError, TooLargeError, RecursionError):
+        return None
+
+
+def _quantity(text: str) -> Value | None:
+    try:
+        return quantity(drop_leads(tokenize(text)))
+    except UnreadableError:
         return None
 
 
@@ -57,10 +79,7 @@ def statement(tokens: Tokens) -> Value:
     if exceptions and not (len(pieces[0]) == 1 and pieces[0][0].is_sign("ℝ")):
         return _except(pieces, statement(pieces[0]))
     head, qualifiers = split_qualifiers(tokens)
-    if _is_congruence(head):
-        value = item(head)
-    else:
-        value = listing(_spread_exclusions(head))
+    value = item(head) if _is_congruence(head) else listing(_spread_exclusions(head))
     return attach(value, qualifiers, statement) if qualifiers else value
 
 
@@ -108,7 +127,7 @@ def listing(tokens: Tokens) -> Value:
     if len(pieces) == 1:
         return _conjunction(pieces[0])
     values = [_conjunction(piece) for piece in pieces]
-    if all(isinstance(value, Named) and len(value.names) > 1 for value in values):
+    if all(isinstance(value, Assignments) and len(value.names) > 1 for value in values):
         return Sequence("list", tuple(values))
     return _alternatives([item for value in values for item in _members(value)])
 
@@ -140,18 +159,22 @@ def _conjunction(tokens: Tokens) -> Value:
         values = [_condition_of(value) for value in values]
     if all(isinstance(value, Reals) and value.name for value in values):
         return _both([value for value in values if isinstance(value, Reals)], has_and=has_and)
-    named = [value for value in values if isinstance(value, Named)]
+    named = [value for value in values if isinstance(value, Assignments)]
     is_indexed = len(named) == len(values) and all(_is_index(value, values) for value in named)
-    if not is_indexed and len(named) == len(values) and len({name for value in named for name in value.names}) == sum(
-        len(value.names) for value in named
+    if (
+        not is_indexed
+        and len(named) == len(values)
+        and len({name for value in named for name in value.names}) == sum(len(value.names) for value in named)
     ):
-        return Named(tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items))
+        return Assignments(
+            tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
+        )
     return _alternatives(values)
 
 
 def _condition_of(value: Value) -> Value:
     """x = 2 beside other conditions on x."""
-    is_single = isinstance(value, Named) and len(value.names) == 1 and isinstance(value.items[0], Expression)
+    is_single = isinstance(value, Assignments) and len(value.names) == 1 and isinstance(value.items[0], Expression)
     if not is_single or names(value.items[0].node):
         return value
     return Reals(points([value.items[0].node]).intervals, value.names[0])
@@ -176,38 +199,42 @@ def _alternatives(values: list[Value]) -> Value:
             raise UnreadableError("one parameter with two domains")
         return Family(tuple(item for family in families for item in family.items), tuple(parameters.values()))
     first_value = values[0]
-    if isinstance(first_value, Named) and len(first_value.names) > 1:
+    if isinstance(first_value, Assignments) and len(first_value.names) > 1:
         return Sequence("list", (first_value, *(_several_names(first_value.names, value) for value in values[1:])))
     conditions = [value for value in values if isinstance(value, Reals)]
     if conditions and len(values) > 1:
         result = Reals(())
         for value in values:
-            inner = value.items[0] if isinstance(value, Named) and len(value.names) == 1 else value
+            inner = value.items[0] if isinstance(value, Assignments) and len(value.names) == 1 else value
             part = points([inner.node]) if isinstance(inner, Expression) else as_reals(inner)
             if part is None:
                 raise UnreadableError("sets and other values")
             result = union(result, part)
         return result
-    first = next((value.names for value in values if isinstance(value, Named)), None)
+    first = next((value.names for value in values if isinstance(value, Assignments)), None)
     plain: list[Value] = []
     for value in values:
-        if isinstance(value, Named) and len(value.names) == 1 and (value.names == first or _is_index(value, values)):
+        if (
+            isinstance(value, Assignments)
+            and len(value.names) == 1
+            and (value.names == first or _is_index(value, values))
+        ):
             plain += _members(value.items[0])
-        elif isinstance(value, Named) and len(value.names) > 1:
+        elif isinstance(value, Assignments) and len(value.names) > 1:
             raise UnreadableError("names and other values")
-        elif isinstance(value, Named):
+        elif isinstance(value, Assignments):
             raise UnreadableError("several names")
         else:
             plain.append(value)
     listed = Sequence("list", tuple(plain))
-    if isinstance(values[0], Named) and not _is_index(values[0], values):
-        return Named(values[0].names, (listed,))
+    if isinstance(values[0], Assignments) and not _is_index(values[0], values):
+        return Assignments(values[0].names, (listed,))
     return listed
 
 
-def _is_index(value: Named, values: list[Value]) -> bool:
+def _is_index(value: Assignments, values: list[Value]) -> bool:
     """Whether the names of all values are x_1, x_2, ...: roots of one equation."""
-    letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Named)}
+    letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Assignments)}
     return len(letters) == 1 and "_" in value.names[0]
 
 
@@ -224,7 +251,9 @@ def item(tokens: Tokens) -> Value:
     if "≈" in signs_:
         place = signs_.index("≈")
         if place == 0:
-            if name_of(sides[0]) is None and not any(token.kind == "letter" for token in sides[0] if token.text not in "πei"):
+            if name_of(sides[0]) is None and not any(
+                token.kind == "letter" for token in sides[0] if token.text not in "πei"
+            ):
                 return statement(sides[0])
             return _named(sides[0], Expression(expression(sides[-1])))
         sides, signs_ = sides[: place + 1], signs_[:place]
@@ -268,7 +297,7 @@ def _membership(left: Tokens, right: Tokens, *, is_member: bool) -> Value:
     if isinstance(value, Reals):
         return Reals(value.intervals, letters[0])
     if isinstance(value, Sequence) and value.kind == "set" and len(letters) == 1:
-        return Named(tuple(letters), (Sequence("list", value.items) if len(value.items) > 1 else value.items[0],))
+        return Assignments(tuple(letters), (Sequence("list", value.items) if len(value.items) > 1 else value.items[0],))
     if len(letters) > 1 and isinstance(value, Sequence):
         return _several_names(tuple(letters), value)
     return value
@@ -307,7 +336,7 @@ def _named(left: Tokens, value: Value) -> Value:
     if name is not None:
         if isinstance(value, Expression) and len(signs(value.node)) > 1:
             value = Sequence("list", tuple(Expression(node) for node in signs(value.node)))
-        return Named((name,), (value,))
+        return Assignments((name,), (value,))
     if isinstance(value, Expression):
         try:
             return Relation(("=",), (expression(left), value.node))
@@ -316,7 +345,7 @@ def _named(left: Tokens, value: Value) -> Value:
                 raise
     elif not isinstance(value, Ratio | Matrix):
         raise UnreadableError("an equation of other values")
-    return Named((_long_name(left),), (value,))
+    return Assignments((_long_name(left),), (value,))
 
 
 def _long_name(tokens: Tokens) -> str:
@@ -330,9 +359,9 @@ def _long_name(tokens: Tokens) -> str:
 
 def _several_names(several: tuple[str, ...], value: Value) -> Value:
     """(x, y) = (1, 2), also for a list of pairs."""
-    if isinstance(value, Sequence) and value.kind in ("tuple", "interval") and len(value.items) == len(several):
-        if value.brackets in ("()", ""):
-            return Named(several, value.items)
+    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
+    if isinstance(value, Sequence) and is_tuple and len(value.items) == len(several):
+        return Assignments(several, value.items)
     if isinstance(value, Sequence) and value.kind in ("list", "set"):
         return Sequence("list", tuple(_several_names(several, each) for each in value.items))
     if isinstance(value, Family):
@@ -344,7 +373,7 @@ def _function(tokens: Tokens) -> tuple[str, str] | None:
     """(f, x) of f(x); None for anything else."""
     if len(tokens) < 4 or tokens[0].kind != "letter":
         return None
-    inside = enclosed(tokens[1:])
+    inside = bracket_content(tokens[1:])
     if inside is None or inside[0] != "(" or len(inside[1]) != 1 or inside[1][0].kind != "letter":
         return None
     return tokens[0].text, inside[1][0].text

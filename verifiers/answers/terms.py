@@ -1,4 +1,4 @@
-"""Terms: sets of reals with their operations, brackets of all kinds, matrices, congruence classes, ratios, expressions."""
+"""Terms: sets of reals and their operations, brackets, matrices, congruence classes, ratios, expressions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,21 @@ from collections.abc import Callable
 from verifiers.answers.expressions import ExpressionReader, expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
-from verifiers.answers.slices import Tokens, at_signs, cut, enclosed
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, names, number, signs, symbol
-from verifiers.answers.values import Expression, Family, Matrix, Named, Nothing, Parameter, Ratio, Reals, Sequence, Value
+from verifiers.answers.values import (
+    Assignments,
+    Expression,
+    Family,
+    Matrix,
+    Nothing,
+    Parameter,
+    Ratio,
+    Reals,
+    Sequence,
+    Value,
+)
 
 Statement = Callable[[Tokens], Value]
 _SETS = at_signs("∪", "∩", "∖", "except")
@@ -35,15 +46,22 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return reals
     if any(token.is_word("mod") for token in tokens):
         return _class(tokens)
-    inside = enclosed(tokens)
+    inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
         return _brackets(*inside, statement)
     if inside is not None:
-        return statement(inside[1]) if inside[0] == "{" and _has_comma(inside[1]) is False else _environment(inside, statement)
-    if tokens[-1].is_sign(*(f"end {name}" for name in _MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
+        return (
+            statement(inside[1])
+            if inside[0] == "{" and _has_comma(inside[1]) is False
+            else _environment(inside, statement)
+        )
+    if (
+        tokens[-1].is_sign(*(f"end {name}" for name in _MATRICES))
+        and (scaled := _scaled(tokens, statement)) is not None
+    ):
         return scaled
     ratio, colons = cut(tokens, at_signs(":"))
-    if colons:
+    if colons and all(ratio):
         return Ratio(tuple(map(expression, ratio)), _is_time(ratio))
     if (point := _point(tokens, statement)) is not None:
         return point
@@ -68,7 +86,11 @@ def _carried_out(node: Node) -> Node:
 
 def _is_time(parts: list[list[Token]]) -> bool:
     texts = [part[0].text for part in parts if len(part) == 1 and part[0].text.isdigit()]
-    return len(texts) == len(parts) and int(texts[0]) <= 24 and all(len(text) == 2 and int(text) < 60 for text in texts[1:])
+    return (
+        len(texts) == len(parts)
+        and int(texts[0]) <= 24
+        and all(len(text) == 2 and int(text) < 60 for text in texts[1:])
+    )
 
 
 def _both_signs(node: Node) -> Value:
@@ -98,7 +120,7 @@ def _special_set(tokens: Tokens) -> Value | None:
     marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
     if "".join(rest) in marks:
         return _HALVES[marks["".join(rest)]]
-    if rest[0] == "-" and (inside := enclosed(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
+    if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
         return complement(points([expression(part) for part in cut(inside[1], at_signs(","))[0]]))
     return None
 
@@ -149,7 +171,7 @@ def numbers_of(tokens: Tokens, statement: Statement) -> Reals:
     if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign("="):
         tokens = tokens[2:]
     value = statement(tokens)
-    if isinstance(value, Named) and len(value.names) == 1:
+    if isinstance(value, Assignments) and len(value.names) == 1:
         value = value.items[0]
     if isinstance(value, Expression):
         return points([value.node])
@@ -182,8 +204,8 @@ def _brackets(opening: str, inside: list[Token], closing: str, statement: Statem
         if opening == "{" or closing == "}":
             raise UnreadableError("brackets do not match")
         return Sequence("interval" if len(items) == 2 and opening != "⟨" else "tuple", items, brackets)
-    if opening in "([" and closing in ")]" and not (opening + closing in ("(]", "[)")):
-        if inside and enclosed(inside) is not None and inside[0].text.startswith("begin"):
+    if opening in "([" and closing in ")]" and opening + closing not in ("(]", "[)"):
+        if inside and bracket_content(inside) is not None and inside[0].text.startswith("begin"):
             return term(inside, statement)
         if opening == "[":
             return _both_signs(expression([Token("sign", "["), *inside, Token("sign", "]")]))
@@ -246,7 +268,9 @@ def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> 
         if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
             raise UnreadableError("rows that differ")
         return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
-    if name in ("aligned", "align", "gathered", "gather", "split") or (name in ("cases", "dcases", "array") and is_system):
+    if name in ("aligned", "align", "gathered", "gather", "split") or (
+        name in ("cases", "dcases", "array") and is_system
+    ):
         joined: list[Token] = []
         for line in lines:
             line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
@@ -279,10 +303,10 @@ def _point(tokens: Tokens, statement: Statement) -> Value | None:
     """P(3, -4): a name and its coordinates."""
     if tokens[0].kind != "letter" or not tokens[0].text.isupper() or tokens[0].text == "C":
         return None
-    inside = enclosed(tokens[1:])
+    inside = bracket_content(tokens[1:])
     if inside is None or inside[0] != "(" or not _has_comma(inside[1]):
         return None
-    return Named((tokens[0].text,), (term(tokens[1:], statement),))
+    return Assignments((tokens[0].text,), (term(tokens[1:], statement),))
 
 
 def name_of(tokens: Tokens) -> str | None:
@@ -306,17 +330,19 @@ def name_of(tokens: Tokens) -> str | None:
     while reader.take("'"):
         name += "'"
     rest = list(tokens[reader.at :])
-    inside = enclosed(rest) if rest else None
-    if inside is not None and inside[0] == "(" and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1]):
+    inside = bracket_content(rest) if rest else None
+    if (
+        inside is not None
+        and inside[0] == "("
+        and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1])
+    ):
         return f"{name}({''.join(token.text for token in inside[1])})"
     return name if not rest else None
 
 
 def names_of(tokens: Tokens) -> tuple[str, ...] | None:
     """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
-    inside = enclosed(tokens)
+    inside = bracket_content(tokens)
     parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
     result = [name_of(part) for part in parts]
     return None if None in result else tuple(name for name in result if name is not None)
-
-

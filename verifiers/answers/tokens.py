@@ -78,7 +78,7 @@ class _Scanner:
                 self.gap, self.at = self.gap or character not in "$\u200b\ufeff\u2061\u2062", self.at + 1
             elif character == "\\":
                 self._command()
-            elif character.isdecimal() and character.isascii() or (character == "." and self._peek(1).isdigit()):
+            elif (character.isdecimal() and character.isascii()) or (character == "." and self._peek(1).isdigit()):
                 self._number()
             elif character.isascii() and character.isalpha():
                 self._letters()
@@ -134,6 +134,8 @@ class _Scanner:
             self._environment(name)
         elif name in ("overline", "bar", "dot", "underline", "vec", "hat", "overrightarrow", "tilde", "widehat"):
             self._accent(name)
+        elif name in ("mathbin", "mathrel", "mathop", "mathord"):
+            self._open("")
         elif name in INVISIBLE:
             self._skip_argument()
         elif name in ("mathbb", "Bbb"):
@@ -414,9 +416,7 @@ class _Scanner:
         elif (character + self._peek()) in ("<=", ">=", "!=", "**", "+-", "->", "==", ":="):
             pair = character + self._peek()
             self.at += 1
-            self.sign(
-                {"<=": "≤", ">=": "≥", "!=": "≠", "**": "^", "+-": "±", "->": "→", "==": "=", ":=": "="}[pair]
-            )
+            self.sign({"<=": "≤", ">=": "≥", "!=": "≠", "**": "^", "+-": "±", "->": "→", "==": "=", ":=": "="}[pair])
         elif character in CHARACTERS:
             kind, text = CHARACTERS[character]
             self.sign(text) if kind == "sign" else self.add(kind, text)

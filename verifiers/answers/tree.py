@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import repeat
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
     """One operation. Leaves: number (`value`), symbol (`name`), and the constants pi, e, i and infinity.
 
-    Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, factorial, binomial, absolute, plusminus
-    (left, right), minusplus, log (argument, base), mixed (whole, fraction), unknownlog (base not given), and functions by
-    name ("sin", "floor", ...).
+    Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, factorial, binomial, absolute,
+    plusminus (left, right), minusplus, log (argument, base), mixed (whole, fraction), unknownlog (base not given), and
+    functions by name ("sin", "floor", ...).
     """
 
     op: str
@@ -87,24 +88,24 @@ def is_infinite(node: Node) -> bool:
 
 
 def signs(node: Node) -> list[Node]:
-    r"""The expressions of both signs of `a \pm b`. Two signs without a \mp are independent; `\pm` and `\mp` go together."""
+    r"""The expressions of both signs of `a \pm b`. Two of `\pm` are independent; `\pm` and `\mp` go together."""
     places = sum(each.op in ("plusminus", "minusplus") for each in node.walk())
     if places == 0:
         return [node]
     if has(node, "minusplus"):
-        return [_with_signs(node, lambda: sign) for sign in (1, -1)]
+        return [_with_signs(node, repeat(sign)) for sign in (1, -1)]
     if places > 3:
         return [node]
     result = []
     for choice in range(2**places):
-        bits = iter(1 if choice >> place & 1 else -1 for place in range(places))
-        result.append(_with_signs(node, lambda bits=bits: next(bits)))
+        bits = (1 if choice >> place & 1 else -1 for place in range(places))
+        result.append(_with_signs(node, bits))
     return result
 
 
-def _with_signs(node: Node, sign: Callable[[], int]) -> Node:
+def _with_signs(node: Node, sign: Iterator[int]) -> Node:
     if node.op in ("plusminus", "minusplus"):
-        positive = (sign() > 0) == (node.op == "plusminus")
+        positive = (next(sign) > 0) == (node.op == "plusminus")
         parts = [_with_signs(each, sign) for each in node.args]
         last = parts[-1] if positive else negate(parts[-1])
         return add(*parts[:-1], last) if len(parts) > 1 else last
@@ -114,7 +115,7 @@ def _with_signs(node: Node, sign: Callable[[], int]) -> Node:
 
 
 def is_numeral(node: Node) -> bool:
-    """Whether a tree is one written number: an integer, decimal, fraction of two, mixed number, power of ten product."""
+    """Whether a tree is one written number: integer, decimal, fraction, mixed number, product with a power of ten."""
     if node.op == "neg":
         return is_numeral(node.args[0])
     if node.op in ("number", "mixed"):
@@ -148,7 +149,8 @@ def is_undone(node: Node) -> bool:
     return undone
 
 
-_NAMED = frozenset(
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis floor ceil "
-    "binomial factorial absolute".split()
+_NAMED_WORDS = (
+    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis floor "
+    "ceil binomial factorial absolute"
 )
+_NAMED = frozenset(_NAMED_WORDS.split())

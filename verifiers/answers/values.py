@@ -48,7 +48,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Assignments:
     """Values with the names in front of them: x = 1, y = 2."""
 
     names: tuple[str, ...]
@@ -110,4 +110,45 @@ class Choice:
     value: Value
 
 
-Value = Choice | Expression | Reals | Sequence | Matrix | Named | Function | Relation | Family | Ratio | Nothing
+@dataclass(frozen=True, slots=True)
+class Numeral:
+    """Digits in a base."""
+
+    digits: str
+    base: int
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """A time of day: hour, minute, and "am" or "pm"."""
+
+    hour: int
+    minute: int
+    half: str
+
+
+@dataclass(frozen=True, slots=True)
+class Date:
+    """A day of the year; `year` is 0 where it is not given."""
+
+    month: int
+    day: int
+    year: int = 0
+
+
+Value = (
+    Numeral
+    | Clock
+    | Date
+    | Choice
+    | Expression
+    | Reals
+    | Sequence
+    | Matrix
+    | Assignments
+    | Function
+    | Relation
+    | Family
+    | Ratio
+    | Nothing
+)
