@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from verifiers.answers.tree import Node
 from verifiers.answers.values import (
     Assignments,
@@ -15,6 +18,7 @@ from verifiers.answers.values import (
     Matrix,
     Nothing,
     Numeral,
+    Piecewise,
     Ratio,
     Reals,
     Relation,
@@ -91,11 +95,12 @@ def _family(value: Family) -> str:
     return f"family {items} for all integers {', '.join(domains)}"
 
 
-_TEXTS = {
+_TEXTS: dict[type, Callable[[Any], str]] = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
     Numeral: lambda value: f"numeral {value.digits} in base {value.base}",
     Clock: lambda value: f"time {value.hour}:{value.minute:02} {value.half}",
     Date: lambda value: f"date, month {value.month}, day {value.day}" + (f", year {value.year}" if value.year else ""),
+    Piecewise: lambda value: "; ".join(f"{value_text(one)} for {value_text(other)}" for one, other in value.pieces),
     Choice: lambda value: f"choice {value.letter}: {value_text(value.value)}",
     Reals: _reals,
     Nothing: lambda value: "no solution",

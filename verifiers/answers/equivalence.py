@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 
 from verifiers.answers.comparison import equal_expressions, proportional
@@ -24,6 +24,7 @@ from verifiers.answers.values import (
     Nothing,
     Numeral,
     Parameter,
+    Piecewise,
     Ratio,
     Reals,
     Relation,
@@ -71,8 +72,9 @@ def equal_choices(gold: Value, answer: Value) -> Result:
 
 def letter_of(value: Value) -> str:
     """The letter of a value that is only a capital letter; "" for another."""
-    is_letter = isinstance(value, Expression) and value.node.op == "symbol" and value.node.name in tuple("ABCDEFGHJ")
-    return value.node.name if is_letter else ""
+    if not isinstance(value, Expression) or value.node.op != "symbol":
+        return ""
+    return value.node.name if value.node.name in tuple("ABCDEFGHJ") else ""
 
 
 def _plain(value: Value) -> Value:
@@ -328,10 +330,10 @@ def _distinct(values: list[Value]) -> list[Value]:
     return result
 
 
-def _all(results: Items[Result] | map[Result] | object) -> Result:
+def _all(results: Iterable[Result]) -> Result:
     """True if all are, False if one is False, else None."""
     is_decided = True
-    for result in results:  # type: ignore[attr-defined]
+    for result in results:
         if result is False:
             return False
         is_decided = is_decided and result is not None
@@ -387,6 +389,22 @@ def _families(gold: Value, answer: Value) -> Result:
 def _expanded(family: Family) -> Family:
     items = tuple(tuple(node.args) for item in family.items for node in signs(Node("tuple", item)))
     return Family(items, family.parameters)
+
+
+def _piecewise(gold: Value, answer: Value) -> Result:
+    """Functions by cases: the same expressions under the same conditions, in any order."""
+    if not (isinstance(gold, Piecewise) and isinstance(answer, Piecewise)) or len(gold.pieces) != len(answer.pieces):
+        return None
+    rest = list(answer.pieces)
+    for value, condition in gold.pieces:
+        match = next((each for each in rest if equal(condition, each[1]) is True), None)
+        if match is None:
+            return False
+        result = equal(value, match[0])
+        if result is not True:
+            return result
+        rest.remove(match)
+    return True
 
 
 def _ratios(gold: Value, answer: Value) -> Result:
@@ -450,6 +468,7 @@ def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
 
 
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (
+    (Piecewise, _piecewise),
     (Family, _families),
     (Nothing, _nothing),
     (Assignments, _named),

@@ -45,7 +45,7 @@ def _difference(gold: Value, answer: Value) -> str:
         return _different_values(nodes[0], nodes[1])
     sets = [as_reals(value) for value in (gold, answer)]
     if sets[0] is not None and sets[1] is not None:
-        only = [intersection(one, complement(other)) for one, other in (sets, sets[::-1])]
+        only = [intersection(sets[0], complement(sets[1])), intersection(sets[1], complement(sets[0]))]
         both = union(*only)
         side = "gold" if both.intervals and both.intervals[0] in only[0].intervals else "answer"
         return f"only in the {side}: {value_text(both)}" if both.intervals else ""

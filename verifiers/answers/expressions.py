@@ -34,7 +34,7 @@ def decimal(text: str) -> Fraction:
     whole, _, decimals = head.partition(".")
     if period:
         decimals = decimals.removesuffix(period) if text.count(".") and decimals.endswith(period * 3) else decimals
-        cycle = Fraction(int(period), 10 ** len(period) - 1) / 10 ** len(decimals)
+        cycle: Fraction = Fraction(int(period), 10 ** len(period) - 1) / 10 ** len(decimals)
         return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
     return Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
 

@@ -70,12 +70,12 @@ def _starting(family: Family, least: int) -> Family:
 
 def _equal_linear(gold: Family, answer: Family) -> bool | None:
     """Compare residues modulo the common period; None where a side is not linear over all integers."""
-    sides = [_progressions(family) for family in (gold, answer)]
-    if sides[0] is None or sides[1] is None:
+    gold_side, answer_side = _progressions(gold), _progressions(answer)
+    if gold_side is None or answer_side is None:
         return None
-    unit = sides[0][0][1]
+    unit = gold_side[0][1]
     scaled = []
-    for side in sides:
+    for side in (gold_side, answer_side):
         rows = []
         for start, step in side:
             ratio = _ratio(step, unit)

@@ -17,6 +17,7 @@ from verifiers.answers.values import (
     Matrix,
     Nothing,
     Numeral,
+    Piecewise,
     Ratio,
     Reals,
     Relation,
@@ -25,6 +26,7 @@ from verifiers.answers.values import (
 )
 
 _LAYERS: dict[type, str] = {
+    Piecewise: "structure",
     Choice: "choice",
     Numeral: "base",
     Clock: "time",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import intersection
-from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut, nesting
 from verifiers.answers.tokens import Token, UnreadableError
 from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import Assignments, Expression, Family, Function, Parameter, Reals, Sequence, Value
@@ -50,9 +50,7 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         if inside is not None and any(each.is_sign(*_DOMAINS) for each in inside[1]):
             head, behind = head[:place], inside[1]
             break
-        depth += (token.kind == "sign" and token.text in ("(", "[", "\\{", "{")) - (
-            token.kind == "sign" and token.text in (")", "]", "\\}", "}")
-        )
+        depth += nesting(token)
     while head and (head[-1].is_sign(",", ";", ":") or head[-1].is_word("and")):
         head = head[:-1]
     pieces = [head]

@@ -132,6 +132,12 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "may be": (("sign", "∈"),),
     "out of": (("sign", "/"),),
     "to": (("sign", ":"),),
+    **{
+        f"{before}{parity}{noun}": (("sign", parity),)
+        for parity in ("even", "odd")
+        for before in ("", "is ", "is an ", "an ", "all ", "every ", "any ", "the ")
+        for noun in ("", " integer", " integers", " number", " numbers")
+    },
     "such that": (("sign", "such"),),
     "so that": (("sign", "such"),),
     "satisfying": (("sign", "such"),),

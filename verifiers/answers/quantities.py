@@ -28,8 +28,8 @@ def _numeral(tokens: Tokens) -> Numeral | None:
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
     if len(marks) == 2 and not pieces[1]:
         pieces = [pieces[0], pieces[2]]
-    inside = bracket_content(tokens[-len(pieces[-1]) :]) if marks else None
-    if not marks and (inside := _last_bracket(tokens)) is not None and any(token.is_word("base") for token in inside):
+    inside = None if marks else _last_bracket(tokens)
+    if inside is not None and any(token.is_word("base") for token in inside):
         pieces = [list(tokens[: -len(inside) - 2]), inside]
     if len(pieces) != 2:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, factorial, floor, isqrt
@@ -140,7 +141,7 @@ def _logarithm(value: Fraction, base: Fraction) -> Fraction | None:
     return Fraction(exponent) if power == value else None
 
 
-_OPERATIONS = {
+_OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "add": _sum,
     "mul": _product,
     "mixed": _sum,

@@ -119,8 +119,8 @@ def as_reals(value: Value) -> Reals | None:
         if len(nodes) != len(value.items):
             return None
         if value.kind == "interval" and len(nodes) == 2 and not any(map(names, nodes)):
-            ends = {"has_low": value.brackets[0] == "[", "has_high": value.brackets[1] == "]"}
-            return interval(*nodes, **ends)
+            low, high = nodes
+            return interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
         if value.kind == "set" and not any(map(names, nodes)):
             return points(nodes)
     return None

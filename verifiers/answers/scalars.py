@@ -29,8 +29,9 @@ def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
 
 def is_undone_for(gold: Value, answer: Value) -> bool:
     """Whether the gold is a number and the answer arithmetic that is not carried out."""
-    is_pair = isinstance(gold, Expression) and isinstance(answer, Expression)
-    return is_pair and is_numeral(gold.node) and is_undone(answer.node)
+    if not (isinstance(gold, Expression) and isinstance(answer, Expression)):
+        return False
+    return is_numeral(gold.node) and is_undone(answer.node)
 
 
 def is_decimal(node: Node) -> bool:

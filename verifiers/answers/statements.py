@@ -174,10 +174,12 @@ def _conjunction(tokens: Tokens) -> Value:
 
 def _condition_of(value: Value) -> Value:
     """x = 2 beside other conditions on x."""
-    is_single = isinstance(value, Assignments) and len(value.names) == 1 and isinstance(value.items[0], Expression)
-    if not is_single or names(value.items[0].node):
+    if not (isinstance(value, Assignments) and len(value.names) == 1):
         return value
-    return Reals(points([value.items[0].node]).intervals, value.names[0])
+    number = value.items[0]
+    if not isinstance(number, Expression) or names(number.node):
+        return value
+    return Reals(points([number.node]).intervals, value.names[0])
 
 
 def _both(values: list[Reals], *, has_and: bool) -> Value:
@@ -273,8 +275,8 @@ def item(tokens: Tokens) -> Value:
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
-    result = condition(nodes, tuple(signs_))
-    return Relation(tuple(signs_), nodes) if result is None else result
+    reals = condition(nodes, tuple(signs_))
+    return Relation(tuple(signs_), nodes) if reals is None else reals
 
 
 def _rounded(tokens: Tokens) -> Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.expressions import ExpressionReader, expression
+from verifiers.answers.pieces import piecewise
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
@@ -42,9 +43,11 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     pieces, operations = cut(tokens, _SETS)
     if operations:
         return _set_expression(pieces, [each.text for each in operations], statement)
+    if tokens[-1].is_sign("even", "odd"):
+        return _parity(tokens)
     if (reals := _special_set(tokens)) is not None:
         return reals
-    if any(token.is_word("mod") for token in tokens):
+    if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
         return _class(tokens)
     inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
@@ -123,6 +126,14 @@ def _special_set(tokens: Tokens) -> Value | None:
     if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
         return complement(points([expression(part) for part in cut(inside[1], at_signs(","))[0]]))
     return None
+
+
+def _parity(tokens: Tokens) -> Family:
+    """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
+    if len(tokens) > 2 or (len(tokens) == 2 and tokens[0].kind != "letter"):
+        raise UnreadableError("what is even?")
+    double = multiply(number(2), symbol(_CLASS.name))
+    return Family(((add(double, number(1)) if tokens[-1].is_sign("odd") else double,),), (_CLASS,))
 
 
 def _set_expression(pieces: list[list[Token]], operations: list[str], statement: Statement) -> Value:
@@ -263,6 +274,9 @@ def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> 
         raise UnreadableError("environments do not match")
     lines = [line for line in cut(tokens, at_signs("\\\\"))[0] if line]
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
+    is_cases = name == "array" and any(each.is_sign("<", ">", "≤", "≥", "≠") for each in tokens)
+    if is_cases:
+        return piecewise(lines, statement)
     if name in _MATRICES and not (name == "array" and is_system):
         rows = [cut(line, at_signs("&"))[0] for line in lines]
         if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
@@ -276,6 +290,8 @@ def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> 
             line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
             joined += [*([Token("sign", ",")] if joined else []), *(token for token in line if not token.is_sign("&"))]
         return statement(joined)
+    if name in ("cases", "dcases", "rcases"):
+        return piecewise(lines, statement)
     raise UnreadableError(f"environment {name}")
 
 

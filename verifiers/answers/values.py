@@ -111,6 +111,13 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
+class Piecewise:
+    """Expressions, each with the set of numbers or integers for which it holds."""
+
+    pieces: tuple[tuple[Expression, Reals | Family], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Numeral:
     """Digits in a base."""
 
@@ -137,7 +144,8 @@ class Date:
 
 
 Value = (
-    Numeral
+    Piecewise
+    | Numeral
     | Clock
     | Date
     | Choice
