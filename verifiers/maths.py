@@ -74,10 +74,17 @@ def answer_part(text: str) -> str:
 _LETTER = re.compile(r"[^\W\d_]")
 
 
+def _check_deadline() -> None:
+    deadline = _deadline.get()
+    if deadline is not None and monotonic() > deadline:
+        raise UndecidedError
+
+
 def _cheap(gold: str, answer: str) -> Finding | None:
     """Layers "identical" and "rational", which decide most answers."""
     if gold == answer:
         return Verdict.CORRECT, "identical"
+    _check_deadline()
     return None if _LETTER.search(answer) else _rational(gold, answer, 0)
 
 
@@ -97,13 +104,13 @@ def _typed(gold: str, answer: str) -> Finding | None:
 def _decide(gold: str, answer: str, depth: int) -> Finding:
     if gold == answer:
         return Verdict.CORRECT, "identical"
-    deadline = _deadline.get()
-    if deadline is not None and monotonic() > deadline:
-        raise UndecidedError
+    _check_deadline()
     if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
         return finding  # most answers are numbers: no words to examine
     if key(gold) == key(answer):
         return Verdict.CORRECT, "identical"
+    if prose.states(key(gold), key(answer)):
+        return Verdict.CORRECT, "text"
     if prose.hedges(answer, gold):
         return Verdict.WRONG, "hedge"
     gold, answer = _right_sides(gold, prose.plain(answer))

@@ -125,6 +125,8 @@ def canonical(text: str) -> str:
     text = _TEXT.sub(lambda match: rf"\text{{{inner}}}" if (inner := match[1].strip()) else "", text)
     text = _tidy(text)
     plain = _tidy(_TEXT.sub(r" \1 ", text)).casefold()
+    if plain == "no":  # the answer to a question
+        return text
     return next((name for pattern, name in _WHOLE if pattern.fullmatch(plain)), text)
 
 

@@ -66,6 +66,22 @@ def words(text: str) -> list[str]:
     return _WORD.findall(_COMMAND.sub(" ", text))
 
 
+_WINS = re.compile(r" (?:wins(?: the game)?|has (?:a|the) winning strategy|will (?:always )?win|can always win)[.!]?")
+_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+
+
+def states(gold: str, answer: str) -> bool:
+    """Whether a sentence begins with the gold word and its comma ("Yes, it is."), or says that the gold wins.
+
+    Both are comparison keys. "Yes, but not always" and "Yes or no" do not state the gold.
+    """
+    if gold in _OPPOSITE:
+        first, _, rest = answer.partition(",")
+        others = {word.casefold() for word in _WORD.findall(rest)}
+        return first.strip() == gold and others.isdisjoint({_OPPOSITE[gold], "but", "unless", "except", "or", "maybe"})
+    return bool(_WORD.search(gold)) and answer.startswith(gold) and bool(_WINS.fullmatch(answer[len(gold) :]))
+
+
 def hedges(text: str, gold: str) -> bool:
     """Whether the answer has a word of denial, doubt or qualification that the gold does not use."""
     return any(hedge.casefold() not in gold.casefold() for hedge in _HEDGE.findall(text))
