@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order, point, union
-from verifiers.answers.tokens import UnreadableError
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import (
     INFINITY,
     MINUS_INFINITY,

@@ -10,7 +10,7 @@ from verifiers.answers.families import equal_families
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.scalars import equal_scalars, is_closed
-from verifiers.answers.tokens import UnreadableError
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, divide, has, multiply, names, replace_symbols, signs, subtract, symbol
 from verifiers.answers.values import (
     Assignments,

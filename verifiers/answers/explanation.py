@@ -10,7 +10,7 @@ from verifiers.answers.evaluation import approximation, is_zero
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import as_reals, complement, intersection, union
 from verifiers.answers.statements import read
-from verifiers.answers.tokens import UnreadableError
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
 from verifiers.answers.values import Assignments, Expression, Function, Value
 

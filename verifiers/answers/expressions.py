@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, PI, TEN, Node, add, divide, multiply, negate, number, symbol
 
 MAX_DEPTH = 60

@@ -14,7 +14,7 @@ from math import gcd
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import Evaluation, approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.tokens import UnreadableError
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, add, divide, has, multiply, names, number, replace_symbols, subtract
 from verifiers.answers.values import Family, Parameter
 

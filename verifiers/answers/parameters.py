@@ -8,7 +8,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import intersection
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut, nesting
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import Assignments, Expression, Family, Function, Parameter, Reals, Sequence, Value
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from verifiers.answers.phrase_table import LEADS, PHRASES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.number_words import in_words
 
 _MAX_LEADS = 12

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from verifiers.answers.expressions import expression
 from verifiers.answers.reals import complement, union
 from verifiers.answers.slices import Tokens, at_signs, cut
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Expression, Family, Piecewise, Reals, Value
 
 _BEFORE = ("if", "when", "where", "for")

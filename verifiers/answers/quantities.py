@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Clock, Date, Numeral
 from verifiers.number_words import in_words
 

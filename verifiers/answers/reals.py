@@ -6,7 +6,7 @@ from functools import cmp_to_key
 
 from verifiers.answers.evaluation import sign
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.tokens import UnreadableError
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, is_infinite, names, subtract
 from verifiers.answers.values import Expression, Interval, Nothing, Reals, Sequence, Value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 
 Tokens = Sequence[Token]
 _OPENING = frozenset(("(", "[", "{", "\\{", "⟨", "⌊", "⌈"))

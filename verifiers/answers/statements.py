@@ -17,7 +17,8 @@ from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import name_of, names_of, numbers_of, term
-from verifiers.answers.tokens import Token, UnreadableError, tokenize
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names, signs
 from verifiers.answers.values import (
     Assignments,

@@ -9,7 +9,7 @@ from verifiers.answers.pieces import piecewise
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.tokens import Token, UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, names, number, signs, symbol
 from verifiers.answers.values import (
     Assignments,

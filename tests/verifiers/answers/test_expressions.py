@@ -6,7 +6,8 @@ import pytest
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
-from verifiers.answers.tokens import UnreadableError, tokenize
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import Node, is_numeral, is_undone, signs
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from verifiers.answers.tokens import MAX_TOKENS, UnreadableError, tokenize
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import MAX_TOKENS, tokenize
 
 
 def texts(text: str) -> list[str]:
