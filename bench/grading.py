@@ -25,6 +25,10 @@ from math_verify.errors import TimeoutException
 from data import Problem
 from data.answer_key import final_answer
 from verifiers import VerifierPool
+from verifiers.answers.evaluation import is_zero
+from verifiers.answers.rationals import rational
+from verifiers.answers.statements import read
+from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical, key
 from verifiers.numbers import numeral
@@ -32,9 +36,9 @@ from verifiers.symbolic import expression
 
 Pairs = list[tuple[str, str]]  # prediction, gold
 ROUNDS = 3
-CACHES = (canonical, key, numeral, expression)
 TABLES = Path(__file__).parents[1] / "tests" / "verifiers" / "tables"
 TABLE_SECONDS = 5  # math-verify's own limit for a parse and for a comparison; ours has it for a pair
+CACHES = (canonical, key, numeral, expression, read, rational, is_zero, names)
 
 
 def integers(low: int, high: int, number: int, seed: int) -> Pairs:

@@ -1,0 +1,364 @@
+"""Terms: sets of reals and their operations, brackets, matrices, congruence classes, ratios, expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from verifiers.answers.expressions import ExpressionReader, expression
+from verifiers.answers.pieces import piecewise
+from verifiers.answers.rationals import rational
+from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, names, number, signs, symbol
+from verifiers.answers.values import (
+    Assignments,
+    Expression,
+    Family,
+    Matrix,
+    Nothing,
+    Parameter,
+    Ratio,
+    Reals,
+    Sequence,
+    Value,
+)
+
+Statement = Callable[[Tokens], Value]
+_SETS = at_signs("∪", "∩", "∖", "except")
+_MATRICES = frozenset(("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array"))
+_HALVES = {
+    "ℝ+": interval(number(0), INFINITY, has_low=False, has_high=False),
+    "ℝ-": interval(MINUS_INFINITY, number(0), has_low=False, has_high=False),
+    "ℝ≥0": interval(number(0), INFINITY, has_low=True, has_high=False),
+    "ℝ≠0": complement(points([number(0)])),
+}
+_CLASS = Parameter("the class of a congruence")
+
+
+def term(tokens: Tokens, statement: Statement) -> Value:
+    """The value of one term. `statement` reads the inside of brackets."""
+    if not tokens:
+        raise UnreadableError("nothing")
+    pieces, operations = cut(tokens, _SETS)
+    if operations:
+        return _set_expression(pieces, [each.text for each in operations], statement)
+    if tokens[-1].is_sign("even", "odd"):
+        return _parity(tokens)
+    if (reals := _special_set(tokens)) is not None:
+        return reals
+    if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
+        return _class(tokens)
+    inside = bracket_content(tokens)
+    if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
+        return _brackets(*inside, statement)
+    if inside is not None:
+        return (
+            statement(inside[1])
+            if inside[0] == "{" and _has_comma(inside[1]) is False
+            else _environment(inside, statement)
+        )
+    if (
+        tokens[-1].is_sign(*(f"end {name}" for name in _MATRICES))
+        and (scaled := _scaled(tokens, statement)) is not None
+    ):
+        return scaled
+    ratio, colons = cut(tokens, at_signs(":"))
+    if colons and all(ratio):
+        return Ratio(tuple(map(expression, ratio)), _is_time(ratio))
+    if (point := _point(tokens, statement)) is not None:
+        return point
+    return _both_signs(expression(tokens))
+
+
+def _scaled(tokens: Tokens, statement: Statement) -> Value | None:
+    """A factor in front of a matrix, multiplied into its entries."""
+    place = next(place for place, token in enumerate(tokens) if token.text.startswith("begin "))
+    matrix, factor = term(tokens[place:], statement), list(tokens[:place])
+    if not factor or not isinstance(matrix, Matrix):
+        return None
+    node = expression([*factor, Token("number", "1")] if factor[-1].is_sign("-", "+", "*") else factor)
+    rows = [[multiply(node, entry.node) for entry in row if isinstance(entry, Expression)] for row in matrix.rows]
+    return Matrix(tuple(tuple(Expression(_carried_out(entry)) for entry in row) for row in rows))
+
+
+def _carried_out(node: Node) -> Node:
+    value = rational(node)
+    return node if value is None else number(value)
+
+
+def _is_time(parts: list[list[Token]]) -> bool:
+    texts = [part[0].text for part in parts if len(part) == 1 and part[0].text.isdigit()]
+    return (
+        len(texts) == len(parts)
+        and int(texts[0]) <= 24
+        and all(len(text) == 2 and int(text) < 60 for text in texts[1:])
+    )
+
+
+def _both_signs(node: Node) -> Value:
+    both = signs(node)
+    return Expression(node) if len(both) == 1 else Sequence("list", tuple(map(Expression, both)))
+
+
+# ----------------------------------------------------------------------------------------------- sets of reals
+
+
+def _special_set(tokens: Tokens) -> Value | None:
+    """∅, ℝ and its parts; None for anything else."""
+    texts = [token.text for token in tokens]
+    if texts == ["∅"]:
+        return Nothing()
+    if texts[0] in _HALVES and len(texts) == 1:
+        return _HALVES[texts[0]]
+    if texts[0] not in ("ℝ", "R"):
+        return None
+    if len(tokens) == 2 and texts[0] == "ℝ" and tokens[1].kind == "letter":
+        return Reals(ALL_REALS.intervals, texts[1])
+    rest = [text for text in texts[1:] if text not in "{}^_"]
+    if tokens[0].kind == "letter" and len(tokens) > 1:
+        return None
+    if not rest:
+        return ALL_REALS if texts == ["ℝ"] else None
+    marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
+    if "".join(rest) in marks:
+        return _HALVES[marks["".join(rest)]]
+    if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
+        return complement(points([expression(part) for part in cut(inside[1], at_signs(","))[0]]))
+    return None
+
+
+def _parity(tokens: Tokens) -> Family:
+    """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
+    if len(tokens) > 2 or (len(tokens) == 2 and tokens[0].kind != "letter"):
+        raise UnreadableError("what is even?")
+    double = multiply(number(2), symbol(_CLASS.name))
+    return Family(((add(double, number(1)) if tokens[-1].is_sign("odd") else double,),), (_CLASS,))
+
+
+def _set_expression(pieces: list[list[Token]], operations: list[str], statement: Statement) -> Value:
+    """Unions, intersections and differences, from left to right."""
+    first = pieces[0]
+    letter = None
+    if set(operations) == {"∪"} and (joined := _union_of_lists(pieces, statement)) is not None:
+        return joined
+    if operations[0] == "except" and len(first) == 1 and first[0].kind == "letter":
+        letter, result = first[0].text, ALL_REALS
+    else:
+        result = _operand(first, statement)
+        letter = result.name
+    for piece, operation in zip(pieces[1:], operations, strict=True):
+        right = numbers_of(piece, statement) if operation in ("except", "∖") else _operand(piece, statement)
+        if operation == "∪":
+            result = union(result, right)
+        elif operation == "∩":
+            result = intersection(result, right)
+        else:
+            result = intersection(result, complement(right))
+    return Reals(result.intervals, letter or "")
+
+
+def _union_of_lists(pieces: list[list[Token]], statement: Statement) -> Value | None:
+    """The union of sets whose members have letters, as one set; None for sets of reals."""
+    values = [term(piece, statement) for piece in pieces if piece]
+    items: list[Value] = []
+    for value in values:
+        if not isinstance(value, Sequence) or value.kind != "set":
+            return None
+        items += value.items
+    has_letters = any(isinstance(item, Expression) and names(item.node) for item in items)
+    return Sequence("set", tuple(items)) if has_letters else None
+
+
+def _operand(tokens: Tokens, statement: Statement) -> Reals:
+    reals = as_reals(term(tokens, statement)) if tokens else None
+    if reals is None:
+        raise UnreadableError("an operation on something that is no set of reals")
+    return reals
+
+
+def numbers_of(tokens: Tokens, statement: Statement) -> Reals:
+    r"""What is left out of a set: a set, or numbers in a list ("except 2 and 3", "except x = 2")."""
+    if len(tokens) > 2 and tokens[0].kind == "letter" and tokens[1].is_sign("="):
+        tokens = tokens[2:]
+    value = statement(tokens)
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        value = value.items[0]
+    if isinstance(value, Expression):
+        return points([value.node])
+    if isinstance(value, Sequence) and value.kind == "list":
+        value = Sequence("set", value.items)
+    reals = as_reals(value)
+    if reals is None:
+        raise UnreadableError("a difference with something that is no set of reals")
+    return reals
+
+
+# --------------------------------------------------------------------------------------------------- brackets
+
+
+def _has_comma(tokens: Tokens) -> bool:
+    return bool(cut(tokens, at_signs(",", ";"))[1])
+
+
+def _brackets(opening: str, inside: list[Token], closing: str, statement: Statement) -> Value:
+    """A set, an interval or tuple, or a statement in brackets."""
+    is_set = (opening, closing) in (("\\{", "\\}"), ("{", "}"))
+    if is_set:
+        return _set(inside, statement)
+    parts, cuts = cut(inside, at_signs(",", ";"))
+    if cuts:
+        if any(not part for part in parts) or opening in "⌊⌈":
+            raise UnreadableError("an empty part")
+        items = tuple(_component(part, statement) for part in parts)
+        brackets = ("()" if opening == "⟨" else opening + closing) if len(items) == 2 else ""
+        if opening == "{" or closing == "}":
+            raise UnreadableError("brackets do not match")
+        return Sequence("interval" if len(items) == 2 and opening != "⟨" else "tuple", items, brackets)
+    if opening in "([" and closing in ")]" and opening + closing not in ("(]", "[)"):
+        if inside and bracket_content(inside) is not None and inside[0].text.startswith("begin"):
+            return term(inside, statement)
+        if opening == "[":
+            return _both_signs(expression([Token("sign", "["), *inside, Token("sign", "]")]))
+        return statement(inside)
+    return _both_signs(expression([Token("sign", opening), *inside, Token("sign", closing)]))
+
+
+def _component(tokens: Tokens, statement: Statement) -> Value:
+    """One component of a tuple; both signs in it stay in one expression, because they may go together."""
+    try:
+        return Expression(expression(tokens))
+    except UnreadableError:
+        return statement(tokens)
+
+
+def _set(inside: list[Token], statement: Statement) -> Value:
+    if not inside:
+        return Nothing()
+    builder, marks = cut(inside, at_signs("|", ":", "such"))
+    if marks and builder[0] and builder[-1]:
+        behind = len(builder[0]) + 1
+        return _set_builder(builder[0], inside[behind:], statement)
+    parts, _ = cut(inside, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
+    items: list[Value] = []
+    for part in parts:
+        value = _component(part, statement)
+        both = _both_signs(value.node) if isinstance(value, Expression) else value
+        items += both.items if isinstance(both, Sequence) and both.kind == "list" else [both]
+    return Sequence("set", tuple(items))
+
+
+def _set_builder(head: list[Token], conditions: list[Token], statement: Statement) -> Value:
+    r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
+    pieces, belongs = cut(head, at_signs("∈"))
+    within = _operand(pieces[1], statement) if belongs else None
+    letter = name_of(pieces[0])
+    if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):
+        if belongs:
+            raise UnreadableError("a set of another kind")
+        return statement([*head, Token("word", "where"), *conditions])
+    value = statement(conditions)
+    if not isinstance(value, Reals) or value.name != letter:
+        raise UnreadableError("a condition on something else")
+    result = value if within is None else intersection(value, within)
+    return Reals(result.intervals)
+
+
+def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> Value:
+    """Matrices; lists in braces; lines of `aligned`, `gathered` and `cases`."""
+    opening, tokens, closing = inside
+    if opening == "{":
+        return _set(tokens, statement)
+    name = opening.removeprefix("begin ")
+    if closing != f"end {name}":
+        raise UnreadableError("environments do not match")
+    lines = [line for line in cut(tokens, at_signs("\\\\"))[0] if line]
+    is_system = all(any(token.is_sign("=") for token in line) for line in lines)
+    is_cases = name == "array" and any(each.is_sign("<", ">", "≤", "≥", "≠") for each in tokens)
+    if is_cases:
+        return piecewise(lines, statement)
+    if name in _MATRICES and not (name == "array" and is_system):
+        rows = [cut(line, at_signs("&"))[0] for line in lines]
+        if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
+            raise UnreadableError("rows that differ")
+        return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
+    if name in ("aligned", "align", "gathered", "gather", "split") or (
+        name in ("cases", "dcases", "array") and is_system
+    ):
+        joined: list[Token] = []
+        for line in lines:
+            line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
+            joined += [*([Token("sign", ",")] if joined else []), *(token for token in line if not token.is_sign("&"))]
+        return statement(joined)
+    if name in ("cases", "dcases", "rcases"):
+        return piecewise(lines, statement)
+    raise UnreadableError(f"environment {name}")
+
+
+# ------------------------------------------------------------------------------------- classes, points, names
+
+
+def _class(tokens: Tokens) -> Value:
+    """3 (mod 7), and 2, 3 mod 7: integers with a residue."""
+    place = next(place for place, token in enumerate(tokens) if token.is_word("mod"))
+    left, right = list(tokens[:place]), list(tokens[place + 1 :])
+    if left and left[-1].is_sign("("):
+        if not right or not right[-1].is_sign(")"):
+            raise UnreadableError("brackets do not match")
+        left, right = left[:-1], right[:-1]
+    modulus = expression(right)
+    residues = [each for part in cut(left, lambda token: token.is_sign(",") or token.is_word("or", "and"))[0] if part
+                for each in signs(expression(part))]  # fmt: skip
+    if not residues or modulus.op != "number" or modulus.value.denominator != 1 or modulus.value < 1:
+        raise UnreadableError("a modulus")
+    shift = multiply(modulus, symbol(_CLASS.name))
+    return Family(tuple((add(each, shift),) for each in residues), (_CLASS,))
+
+
+def _point(tokens: Tokens, statement: Statement) -> Value | None:
+    """P(3, -4): a name and its coordinates."""
+    if tokens[0].kind != "letter" or not tokens[0].text.isupper() or tokens[0].text == "C":
+        return None
+    inside = bracket_content(tokens[1:])
+    if inside is None or inside[0] != "(" or not _has_comma(inside[1]):
+        return None
+    return Assignments((tokens[0].text,), (term(tokens[1:], statement),))
+
+
+def name_of(tokens: Tokens) -> str | None:
+    """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
+    if tokens and tokens[0].is_sign("∠", "△"):
+        tokens = tokens[1:]
+    if not tokens or tokens[0].kind not in ("letter", "word"):
+        return None
+    if tokens[0].kind == "word":
+        return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
+    if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
+        return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
+    if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
+        return None
+    reader = ExpressionReader(tokens)
+    reader.at = 1
+    try:
+        name = tokens[0].text + reader.subscript()
+    except UnreadableError:
+        return None
+    while reader.take("'"):
+        name += "'"
+    rest = list(tokens[reader.at :])
+    inside = bracket_content(rest) if rest else None
+    if (
+        inside is not None
+        and inside[0] == "("
+        and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1])
+    ):
+        return f"{name}({''.join(token.text for token in inside[1])})"
+    return name if not rest else None
+
+
+def names_of(tokens: Tokens) -> tuple[str, ...] | None:
+    """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
+    inside = bracket_content(tokens)
+    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
+    result = [name_of(part) for part in parts]
+    return None if None in result else tuple(name for name in result if name is not None)
