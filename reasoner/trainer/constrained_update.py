@@ -62,6 +62,7 @@ def _fisher_rows(batch: Batch, most: int, passes: ModelPasses) -> Iterator[Batch
 
 
 def _states(passes: ModelPasses, rows: Batch) -> Tensor:
-    """[K, H] last states before each of the rows' K tokens, with their graph."""
+    """[K, H] last states before each of the rows' K tokens, with their graph, in float32 at least."""
     with store_activations(passes.model.base_model):
-        return passes.states(passes.encode(rows), rows)[rows.mask].to(passes.model.dtype)
+        states = passes.states(passes.encode(rows), rows)[rows.mask]
+    return states.to(torch.promote_types(states.dtype, torch.float32))
