@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from verifiers.answers.expressions import ExpressionReader, expression
+from verifiers.answers.cursor import Cursor
+from verifiers.answers.expressions import expression
 from verifiers.answers.pieces import piecewise
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
@@ -337,7 +338,7 @@ def name_of(tokens: Tokens) -> str | None:
         return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
     if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
         return None
-    reader = ExpressionReader(tokens)
+    reader = Cursor(tokens)
     reader.at = 1
     try:
         name = tokens[0].text + reader.subscript()
