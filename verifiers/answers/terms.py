@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from verifiers.answers.cursor import Cursor
 from verifiers.answers.expressions import expression
+from verifiers.answers.names import name_of
 from verifiers.answers.pieces import piecewise
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
@@ -296,7 +296,7 @@ def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> 
     raise UnreadableError(f"environment {name}")
 
 
-# ------------------------------------------------------------------------------------- classes, points, names
+# -------------------------------------------------------------------------------------------- classes, points
 
 
 def _class(tokens: Tokens) -> Value:
@@ -324,42 +324,3 @@ def _point(tokens: Tokens, statement: Statement) -> Value | None:
     if inside is None or inside[0] != "(" or not _has_comma(inside[1]):
         return None
     return Assignments((tokens[0].text,), (term(tokens[1:], statement),))
-
-
-def name_of(tokens: Tokens) -> str | None:
-    """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
-    if tokens and tokens[0].is_sign("∠", "△"):
-        tokens = tokens[1:]
-    if not tokens or tokens[0].kind not in ("letter", "word"):
-        return None
-    if tokens[0].kind == "word":
-        return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
-    if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
-        return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
-    if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
-        return None
-    reader = Cursor(tokens)
-    reader.at = 1
-    try:
-        name = tokens[0].text + reader.subscript()
-    except UnreadableError:
-        return None
-    while reader.take("'"):
-        name += "'"
-    rest = list(tokens[reader.at :])
-    inside = bracket_content(rest) if rest else None
-    if (
-        inside is not None
-        and inside[0] == "("
-        and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1])
-    ):
-        return f"{name}({''.join(token.text for token in inside[1])})"
-    return name if not rest else None
-
-
-def names_of(tokens: Tokens) -> tuple[str, ...] | None:
-    """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
-    inside = bracket_content(tokens)
-    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
-    result = [name_of(part) for part in parts]
-    return None if None in result else tuple(name for name in result if name is not None)
