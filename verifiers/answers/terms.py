@@ -1,39 +1,23 @@
-"""Terms: sets of reals and their operations, brackets, matrices, congruence classes, ratios, expressions."""
+"""Terms: sets of reals and operations on them, brackets, matrices, classes of integers, ratios, points, expressions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from verifiers.answers.expressions import ExpressionReader, expression
-from verifiers.answers.pieces import piecewise
+from verifiers.answers.environments import MATRICES, environment
+from verifiers.answers.expressions import expression
+from verifiers.answers.names import name_of
+from verifiers.answers.number_sets import number_set
 from verifiers.answers.rationals import rational
-from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, interval, points, union
+from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
+from verifiers.answers.residue_classes import parity, residue_class
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, add, multiply, names, number, signs, symbol
-from verifiers.answers.values import (
-    Assignments,
-    Expression,
-    Family,
-    Matrix,
-    Nothing,
-    Parameter,
-    Ratio,
-    Reals,
-    Sequence,
-    Value,
-)
+from verifiers.answers.tree import Node, multiply, names, number, signs
+from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value
 
 Statement = Callable[[Tokens], Value]
 _SETS = at_signs("∪", "∩", "∖", "except")
-_MATRICES = frozenset(("pmatrix", "bmatrix", "Bmatrix", "matrix", "smallmatrix", "array"))
-_HALVES = {
-    "ℝ+": interval(number(0), INFINITY, has_low=False, has_high=False),
-    "ℝ-": interval(MINUS_INFINITY, number(0), has_low=False, has_high=False),
-    "ℝ≥0": interval(number(0), INFINITY, has_low=True, has_high=False),
-    "ℝ≠0": complement(points([number(0)])),
-}
-_CLASS = Parameter("the class of a congruence")
 
 
 def term(tokens: Tokens, statement: Statement) -> Value:
@@ -44,24 +28,19 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     if operations:
         return _set_expression(pieces, [each.text for each in operations], statement)
     if tokens[-1].is_sign("even", "odd"):
-        return _parity(tokens)
-    if (reals := _special_set(tokens)) is not None:
+        return parity(tokens)
+    if (reals := number_set(tokens)) is not None:
         return reals
     if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
-        return _class(tokens)
+        return residue_class(tokens)
     inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
         return _brackets(*inside, statement)
+    if inside is not None and inside[0] == "{":
+        return _set(inside[1], statement) if _has_comma(inside[1]) else statement(inside[1])
     if inside is not None:
-        return (
-            statement(inside[1])
-            if inside[0] == "{" and _has_comma(inside[1]) is False
-            else _environment(inside, statement)
-        )
-    if (
-        tokens[-1].is_sign(*(f"end {name}" for name in _MATRICES))
-        and (scaled := _scaled(tokens, statement)) is not None
-    ):
+        return environment(inside, statement)
+    if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
         return scaled
     ratio, colons = cut(tokens, at_signs(":"))
     if colons and all(ratio):
@@ -101,39 +80,7 @@ def _both_signs(node: Node) -> Value:
     return Expression(node) if len(both) == 1 else Sequence("list", tuple(map(Expression, both)))
 
 
-# ----------------------------------------------------------------------------------------------- sets of reals
-
-
-def _special_set(tokens: Tokens) -> Value | None:
-    """∅, ℝ and its parts; None for anything else."""
-    texts = [token.text for token in tokens]
-    if texts == ["∅"]:
-        return Nothing()
-    if texts[0] in _HALVES and len(texts) == 1:
-        return _HALVES[texts[0]]
-    if texts[0] not in ("ℝ", "R"):
-        return None
-    if len(tokens) == 2 and texts[0] == "ℝ" and tokens[1].kind == "letter":
-        return Reals(ALL_REALS.intervals, texts[1])
-    rest = [text for text in texts[1:] if text not in "{}^_"]
-    if tokens[0].kind == "letter" and len(tokens) > 1:
-        return None
-    if not rest:
-        return ALL_REALS if texts == ["ℝ"] else None
-    marks = {"+": "ℝ+", ">0": "ℝ+", "-": "ℝ-", "<0": "ℝ-", "≥0": "ℝ≥0", "+0": "ℝ≥0", "≠0": "ℝ≠0", "*": "ℝ≠0"}
-    if "".join(rest) in marks:
-        return _HALVES[marks["".join(rest)]]
-    if rest[0] == "-" and (inside := bracket_content(list(tokens)[2:])) is not None and inside[0] in ("\\{", "{"):
-        return complement(points([expression(part) for part in cut(inside[1], at_signs(","))[0]]))
-    return None
-
-
-def _parity(tokens: Tokens) -> Family:
-    """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
-    if len(tokens) > 2 or (len(tokens) == 2 and tokens[0].kind != "letter"):
-        raise UnreadableError("what is even?")
-    double = multiply(number(2), symbol(_CLASS.name))
-    return Family(((add(double, number(1)) if tokens[-1].is_sign("odd") else double,),), (_CLASS,))
+# --------------------------------------------------------------------------------------------- operations on sets
 
 
 def _set_expression(pieces: list[list[Token]], operations: list[str], statement: Statement) -> Value:
@@ -264,57 +211,6 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     return Reals(result.intervals)
 
 
-def _environment(inside: tuple[str, list[Token], str], statement: Statement) -> Value:
-    """Matrices; lists in braces; lines of `aligned`, `gathered` and `cases`."""
-    opening, tokens, closing = inside
-    if opening == "{":
-        return _set(tokens, statement)
-    name = opening.removeprefix("begin ")
-    if closing != f"end {name}":
-        raise UnreadableError("environments do not match")
-    lines = [line for line in cut(tokens, at_signs("\\\\"))[0] if line]
-    is_system = all(any(token.is_sign("=") for token in line) for line in lines)
-    is_cases = name == "array" and any(each.is_sign("<", ">", "≤", "≥", "≠") for each in tokens)
-    if is_cases:
-        return piecewise(lines, statement)
-    if name in _MATRICES and not (name == "array" and is_system):
-        rows = [cut(line, at_signs("&"))[0] for line in lines]
-        if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
-            raise UnreadableError("rows that differ")
-        return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
-    if name in ("aligned", "align", "gathered", "gather", "split") or (
-        name in ("cases", "dcases", "array") and is_system
-    ):
-        joined: list[Token] = []
-        for line in lines:
-            line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
-            joined += [*([Token("sign", ",")] if joined else []), *(token for token in line if not token.is_sign("&"))]
-        return statement(joined)
-    if name in ("cases", "dcases", "rcases"):
-        return piecewise(lines, statement)
-    raise UnreadableError(f"environment {name}")
-
-
-# ------------------------------------------------------------------------------------- classes, points, names
-
-
-def _class(tokens: Tokens) -> Value:
-    """3 (mod 7), and 2, 3 mod 7: integers with a residue."""
-    place = next(place for place, token in enumerate(tokens) if token.is_word("mod"))
-    left, right = list(tokens[:place]), list(tokens[place + 1 :])
-    if left and left[-1].is_sign("("):
-        if not right or not right[-1].is_sign(")"):
-            raise UnreadableError("brackets do not match")
-        left, right = left[:-1], right[:-1]
-    modulus = expression(right)
-    residues = [each for part in cut(left, lambda token: token.is_sign(",") or token.is_word("or", "and"))[0] if part
-                for each in signs(expression(part))]  # fmt: skip
-    if not residues or modulus.op != "number" or modulus.value.denominator != 1 or modulus.value < 1:
-        raise UnreadableError("a modulus")
-    shift = multiply(modulus, symbol(_CLASS.name))
-    return Family(tuple((add(each, shift),) for each in residues), (_CLASS,))
-
-
 def _point(tokens: Tokens, statement: Statement) -> Value | None:
     """P(3, -4): a name and its coordinates."""
     if tokens[0].kind != "letter" or not tokens[0].text.isupper() or tokens[0].text == "C":
@@ -323,42 +219,3 @@ def _point(tokens: Tokens, statement: Statement) -> Value | None:
     if inside is None or inside[0] != "(" or not _has_comma(inside[1]):
         return None
     return Assignments((tokens[0].text,), (term(tokens[1:], statement),))
-
-
-def name_of(tokens: Tokens) -> str | None:
-    """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
-    if tokens and tokens[0].is_sign("∠", "△"):
-        tokens = tokens[1:]
-    if not tokens or tokens[0].kind not in ("letter", "word"):
-        return None
-    if tokens[0].kind == "word":
-        return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
-    if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
-        return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
-    if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
-        return None
-    reader = ExpressionReader(tokens)
-    reader.at = 1
-    try:
-        name = tokens[0].text + reader.subscript()
-    except UnreadableError:
-        return None
-    while reader.take("'"):
-        name += "'"
-    rest = list(tokens[reader.at :])
-    inside = bracket_content(rest) if rest else None
-    if (
-        inside is not None
-        and inside[0] == "("
-        and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1])
-    ):
-        return f"{name}({''.join(token.text for token in inside[1])})"
-    return name if not rest else None
-
-
-def names_of(tokens: Tokens) -> tuple[str, ...] | None:
-    """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
-    inside = bracket_content(tokens)
-    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
-    result = [name_of(part) for part in parts]
-    return None if None in result else tuple(name for name in result if name is not None)

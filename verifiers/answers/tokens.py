@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import unicodedata
 
-from verifiers.answers.number_scanner import NumberScanner
+from verifiers.answers.letter_scanner import LetterScanner
 from verifiers.answers.symbols import (
     CHARACTERS,
     COMMANDS,
-    CONSTANT_WORDS,
     FUNCTION_WORDS,
     GREEK,
     INVISIBLE,
@@ -22,14 +21,12 @@ from verifiers.answers.symbols import (
     SUPERSCRIPTS,
     TEXT_STYLES,
     VULGAR,
-    WORDS,
 )
 from verifiers.answers.token import Token, UnreadableError
 
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
 _BOLD = ("mathbf", "boldsymbol", "bm")
-_DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
@@ -39,8 +36,8 @@ def tokenize(text: str) -> tuple[Token, ...]:
     return tuple(scanner.tokens)
 
 
-class _Scanner(NumberScanner):
-    """Reads commands, letters and other characters."""
+class _Scanner(LetterScanner):
+    """Reads commands and other characters, beside letters and numbers."""
 
     def scan(self) -> None:
         while self.at < len(self.text):
@@ -99,10 +96,6 @@ class _Scanner(NumberScanner):
             self.sign(text) if kind == "sign" else self.add(kind, text)
         else:
             raise UnreadableError(f"command {name}")
-
-    def _function(self, name: str) -> None:
-        self.add("function", name)
-        self.short_digits = _DIGIT_ARGUMENTS.get(name, 0)
 
     def _escape(self) -> None:
         r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
@@ -227,49 +220,6 @@ class _Scanner(NumberScanner):
             self.at = end
         elif end > self.at:
             raise UnreadableError("digits after a period")
-
-    # ------------------------------------------------------------------------------------------- letters
-
-    def _letters(self) -> None:
-        start = self.at
-        while self._peek().isascii() and self._peek().isalpha():
-            self.at += 1
-        run = self.text[start : self.at]
-        word = run.casefold()
-        if self.is_text:
-            self._word_in_text(run, word)
-        elif self.short_digits and len(run) <= 2 and word not in CONSTANT_WORDS:
-            for letter in run:
-                self.add("letter", letter)
-        elif word in FUNCTION_WORDS and not (len(run) > 1 and run.isupper() and word not in ("pi", "log")):
-            self._function(FUNCTION_WORDS[word])
-        elif word in CONSTANT_WORDS:
-            kind, text = CONSTANT_WORDS[word]
-            self.sign(text) if kind == "sign" else self.add(kind, text)
-        elif word in WORDS:
-            self.add("word", word)
-        elif len(run) == 3 and word.endswith("pi"):
-            self.add("letter", run[0])
-            self.add("letter", "π")
-        elif len(run) <= 3:
-            for letter in run:
-                self.add("letter", letter)
-        else:
-            self.add("word", word)
-
-    def _word_in_text(self, run: str, word: str) -> None:
-        if word in ("cis", "sin", "cos", "tan", "ln", "log"):
-            self._function(word)
-        elif len(run) == 1 and word != "a" and not self._is_after_value():
-            self.add("letter", run)
-        elif word in ("pi", "sqrt"):
-            self._function("sqrt") if word == "sqrt" else self.add("letter", "π")
-        else:
-            self.add("word", word)
-
-    def _is_after_value(self) -> bool:
-        """Whether a letter in text stands behind a value, as a unit does: `5\\text{ m}`."""
-        return bool(self.tokens) and (self.tokens[-1].kind != "word" and self.tokens[-1].text not in ("(", "[", ","))
 
     # --------------------------------------------------------------------------------------- characters
 
