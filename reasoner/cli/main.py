@@ -22,6 +22,7 @@ from tempfile import TemporaryDirectory
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
 from reasoner.console import log, print_result
+from reasoner.runtime import set_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interrupted; 141, without a message, where the reader of standard output is gone (`| head`). With REASONER_DEBUG
     set, an error is raised instead of printed.
     """
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
+    set_environment()
     try:
         rest, ks = _split_at(sys.argv[1:] if arguments is None else arguments)
         parser = build_parser(rest)
