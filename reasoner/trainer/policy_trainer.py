@@ -33,9 +33,9 @@ from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.seeds import minibatch_seed
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
+from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
 
 # Averages over tokens, by the name of their metric.
@@ -160,16 +160,17 @@ class PolicyTrainer:
         token_stats = token_stats or TokenStats()
         if self.algorithm.filter_zero_advantages:
             batch = without_zero_variance(batch, self.cfg.algo.group_size)
-        lr_factor = self._lr_factor(tokens_before)
+        factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
-        metrics = self._update_critic(batch, lr_factor=lr_factor, alone=is_warming)
+        metrics = self._update_critic(batch, lr_factor=factor, alone=is_warming)
         norms: list[float] = []
+        parts = self.algorithm.minibatches
         skipped = 0
         for epoch in range(0 if is_warming else self.algorithm.epochs):
-            for index in self._minibatches(len(batch), epoch):
+            for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
                 if norms and self._exceeds_stop_kl(batch):
                     break
-                norm = self._update_policy(batch.rows(index), token_stats, lr_factor=lr_factor)
+                norm = self._update_policy(batch.rows(index), token_stats, lr_factor=factor)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         self.steps_done += 1
@@ -184,7 +185,7 @@ class PolicyTrainer:
             **computed,
             **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
-            "lr": self.cfg.optim.lr * lr_factor,
+            "lr": self.cfg.optim.lr * factor,
             "skipped_updates": float(skipped),
             **metrics,
             **token_stats.losses(len(norms) + skipped),
@@ -280,18 +281,6 @@ class PolicyTrainer:
         shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(included.sum())}
         return token_weights(batch.mask & included[:, None], self.algorithm.loss_aggregation, **shape)
 
-    def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
-        """Row indices of each minibatch: whole groups in an order that depends on (seed, step, epoch). A single
-        minibatch has the batch's own order.
-        """
-        group, parts = self.cfg.algo.group_size, self.algorithm.minibatches
-        groups = torch.arange(rows).view(-1, group)
-        if parts > 1:
-            seed = minibatch_seed(self.cfg.seed, self.steps_done, epoch)
-            groups = groups[torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))]
-        for part in groups.tensor_split(min(parts, len(groups))):
-            yield part.flatten()
-
     @torch.no_grad()
     def measure(self, batch: Batch) -> tuple[float, float]:
         """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy. A
@@ -350,18 +339,6 @@ class PolicyTrainer:
         if kl is not None:
             self.beta = adapt_coefficient(self.beta, kl, algo.kl_target)
         return {"beta": self.beta}
-
-    def _lr_factor(self, tokens_before: float) -> float:
-        """Factor of the learning rate: linear warm-up, then 1, then linear decay to 0 over the last optim.decay_share
-        of the run, measured in steps or in max_train_tokens, whichever ends sooner; halved by each rollback.
-        """
-        optim, cfg = self.cfg.optim, self.cfg
-        warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
-        left = (cfg.steps - self.steps_done) / max(1.0, optim.decay_share * cfg.steps) if optim.decay_share else 1.0
-        if optim.decay_share and cfg.max_train_tokens:
-            budget = cfg.max_train_tokens
-            left = min(left, max(0, budget - tokens_before) / (optim.decay_share * budget))
-        return self.lr_scale * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
 
