@@ -96,9 +96,9 @@ class Record:
     def add(self, row: dict[str, Any]) -> None:
         value = row["value"]
         shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}" if type(value) is int else str(value)
-        print(f"| {self.parts[-1]['part']} | {row['measure']} | {shown} | {row['unit']} |", flush=True)
-        self.parts[-1]["rows"].append(row)
+        self.parts[-1]["rows"].append(row)  # before it is shown: a signal may come in between
         self._write()
+        print(f"| {self.parts[-1]['part']} | {row['measure']} | {shown} | {row['unit']} |", flush=True)
 
     def end(self, status: str, reason: str, seconds: float, output: Sequence[str] = ()) -> None:
         self.parts[-1] |= {"status": status, "reason": reason, "seconds": round(seconds, 1)}
