@@ -8,7 +8,7 @@ from verifiers.answers.comparison import points
 from verifiers.answers.display import expression_text, value_text
 from verifiers.answers.evaluation import approximation, is_zero
 from verifiers.answers.rationals import NoValueError, TooLargeError
-from verifiers.answers.reals import as_reals, complement, intersection, union
+from verifiers.answers.reals import as_reals, complement, intersection
 from verifiers.answers.statements import read
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, names, replace_symbols, subtract
@@ -45,10 +45,11 @@ def _difference(gold: Value, answer: Value) -> str:
         return _different_values(nodes[0], nodes[1])
     sets = [as_reals(value) for value in (gold, answer)]
     if sets[0] is not None and sets[1] is not None:
-        only = [intersection(sets[0], complement(sets[1])), intersection(sets[1], complement(sets[0]))]
-        both = union(*only)
-        side = "gold" if both.intervals and both.intervals[0] in only[0].intervals else "answer"
-        return f"only in the {side}: {value_text(both)}" if both.intervals else ""
+        only = {
+            "gold": intersection(sets[0], complement(sets[1])),
+            "answer": intersection(sets[1], complement(sets[0])),
+        }
+        return "; ".join(f"only in the {side}: {value_text(part)}" for side, part in only.items() if part.intervals)
     return ""
 
 

@@ -20,3 +20,8 @@ def test_two_expressions_differ_at_a_point() -> None:
 def test_text_that_is_not_read_is_named() -> None:
     explanation = explain("5", "maybe 5")
     assert (explanation.gold, explanation.answer, explanation.counterexample) == ("5", UNREAD, "")
+
+
+def test_sets_that_each_hold_what_the_other_lacks_are_told_apart():
+    found = explain(r"(-\infty, 2) \cup (2, \infty)", "all real numbers except 3").counterexample
+    assert found == "only in the gold: set of reals: {3}; only in the answer: set of reals: {2}"
