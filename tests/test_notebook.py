@@ -1,4 +1,4 @@
-"""docs/quickstart.ipynb runs from its first cell to its last, and is stored without outputs."""
+"""The notebooks of the documentation run from their first cell to their last, and are stored without outputs."""
 
 import ast
 import json
@@ -12,7 +12,19 @@ import pytest
 from reasoner.models.resolve import BASE
 
 ROOT = Path(__file__).parents[1]
-NOTEBOOK = ROOT / "docs" / "quickstart.ipynb"
+NOTEBOOKS = sorted((ROOT / "docs").glob("**/*.ipynb"))
+# What a run of the notebook prints.
+EXPECTED = {
+    "quickstart": (
+        "[<Verdict.CORRECT: 'correct'>, <Verdict.CORRECT: 'correct'>, <Verdict.WRONG: 'wrong'>]",
+        "pass@1 is 0.",
+        "brevity",
+    ),
+    "1-policy-gradient": ("[True, True, True, True]", "reward to go - V(s)", "TRPO"),
+    "2-grpo-by-hand": ("('malformed', False, 0.0)", "[-0.07326, 0.10256, -0.0293]"),
+    "3-reading-a-run": ("groups have zero variance", "('doubt', 'correct', '58', '68')", "control  pass@1"),
+}
+needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 # Runs the cells in one namespace, as a kernel does, and prints the value of each cell's last expression.
 KERNEL = """
@@ -29,25 +41,38 @@ for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
 """
 
 
-def code_cells():
-    return [cell for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+def code_cells(notebook):
+    return [cell for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
 
 
-def test_notebook_is_stored_without_outputs_and_its_cells_parse():
-    assert [(cell["outputs"], cell["execution_count"]) for cell in code_cells()] == [([], None)] * len(code_cells())
-    for cell in code_cells():
+def run_notebook(notebook, folder):
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
+    done = subprocess.run(
+        [sys.executable, "-c", KERNEL, notebook], cwd=folder, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+def test_every_notebook_has_a_case():
+    assert {notebook.stem for notebook in NOTEBOOKS} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_notebook_is_stored_without_outputs_and_its_cells_parse(notebook):
+    cells = code_cells(notebook)
+    assert [(cell["outputs"], cell["execution_count"]) for cell in cells] == [([], None)] * len(cells)
+    for cell in cells:
         ast.parse("".join(cell["source"]))
 
 
-@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-def test_notebook_runs_and_leaves_a_run_and_an_evaluation(tmp_path):
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", KERNEL, NOTEBOOK], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "[<Verdict.CORRECT: 'correct'>, <Verdict.CORRECT: 'correct'>, <Verdict.WRONG: 'wrong'>]" in done.stdout
-    assert "pass@1 is 0." in done.stdout and "brevity" in done.stdout
-    assert len((tmp_path / "runs" / "quickstart" / "metrics.jsonl").read_text().splitlines()) == 3
-    assert len(list((tmp_path / "evals").glob("*/evaluation.json"))) == 1
+@needs_base
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
+def test_notebook_runs(notebook, tmp_path):
+    printed = run_notebook(notebook, tmp_path)
+    for text in EXPECTED[notebook.stem]:
+        assert text in printed
+    if notebook.stem == "quickstart":
+        assert len((tmp_path / "runs" / "quickstart" / "metrics.jsonl").read_text().splitlines()) == 3
+        assert len(list((tmp_path / "evals").glob("*/evaluation.json"))) == 1
