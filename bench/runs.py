@@ -18,13 +18,14 @@ from reasoner.runs.metrics import read_evals
 Settings = Mapping[str, object]
 
 
-def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int) -> None:
+def train_all(out: Path, runs: Mapping[str, Settings], *, jobs: int, threads: int | None = None) -> None:
     """Each run that has not ended in the folder, from its beginning, with its settings; a log beside it. One that fails
-    does not stop the others.
+    does not stop the others. `threads`: of each process; None: the cores divided by the jobs.
     """
     out.mkdir(parents=True, exist_ok=True)
+    threads = threads or max(1, (os.cpu_count() or 1) // jobs)
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(partial(_train, out, max(1, (os.cpu_count() or 1) // jobs)), runs.keys(), runs.values()))
+        list(pool.map(partial(_train, out, threads), runs.keys(), runs.values()))
 
 
 def _train(out: Path, threads: int, name: str, settings: Settings) -> None:

@@ -17,6 +17,12 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--samples", type=int, default=16, metavar="N", help="at most N completions of each, at least 2 [16]"
     )
+    command.add_argument(
+        "--gpu",
+        metavar="KIND",
+        help="predict memory and time of the run on GPUs of this kind, as many as --processes, which this machine need "
+        "not have, and run nothing: rtx-4090, a100, h100, h200 [check the run on this machine]",
+    )
     add_json(command, "all findings and measurements")
     add_settings(command)
 
@@ -26,6 +32,8 @@ def run_doctor(args: argparse.Namespace) -> int:
     for name, least in (("problems", 1), ("samples", 2)):  # a group of one has no advantage
         if getattr(args, name) < least:
             raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least {least}")
+    if args.gpu is not None:
+        return _check_gpus(args)
     resolved, run_dir = new_run(args)
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
@@ -35,3 +43,16 @@ def run_doctor(args: argparse.Namespace) -> int:
         from reasoner.doctor.checkup import check_run
 
     return check_run(resolved, run_dir, problems=args.problems, samples=args.samples, json_file=args.json)
+
+
+def _check_gpus(args: argparse.Namespace) -> int:
+    """Predict the run on the GPUs of --gpu, with the preset for their memory."""
+    from reasoner.doctor.gpus import find_gpu
+
+    resolved, run_dir = new_run(args, gpu_bytes=find_gpu(args.gpu).memory)
+    from reasoner.runtime import gc_paused
+
+    with gc_paused():
+        from reasoner.doctor.checkup import check_gpus
+
+    return check_gpus(resolved, run_dir, args.gpu, json_file=args.json)

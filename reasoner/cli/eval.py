@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder
-from reasoner.console import print_result
+from reasoner.console import print_result, silent
+from reasoner.distributed.launch import launch
+from reasoner.distributed.world import World, num_launched, open_world
 from reasoner.evals import PROBLEMS
 from reasoner.runtime import gc_paused
+
+if TYPE_CHECKING:
+    from reasoner.evals.request import EvalRequest
+
+# Of an exchange: the first rank grades while the others wait. A rank that has ended is noticed at once.
+_TIME_LIMIT = timedelta(hours=12)
 
 
 def add_arguments(command: Parser) -> None:
@@ -19,6 +30,13 @@ def add_arguments(command: Parser) -> None:
     _add_problems(command)
     _add_sampling(command)
     _add_grading(command)
+    command.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="divide the problems among N processes of this machine, each with an engine (on GPUs one for each); under "
+        "torchrun: as many as it has started (docs/SCALE.md) [1]",
+    )
     add_evals_folder(command)
     command.add_argument("--name", help="name of the evaluation [the model's, and a hash of the arguments]")
     add_json(command, "the manifest and all metrics")
@@ -133,47 +151,83 @@ def _add_grading(command: Parser) -> None:
 
 
 def run_eval(args: argparse.Namespace) -> None:
-    """Run the evaluation, print its table, and write the metrics to --json."""
+    """Run the evaluation, print its table, and write the metrics to --json. Of several processes: start them, or be one
+    of them.
+    """
+    processes = _num_processes(args)
+    if processes > 1 and not num_launched():
+        launch(processes, sys.argv[1:])
     with gc_paused():
-        from reasoner.evals.request import EvalRequest
-        from reasoner.evals.result import MetricKs
+        from reasoner.evals.rank_responses import end_others, serve_first
+    with open_world(_TIME_LIMIT) as world:
+        if world.is_first:
+            with end_others(world):
+                _evaluate(args, world)
+        else:
+            with silent(True), world.name_errors(lambda: "between the prompts of the first rank"):
+                serve_first(world)
+
+
+def _num_processes(args: argparse.Namespace) -> int:
+    """The number of processes of the evaluation. ValueError where torchrun has started another one, and for several
+    where no model is sampled here.
+    """
+    processes = args.processes if args.processes is not None else max(1, num_launched())
+    if processes < 1:
+        raise ValueError(f"--processes is {processes}; it must be at least 1")
+    if num_launched() not in (0, processes):
+        raise ValueError(f"--processes is {processes}, and torchrun has started {num_launched()}; leave it out")
+    if processes > 1 and (args.responses or args.model_url):
+        flag = "--responses" if args.responses else "--model-url"
+        raise ValueError(f"{flag} is evaluated by one process, not {processes}: no model is sampled here")
+    return processes
+
+
+def _evaluate(args: argparse.Namespace, world: World) -> None:
+    """Evaluate as the first rank, print and write the results."""
+    with gc_paused():
         from reasoner.evals.run import evaluate
         from reasoner.runs.rollouts import versions, write_json
 
-    result = evaluate(
-        EvalRequest(
-            ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
-            greedy=args.greedy,
-            num_samples=args.n,
-            model=args.model,
-            step=args.step,
-            model_url=args.model_url,
-            model_name=args.model_name,
-            api=args.api,
-            api_key_variable=args.api_key_variable,
-            concurrency=args.concurrency,
-            data=[spec for text in args.data or [] for spec in _split(text)],
-            problems=args.problems,
-            temperature=args.temperature,
-            top_p=args.top_p,
-            max_tokens=args.max_tokens,
-            prompt=args.prompt,
-            stop=args.stop or (),
-            engine=args.engine,
-            dtype=args.dtype,
-            seed=args.seed,
-            regrade=args.regrade,
-            responses=args.responses or (),
-            cut=args.cut,
-            extract=args.extract,
-            runs=args.runs,
-            out=args.out,
-            name=args.name,
-        )
-    )
+    result = evaluate(_request(args), world)
     print_result(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}")
     if args.json:
         write_json(args.json, {"manifest": result.manifest, "versions": versions(), "results": result.to_dict()})
+
+
+def _request(args: argparse.Namespace) -> EvalRequest:
+    from reasoner.evals.request import EvalRequest
+    from reasoner.evals.result import MetricKs
+
+    return EvalRequest(
+        ks=MetricKs(tuple(args.pass_at), tuple(args.pass_hat), tuple(args.cons_at)),
+        greedy=args.greedy,
+        num_samples=args.n,
+        model=args.model,
+        step=args.step,
+        model_url=args.model_url,
+        model_name=args.model_name,
+        api=args.api,
+        api_key_variable=args.api_key_variable,
+        concurrency=args.concurrency,
+        data=[spec for text in args.data or [] for spec in _split(text)],
+        problems=args.problems,
+        temperature=args.temperature,
+        top_p=args.top_p,
+        max_tokens=args.max_tokens,
+        prompt=args.prompt,
+        stop=args.stop or (),
+        engine=args.engine,
+        dtype=args.dtype,
+        seed=args.seed,
+        regrade=args.regrade,
+        responses=args.responses or (),
+        cut=args.cut,
+        extract=args.extract,
+        runs=args.runs,
+        out=args.out,
+        name=args.name,
+    )
 
 
 def _split(text: str) -> list[str]:

@@ -243,10 +243,13 @@ def _command_line(args: argparse.Namespace) -> dict[str, object]:
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
-def new_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
-    """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
+def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[RunSettings, Path]:
+    """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use.
+    `gpu_bytes`: memory of the GPU that it is for; None: this machine's.
+    """
     files = [(str(path), read_file(path)) for path in args.config]
-    return resolve_new_run(_command_line(args), origin="command line", preset=args.preset, files=files)
+    values = _command_line(args)
+    return resolve_new_run(values, origin="command line", preset=args.preset, files=files, gpu_bytes=gpu_bytes)
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:

@@ -21,6 +21,8 @@ from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
+from reasoner.doctor.gpu_plan import gpu_plan, plan_findings
+from reasoner.doctor.gpus import find_gpu
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
@@ -52,11 +54,27 @@ def check_run(resolved: RunSettings, run_dir: Path, *, problems: int, samples: i
     `problems`, `samples`: how many problems are sampled, and at most how many completions of each. ValueError for
     faults that keep the run from being checked at all.
     """
+    measurements: Measurements = {}
+    checks = _check(resolved.config, run_dir, problems, samples, measurements)
+    return _report(resolved, checks, measurements, json_file)
+
+
+def check_gpus(resolved: RunSettings, run_dir: Path, gpu: str, *, json_file: Path | None) -> int:
+    """check_run for `processes` GPUs of a kind (doctor.gpus) that this machine need not have: predictions alone."""
+    cfg = resolved.config
+    measurements: Measurements = {}
+    plan = gpu_plan(cfg, preflight(cfg, run_dir, download=False), gpu, find_gpu(gpu))
+    return _report(resolved, plan_findings(plan, measurements), measurements, json_file)
+
+
+def _report(
+    resolved: RunSettings, checks: Iterator[Finding], measurements: Measurements, json_file: Path | None
+) -> int:
+    """Print the findings of the checks, which fill `measurements`, and write both. Returns the exit status."""
     start = time.monotonic()
     findings: list[Finding] = []
-    measurements: Measurements = {}
     try:
-        for finding in _check(resolved.config, run_dir, problems, samples, measurements):
+        for finding in checks:
             if resolved.note and not findings:
                 log(resolved.note)
             findings.append(finding)

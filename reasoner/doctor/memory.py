@@ -47,7 +47,7 @@ class MemoryEstimate:
     def parts(self) -> dict[str, int]:
         """Bytes of each part. With LoRA only the adapter is trained, and the weights without it are the reference."""
         cfg, model = self.cfg, self.model
-        parameters = _numel(model)
+        parameters = num_parameters(model)
         is_lora = cfg.lora.rank > 0
         trained = num_adapter_parameters(model, cfg.lora) if is_lora else parameters
         moments = _MOMENTS[cfg.optim.state_dtype]
@@ -106,7 +106,7 @@ class MemoryEstimate:
         if self.cfg.engine.urls:
             return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
-        weights, sizes = size * _numel(self.model), _sizes(self.model)
+        weights, sizes = size * num_parameters(self.model), model_sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
         row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).completions_per_step
         if self._has_vllm() and self.device == "cuda":
@@ -133,7 +133,7 @@ class MemoryEstimate:
 
     def _passes(self, num_prompts: int, rows: int, length: int) -> dict[str, int]:
         """Bytes that autograd stores for `rows` of `length` tokens and their prompts until the backward pass."""
-        sizes, size, recompute = _sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
+        sizes, size, recompute = model_sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
         tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
         of_norm = 4 if lora.rank else 2 * 4
         of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
@@ -149,7 +149,7 @@ class MemoryEstimate:
         tied = 4 * sizes.embeddings if is_tied and not lora.rank else 0
         # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
         # stored, unless layers are computed again: then each pass frees its own.
-        base = _numel(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
+        base = num_parameters(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
         casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
         # A layer computed again in bfloat16 has its own cast weights, and gradients of four float32 states of a token.
         low = casts // sizes.layers + 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
@@ -160,7 +160,7 @@ class MemoryEstimate:
             "logits": self._logits(tokens, sizes),
         }
 
-    def _logits(self, tokens: int, sizes: _Sizes) -> int:
+    def _logits(self, tokens: int, sizes: ModelSizes) -> int:
         """Bytes of the output layer's logits, and of its gradient where they are computed in tiles; LoRA freezes it."""
         logits = tokens * sizes.vocabulary
         if logits <= MAX_LOGITS:
@@ -170,7 +170,7 @@ class MemoryEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Sizes:
+class ModelSizes:
     """H, Q, K, I, V, the number of layers, parameters of the embeddings, and whether queries and keys have a norm."""
 
     hidden: int
@@ -195,14 +195,15 @@ class _Sizes:
         return rows * (length * of_token + 2 * self.query * size * context)
 
 
-def _sizes(model: PreTrainedModel) -> _Sizes:
+def model_sizes(model: PreTrainedModel) -> ModelSizes:
+    """Read the dimensions from the model's config and modules."""
     config: Any = model.config.get_text_config()
     heads = config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // heads
     key_heads = getattr(config, "num_key_value_heads", None) or heads
     inner = getattr(config, "intermediate_size", None) or 4 * config.hidden_size
     ends = {id(weight): weight.numel() for weight in _embeddings(model)}
-    return _Sizes(
+    return ModelSizes(
         hidden=config.hidden_size,
         query=heads * size,
         keys=2 * key_heads * size,
@@ -220,7 +221,8 @@ def _embeddings(model: PreTrainedModel) -> Iterator[torch.Tensor]:
     yield cast(torch.Tensor, model.get_output_embeddings().weight)  # type: ignore[no-untyped-call]
 
 
-def _numel(model: PreTrainedModel) -> int:
+def num_parameters(model: PreTrainedModel) -> int:
+    """The number of parameters; tied ones count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

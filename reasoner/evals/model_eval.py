@@ -12,8 +12,10 @@ from data.registry import check as check_problems
 from data.registry import evaluation_spec
 from reasoner.config.schema import EngineConfig
 from reasoner.console import log
+from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
+from reasoner.evals.rank_responses import RankResponses
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
@@ -32,11 +34,11 @@ from verifiers import VerifierPool
 PromptsBySet = Mapping[str, Sequence[Prompt]]
 
 
-def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
+def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALONE) -> tuple[dict[str, Any], Sets]:
     """Sample the model on the problem sets of `request.data` and grade: (the manifest, the metrics by set and way).
 
     Responses are cached, so that an interrupted evaluation continues. ValueError before anything is sampled for
-    arguments that cannot be evaluated.
+    arguments that cannot be evaluated. Of several ranks this is the first; the others are in serve_first.
     """
     specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
     check_set_names(specs)
@@ -59,10 +61,20 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, 
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     with closing(EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)) as engine:
+        source = _source(engine, world)
         for way, sampling in ways.items():
-            for spec, result in evaluate_way(request, manifest, engine, pool, prompts, way, sampling).items():
+            results = evaluate_way(request, manifest, source, pool, prompts, way, sampling, num_engines=world.size)
+            for spec, result in results.items():
                 sets[spec][way] = result
     return manifest, sets
+
+
+def _source(engine: EngineFactory, world: World) -> Callable[[], Engine | ResponseSource]:
+    """What samples: the engine of this process, or those of all ranks."""
+    if world.size == 1:
+        return engine
+    responses = RankResponses(engine, world)
+    return lambda: responses
 
 
 def _model_spec(request: EvalRequest) -> ModelSpec:
@@ -103,6 +115,8 @@ def evaluate_way(
     prompts: PromptsBySet,
     way: str,
     sampling: SamplingParams,
+    *,
+    num_engines: int = 1,
 ) -> dict[str, EvalResult]:
     """The metrics of every problem set for one way of sampling, "sampled" or "greedy"."""
     fingerprint = str(manifest["model_fingerprint"])
@@ -113,7 +127,15 @@ def evaluate_way(
         for spec, own in prompts.items():
             _report_missing(request, f"{spec}, {way}", own, sampling, cache)
             progress.begin(f"{spec}, {way}")
-            responses = generate_responses(engine, own, sampling, seed=request.seed, cache=cache, progress=progress)
+            responses = generate_responses(
+                engine,
+                own,
+                sampling,
+                seed=request.seed,
+                cache=cache,
+                progress=progress,
+                num_engines=num_engines,
+            )
             results[spec] = score_responses(
                 [(p.problem, p.text, answers) for p, answers in zip(own, responses, strict=True)],
                 pool,

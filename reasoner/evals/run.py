@@ -6,9 +6,11 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
 from reasoner.evals.endpoint_eval import evaluate_endpoint
 from reasoner.evals.manifest import eval_folder, provenance
@@ -39,22 +41,25 @@ class EvalRun:
         return {spec: {way: result.to_dict() for way, result in ways.items()} for spec, ways in self.sets.items()}
 
 
-def _evaluation(request: EvalRequest) -> Callable[[EvalRequest, VerifierPool], tuple[dict[str, Any], Sets]]:
+def _evaluation(
+    request: EvalRequest, world: World
+) -> Callable[[EvalRequest, VerifierPool], tuple[dict[str, Any], Sets]]:
     """What is evaluated: the responses of files, a server, or a model."""
     if request.responses:
         return grade_response_files
-    return evaluate_model if request.model_url is None else evaluate_endpoint
+    return partial(evaluate_model, world=world) if request.model_url is None else evaluate_endpoint
 
 
-def evaluate(request: EvalRequest) -> EvalRun:
-    """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error.
+def evaluate(request: EvalRequest, world: World = ALONE) -> EvalRun:
+    """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error. Of several ranks this
+    is the first; the others are in rank_responses.serve_first.
 
     ValueError, before anything is sampled, for arguments that cannot be evaluated.
     """
     start = time.monotonic()
     request.check()
     with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
-        manifest, sets = _evaluation(request)(request, pool)
+        manifest, sets = _evaluation(request, world)(request, pool)
     folder = eval_folder(request, manifest)
     text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
     eval_log.write(folder, manifest, sets, text)

@@ -32,7 +32,7 @@ class ResponseStore(Protocol):
         ...
 
 
-_AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
+_AT_ONCE = 512  # completions of an engine per call: bounds the memory and what a crash loses, and shows progress
 
 
 def generate_groups(
@@ -139,15 +139,17 @@ def generate_responses(
     stream: str = "eval",
     cache: ResponseStore | None = None,
     progress: Progress | None = None,
+    num_engines: int = 1,
 ) -> list[tuple[Response, ...]]:
     """Sample `sampling.num_samples` responses to each prompt, in order. `engine` starts only if the cache lacks one.
 
     A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
-    the other problems or on their order, so a larger number of samples extends the earlier ones.
+    the other problems or on their order, so a larger number of samples extends the earlier ones. `num_engines`: that
+    share a call.
     """
     by_prompt: list[tuple[Response, ...]] = []
     samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
-    for part in _parts(prompts, sampling.num_samples):
+    for part in _parts(prompts, sampling.num_samples, num_engines):
         keys = [_keys(prompt, sampling.num_samples, seed, stream) for prompt in part]
         new = _sample_missing(engine, part, sampling, keys, cache, samples.on_decode_step)
         if cache is not None and new:
@@ -168,8 +170,8 @@ def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
-def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
-    size = max(1, _AT_ONCE // num)
+def _parts(prompts: Sequence[Prompt], num: int, num_engines: int) -> Iterator[Sequence[Prompt]]:
+    size = max(1, num_engines * _AT_ONCE // num)
     return (prompts[start : start + size] for start in range(0, len(prompts), size))
 
 
@@ -187,7 +189,7 @@ def _sample_missing(
     if not incomplete:
         return {}
     seeds = [[k[2] for k in row] for _, row in incomplete]
-    responses = _respond(engine(), [prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step)
+    responses = sample_responses(engine(), [prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step)
     return {
         k: response
         for (_, row), own in zip(incomplete, responses, strict=True)
@@ -195,14 +197,14 @@ def _sample_missing(
     }
 
 
-def _respond(
+def sample_responses(
     source: Engine | ResponseSource,
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     seeds: Sequence[Sequence[int]],
-    on_decode_step: OnDecodeStep,
+    on_decode_step: OnDecodeStep | None = None,
 ) -> list[tuple[Response, ...]]:
-    """The responses of a source of texts, or the completions of an engine as responses."""
+    """Ask a source of texts for responses, or an engine for completions, which become responses."""
     if hasattr(source, "respond"):
         return source.respond(prompts, sampling, seeds, on_decode_step)
     groups = source.generate(prompts, sampling, seeds, on_decode_step=on_decode_step)

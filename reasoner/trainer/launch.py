@@ -28,16 +28,22 @@ MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
 def resolve_new_run(
-    values: Values, *, origin: str, preset: str | None = None, files: Sequence[tuple[str, Values]] = ()
+    values: Values,
+    *,
+    origin: str,
+    preset: str | None = None,
+    files: Sequence[tuple[str, Values]] = (),
+    gpu_bytes: int | None = None,
 ) -> tuple[RunSettings, Path]:
     """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
-    chosen. ValueError for a setting that cannot be used and for a folder in use.
+    chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
+    used and for a folder in use.
     """
     sources = [*(content for _, content in files), values]
     model = str(_last(sources, "model", "base"))
-    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))))
+    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))), gpu_bytes)
     algorithm = _last(sources, "algo.name", None)
     layers = choice.layers(None if algorithm is None else str(algorithm))
     resolved = resolve([*layers, *files, (origin, values)])
@@ -107,15 +113,17 @@ def _last(sources: Sequence[Values], key: str, default: object) -> Any:
     return next((source[key] for source in reversed(sources) if key in source), default)
 
 
-def choose_preset(name: str | None, model: str, runs: Path) -> tuple[Preset, str]:
-    """(the preset of the name, a note on a former name), or without a name (the one that fits the model and this
-    machine, the reason). `runs` is the folder where a run of the model's name may be.
+def choose_preset(name: str | None, model: str, runs: Path, gpu_bytes: int | None = None) -> tuple[Preset, str]:
+    """(the preset of the name, a note on a former name), or without a name (the one that fits the model and the
+    machine, the reason). `runs` is the folder where a run of the model's name may be; `gpu_bytes`: memory of the GPU,
+    None for this machine's.
     """
+    memory = gpu_memory() if gpu_bytes is None else gpu_bytes
     if name is not None:
-        return find_preset(name, machine_of(gpu_memory())), former_name_note(name)
+        return find_preset(name, machine_of(memory)), former_name_note(name)
     if model == "base":  # the same on every machine
         return find_preset(model, "cpu"), "the embedded base has its own preset"
-    return preset_for(model, _num_parameters(model, runs), gpu_memory=gpu_memory())
+    return preset_for(model, _num_parameters(model, runs), gpu_memory=memory)
 
 
 def _num_parameters(model: str, runs: Path) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from torch.optim import Optimizer
 from data import Problem
 from reasoner.config.schema import DataConfig, LoraConfig
 from reasoner.distributed.world import RunInterrupt, World
+from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
 from reasoner.models.lora import add_adapter
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
@@ -200,6 +202,31 @@ class OneWord:
     def _completion(self, seed: int) -> Completion:
         answer = 1 if seed % 4 == 0 else 2
         return Completion(f"so </think> <answer> {answer} </answer>", (seed % 50 + 3,), (-1.0,), "stop", 0)
+
+
+class FaultyStart:
+    """Creates an engine that raises on rank 1; there is nothing to stop."""
+
+    def __call__(self) -> OneWord:
+        return OneWord() if os.environ["RANK"] == "0" else FaultyEngine()
+
+    def close(self) -> None:
+        pass
+
+
+class FaultyEngine(OneWord):
+    def generate(self, *arguments, **options):  # type: ignore[no-untyped-def]
+        raise ZeroDivisionError("a fault of the engine")
+
+
+def evaluation_with_fault(world: World) -> None:
+    """Sample responses to three prompts."""
+    if not world.is_first:
+        serve_first(world)
+        return
+    prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(3)]
+    with end_others(world):
+        RankResponses(FaultyStart(), world).respond(prompts, SamplingParams(1), [[1], [2], [3]])
 
 
 def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[list[int]]]]:

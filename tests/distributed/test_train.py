@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE, Popen
-from unittest.mock import patch
 
 import pytest
 
@@ -19,67 +18,11 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.distributed import programs
-from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
-from tests.fixtures.ranks import environment, free_port, run_ranks
+from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, wait_for
+from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
+from tests.fixtures.ranks import run_ranks
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
-
-SMALL = {
-    "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 2,
-    "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
-    "run.save_interval": 2, "threads": 1, "run.name": "a", "optim.lr": 1e-4,
-    "data.train": str(ROOT / "tests" / "fixtures" / "sums.jsonl"), "engine.name": "transformers",
-}  # fmt: skip
-
-
-def arguments(runs: Path, **more: object) -> list[str]:
-    """Those of a new run in `runs`, or of one that goes on with it if it has begun."""
-    if (runs / "a" / "config.json").is_file():
-        return ["train", "--resume", str(runs / "a")]
-    settings = {"model": "base", "run.dir": runs} | SMALL | {name.replace("__", "."): v for name, v in more.items()}
-    return ["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
-
-
-def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:
-    """The ranks of a run, as torchrun would start them; one process is started as a user does."""
-    command, port = arguments(runs, **more), free_port()
-    if size == 1:
-        return [forkserver(TRAINING).start(*command)]
-    commands = []
-    for rank in range(size):
-        with patch.dict(os.environ, environment(rank, size, port)):
-            commands.append(forkserver(TRAINING).start(*command))
-    return commands
-
-
-def finish(runs: Path, size: int, **more: object) -> str:
-    """What the first rank of a run that ends well has said; the others say nothing."""
-    first, *others = start(runs, size, **more)
-    for command in (first, *others):
-        assert command.wait(timeout=300) == 0, command.errors()[-3000:]
-    assert [command.output() + command.errors() for command in others] == [""] * (size - 1)
-    return first.errors()
-
-
-def wait_for(path: Path, commands: list[ForkedCommand]) -> None:
-    while not path.exists() and all(command.poll() is None for command in commands):
-        time.sleep(0.002)
-
-
-def content(runs: Path) -> dict[str, bytes]:
-    """Every file of the run but what a clock says, with the name of its folder taken out."""
-    files = [path for path in (runs / "a").rglob("*") if path.is_file() and path.name not in ("times.jsonl", "lock")]
-    own = str(runs).encode()
-    return {str(path.relative_to(runs / "a")): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
-
-
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory):
-    """Runs that were not interrupted, by their number of processes."""
-    folders = {size: tmp_path_factory.mktemp(f"of-{size}") for size in (1, 2)}
-    for size, folder in folders.items():
-        finish(folder, size)
-    return folders
 
 
 @needs_base
@@ -110,10 +53,8 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
     commands[1].kill()
     assert commands[0].wait(timeout=200) not in (0, None)
     assert "rank 0 of 2, step " in commands[0].errors() and "another rank has ended" in commands[0].errors()
-    finish(tmp_path, 2)
-    found, expected = content(tmp_path), content(unbroken[2])
-    assert found.keys() == expected.keys()
-    assert [name for name in expected if found[name] != expected[name]] == []
+    finish(start(tmp_path, 2))
+    assert differing(tmp_path, unbroken[2]) == []
 
 
 @needs_base

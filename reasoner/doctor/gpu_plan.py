@@ -1,0 +1,161 @@
+"""`reasoner doctor --gpu KIND`: a run on N GPUs of a kind, predicted from its settings and the model's shape alone.
+
+No GPU is needed and no weights are loaded: memory by the formula of doctor.memory, time by doctor.step_model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from math import ceil
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from reasoner.config.presets import HEADROOM
+from reasoner.config.recipes import RECIPES
+from reasoner.config.schema import Config
+from reasoner.doctor.findings import Finding, Severity
+from reasoner.doctor.gpus import Gpu
+from reasoner.doctor.memory import MemoryEstimate, model_sizes, num_parameters
+from reasoner.doctor.preset_fit import LONGEST_PROMPT, MOST_PROMPT, meta_model
+from reasoner.doctor.rank_memory import WEIGHTS, RankMemory, first_that_fits
+from reasoner.doctor.step_model import (
+    LATENCY_LIMIT,
+    ModelShape,
+    StepTime,
+    StepWork,
+    latency_share,
+    servers_from,
+    step_time,
+)
+from reasoner.models.loading import context_length, load_meta_model
+from reasoner.models.lora import num_adapter_parameters
+from reasoner.rl.algorithms import Algorithm, resolve_algorithm
+from reasoner.trainer.preflight import Parts
+
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPlan:
+    """The predictions for a run on `cfg.processes` GPUs of a kind."""
+
+    name: str  # of the kind
+    gpu: Gpu
+    cfg: Config
+    model: PreTrainedModel  # on the meta device
+    algorithm: Algorithm
+
+    @property
+    def available(self) -> float:
+        """Bytes of a GPU that a prediction may use."""
+        return (1 - HEADROOM) * self.gpu.memory
+
+    def memory(self) -> RankMemory:
+        """The memory of each rank."""
+        prompts = ceil(self.cfg.data.prompts_per_step / self.cfg.processes)
+        cfg = replace(self.cfg, data=replace(self.cfg.data, prompts_per_step=prompts))
+        estimate = MemoryEstimate(self.model, self.algorithm, cfg, self._longest_prompt(), "cuda", self.gpu.memory)
+        return RankMemory(estimate, cfg.processes)
+
+    def shape(self) -> ModelShape:
+        """What decides the time of the model's passes."""
+        total, sizes = num_parameters(self.model), model_sizes(self.model)
+        lora = self.cfg.lora
+        trained = num_adapter_parameters(self.model, lora) if lora.rank else total
+        return ModelShape(total, trained, 2 * sizes.keys * sizes.layers)
+
+    def work(self) -> StepWork:
+        """A step with completions of half of sampling.max_tokens on average, and one of all of them."""
+        cfg = self.cfg
+        old = self.algorithm.updates > 1 or self.algorithm.trust != "none"
+        return StepWork(
+            prompts=cfg.data.prompts_per_step,
+            group_size=cfg.algo.group_size,
+            prompt_tokens=self._longest_prompt(),
+            mean_tokens=cfg.sampling.max_tokens / 2,
+            longest=cfg.sampling.max_tokens,
+            forward_passes=(cfg.algo.beta > 0) + old,
+            recompute=cfg.optim.recompute,
+            micro_batch_tokens=cfg.optim.micro_batch_tokens,
+        )
+
+    def _longest_prompt(self) -> int:
+        most = LONGEST_PROMPT.get(self.cfg.data.train, MOST_PROMPT)
+        return min(most, context_length(self.model) - self.cfg.sampling.max_tokens)
+
+
+def gpu_plan(cfg: Config, parts: Parts, name: str, gpu: Gpu) -> GpuPlan:
+    """The plan of a run. ValueError for a model that is neither on this machine nor the model of a preset."""
+    recipe = next((recipe for recipe in RECIPES.values() if cfg.model in recipe.models), None)
+    if parts.model_folder is not None:
+        model = load_meta_model(parts.model_folder)
+    elif recipe is not None:
+        model = meta_model(recipe.shape)
+    else:
+        raise ValueError(f"{cfg.model} is not in the cache and no preset has its shape: download it first")
+    if cfg.engine.name == "auto" and not cfg.engine.urls:  # what a machine with GPUs samples with
+        cfg = replace(cfg, engine=replace(cfg.engine, name="vllm"))
+    return GpuPlan(name, gpu, cfg, model, resolve_algorithm(cfg.algo))
+
+
+def plan_findings(plan: GpuPlan, measurements: dict[str, Any]) -> Iterator[Finding]:
+    """The findings: memory of each way to hold the weights, the way to take, time of a step, and servers. Fills
+    `measurements` with the predictions.
+    """
+    count, work = plan.cfg.processes, plan.work()
+    yield Finding(
+        Severity.OK,
+        "prediction",
+        f"{count} x {plan.name} of {plan.gpu.memory / _GIB:.0f} GiB, by formulas and data sheets, not measured; "
+        f"completions of {work.mean_tokens:,.0f} tokens on average and of {work.longest:,} at most, prompts of "
+        f"{work.prompt_tokens:,}",
+    )
+    memory = plan.memory()
+    peaks = {weights: memory.peak(weights) for weights in (WEIGHTS if count > 1 else WEIGHTS[:1])}
+    for weights, peak in peaks.items():
+        sizes = {name.replace("_", " "): size / _GIB for name, size in memory.parts(weights).items()}
+        parts = ", ".join(f"{name} {size:.1f}" for name, size in sizes.items() if size >= 0.05)
+        fit = "fits" if peak <= plan.available else "does not fit"
+        text = f"{weights}: {peak / _GIB:,.1f} of {plan.available / _GIB:.1f} GiB on each GPU, {fit} ({parts})"
+        yield Finding(Severity.OK, "memory", text)
+    fitting = first_that_fits(peaks, plan.available)
+    yield _weights_finding(fitting)
+    weights = fitting or WEIGHTS[-1]
+    time = step_time(plan.shape(), plan.gpu, work, count, weights)
+    measurements |= {"predicted_peak": peaks, "predicted_weights": fitting, "predicted_seconds": asdict(time)}
+    yield _time_finding(time, work)
+    yield _servers_finding(plan, weights)
+
+
+def _weights_finding(weights: str | None) -> Finding:
+    if weights is not None:
+        why = "the fastest that fits" if weights != WEIGHTS[0] else "every GPU holds the whole model"
+        suggestion = "" if weights == WEIGHTS[0] else f"--optim.weights {weights}"
+        return Finding(Severity.OK, "weights", f"{weights}: {why}", suggestion)
+    text = "no way to hold the weights fits: take more GPUs, lower optim.micro_batch_tokens or engine.gpu_memory, use "
+    return Finding(Severity.ERROR, "weights", f"{text}optim.recompute or lora.rank")
+
+
+def _time_finding(time: StepTime, work: StepWork) -> Finding:
+    parts = ", ".join(f"{name} {seconds:.1f}" for name, seconds in asdict(time).items() if seconds >= 0.05)
+    tokens = work.prompts * work.group_size * work.mean_tokens / time.total
+    return Finding(
+        Severity.OK, "time", f"{time.total:,.1f} s a step ({parts}): {tokens:,.0f} completion tokens a second"
+    )
+
+
+def _servers_finding(plan: GpuPlan, weights: str) -> Finding:
+    """Whether vLLM servers apart (engine.urls) pay, or from how many GPUs on."""
+    shape, work = plan.shape(), plan.work()
+    share = latency_share(shape, plan.gpu, work, plan.cfg.processes, weights)
+    text = f"the longest completion alone takes {share:.0%} of a step"
+    if plan.cfg.engine.urls:
+        return Finding(Severity.OK, "servers", "engine.urls is set: the sampling above is that of as many GPUs apart")
+    if share > LATENCY_LIMIT:
+        advice = "more GPUs hardly help: sample on servers apart (engine.urls, max_off_policy_steps), or take fewer"
+        return Finding(Severity.WARNING, "servers", f"{text}, {advice}")
+    start = servers_from(shape, plan.gpu, work, weights)
+    later = f"over {LATENCY_LIMIT:.0%} from {start} GPUs on" if start else f"{LATENCY_LIMIT:.0%} at most up to 1,024"
+    return Finding(Severity.OK, "servers", f"engines in the ranks: {text}, {later}")

@@ -1,0 +1,70 @@
+"""Memory of each of several ranks, by how they hold the models (optim.weights): a model, not a measurement.
+
+The parts of a single process are those of doctor.memory. What sharding changes follows torch's FSDP2: weights,
+gradients and moments are divided by the number of ranks; `gathered` holds all weights and gradients in float32 for the
+passes of a step, `sharded` those of two layers (the one at work and the next, whose gather has begun) and of the
+embeddings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from reasoner.doctor.memory import MemoryEstimate, model_sizes, num_parameters
+
+WEIGHTS = ("replicated", "gathered", "sharded")  # values of optim.weights, from the fastest to the smallest
+_BUCKET = 4 * 2**24  # bytes of gradients that are copied for a sum, or one tensor: distributed.gradients
+_LAYERS = 2  # whole at once under `sharded`
+
+
+@dataclass(frozen=True, slots=True)
+class RankMemory:
+    """The memory that a run needs on each of `ranks` GPUs."""
+
+    estimate: MemoryEstimate  # of a single process with the micro-batches of one rank
+    ranks: int
+
+    def parts(self, weights: str) -> dict[str, int]:
+        """Bytes of each part. "whole_weights" and "whole_gradients" are held during the passes of a step alone."""
+        part = self.estimate.parts()
+        if weights == "replicated" or self.ranks == 1:
+            copied = min(part["gradients"], max(_BUCKET, self._largest_tensor()))
+            return part | {"gradient_sum": copied if self.ranks > 1 else 0}
+        divided = {name: -(-part[name] // self.ranks) for name in _DIVIDED}
+        share = 1.0 if weights == "gathered" else self._whole_share()
+        whole = {
+            "whole_weights": int(share * part["weights"]),
+            "whole_reference": int(share * part["reference"]),
+            "whole_gradients": int(share * part["gradients"]),
+            "synced_tensor": self._largest_tensor(),
+        }
+        return part | divided | whole
+
+    def peak(self, weights: str) -> int:
+        """Most bytes at once: in the passes of the update, in those of the reference, or while sampling or syncing."""
+        part = self.parts(weights)
+        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
+        passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
+        training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
+        engine = part["engine_weights"] + part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
+        keeps_engine = self.estimate.cfg.max_off_policy_steps > 0
+        return resident + (training + engine if keeps_engine else max(training, engine))
+
+    def _largest_tensor(self) -> int:
+        """Bytes of the largest tensor in float32."""
+        return 4 * max(parameter.numel() for parameter in self.estimate.model.parameters())
+
+    def _whole_share(self) -> float:
+        """The share of the model that is whole at once under `sharded`."""
+        sizes, total = model_sizes(self.estimate.model), num_parameters(self.estimate.model)
+        layer = (total - sizes.embeddings) / sizes.layers
+        return min(1.0, (sizes.embeddings + _LAYERS * layer) / total)
+
+
+_DIVIDED = ("weights", "gradients", "optimiser", "reference", "critic")
+
+
+def first_that_fits(peaks: Mapping[str, int], available: float) -> str | None:
+    """The fastest way to hold the weights whose peak fits into the available bytes; None where none does."""
+    return next((weights for weights in WEIGHTS if peaks.get(weights, available + 1) <= available), None)

@@ -1,0 +1,69 @@
+"""Commands of this folder's tests as the ranks that torchrun would start, and what a run has left in its folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from unittest.mock import patch
+
+from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.ranks import environment, free_port
+
+SMALL = {
+    "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 2,
+    "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
+    "run.save_interval": 2, "threads": 1, "run.name": "a", "optim.lr": 1e-4,
+    "data.train": str(ROOT / "tests" / "fixtures" / "sums.jsonl"), "engine.name": "transformers",
+}  # fmt: skip
+
+
+def start_ranks(size: int, *arguments: object) -> list[ForkedCommand]:
+    """The ranks of a command, as torchrun would start them; one process is started as a user does."""
+    if size == 1:
+        return [forkserver(TRAINING).start(*arguments)]
+    commands, port = [], free_port()
+    for rank in range(size):
+        with patch.dict(os.environ, environment(rank, size, port)):
+            commands.append(forkserver(TRAINING).start(*arguments))
+    return commands
+
+
+def finish(commands: list[ForkedCommand]) -> str:
+    """What the first rank of a command that ends well has said; the others say nothing."""
+    for command in commands:
+        assert command.wait(timeout=600) == 0, command.errors()[-3000:]
+    assert [command.output() + command.errors() for command in commands[1:]] == [""] * (len(commands) - 1)
+    return commands[0].errors()
+
+
+def arguments(runs: Path, **more: object) -> list[str]:
+    """Those of a new run in `runs`, or of one that goes on with it if it has begun."""
+    if (runs / "a" / "config.json").is_file():
+        return ["train", "--resume", str(runs / "a")]
+    settings = {"model": "base", "run.dir": runs} | SMALL | {name.replace("__", "."): v for name, v in more.items()}
+    return ["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
+
+
+def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:
+    """The ranks of a run."""
+    return start_ranks(size, *arguments(runs, **more))
+
+
+def wait_for(path: Path, commands: list[ForkedCommand]) -> None:
+    """Wait until the path exists or a rank has ended."""
+    while not path.exists() and all(command.poll() is None for command in commands):
+        time.sleep(0.002)
+
+
+def content(runs: Path) -> dict[str, bytes]:
+    """Every file of the run but what a clock says, with the name of its folder taken out."""
+    files = [path for path in (runs / "a").rglob("*") if path.is_file() and path.name not in ("times.jsonl", "lock")]
+    own = str(runs).encode()
+    return {str(path.relative_to(runs / "a")): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
+
+
+def differing(runs: Path, others: Path) -> list[str]:
+    """Names of the files in which two runs differ, or that one of them has alone."""
+    one, other = content(runs), content(others)
+    return [name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
