@@ -22,8 +22,9 @@ from reasoner.runtime import gpu_memory
 
 Values = Mapping[str, object]  # settings by dotted key
 
-# Settings, and sections of them, that may change when a run is resumed.
-MAY_CHANGE = ("steps", "max_train_tokens", "processes", "run.", "validation.", "eval.", "verify.", "engine.")
+# Settings, and sections of settings, that may change when a run is resumed.
+MAY_CHANGE = ("steps", "max_train_tokens", "processes")
+MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
 def resolve_new_run(
@@ -55,7 +56,7 @@ def resolve_resumed_run(
 ) -> tuple[RunSettings, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
 
-    Only those of MAY_CHANGE may change. `reward_functions` are weights by name.
+    Only those of MAY_CHANGE and MAY_CHANGE_SECTIONS may change. `reward_functions` are weights by name.
     ValueError for another change, and where the run was started with other reward functions.
     """
     run_dir = find_run(name, runs)
@@ -70,7 +71,7 @@ def resolve_resumed_run(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    fixed = [key for key in values if not key.startswith(MAY_CHANGE)]
+    fixed = [key for key in values if key not in MAY_CHANGE and not key.startswith(MAY_CHANGE_SECTIONS)]
     if fixed:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})

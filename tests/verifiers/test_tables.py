@@ -53,20 +53,20 @@ def differs(pool: VerifierPool, rows: list[dict]) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_pair_of_a_kind_has_its_verdict(pool: VerifierPool, kind: str) -> None:
-    found = differs(pool, table(kind))
-    assert not found, "\n".join(found)
+    faults = differs(pool, table(kind))
+    assert not faults, "\n".join(faults)
 
 
 def test_no_hostile_answer_is_correct(strict_pool: VerifierPool) -> None:
-    found = differs(strict_pool, [row for row in table(HOSTILE) if not row.get("slow")])
-    assert not found, "\n".join(found)
+    faults = differs(strict_pool, [row for row in table(HOSTILE) if not row.get("slow")])
+    assert not faults, "\n".join(faults)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # a worker is started for each of them
 def test_no_hostile_answer_that_reaches_the_limit_is_correct(strict_pool: VerifierPool) -> None:
-    found = differs(strict_pool, [row for row in table(HOSTILE) if row.get("slow")])
-    assert not found, "\n".join(found)
+    faults = differs(strict_pool, [row for row in table(HOSTILE) if row.get("slow")])
+    assert not faults, "\n".join(faults)
 
 
 def test_tables_are_complete_and_known_failures_are_in_them() -> None:

@@ -23,5 +23,5 @@ def test_text_that_is_not_read_is_named() -> None:
 
 
 def test_sets_that_each_hold_what_the_other_lacks_are_told_apart():
-    found = explain(r"(-\infty, 2) \cup (2, \infty)", "all real numbers except 3").counterexample
-    assert found == "only in the gold: set of reals: {3}; only in the answer: set of reals: {2}"
+    counterexample = explain(r"(-\infty, 2) \cup (2, \infty)", "all real numbers except 3").counterexample
+    assert counterexample == "only in the gold: set of reals: {3}; only in the answer: set of reals: {2}"
