@@ -39,15 +39,18 @@ _VALUES = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a
 
 
 def split_of(operator: str, a: int, b: int) -> str:
-    """The split of a calculation; the order of the operands of a sum or a product does not matter."""
-    low, high = sorted((a, b)) if operator != "-" else (a - b, b)  # a - b undoes the sum of a - b and b
+    """The split of a calculation; the order of the operands of a sum or a product does not matter.
+
+    A difference a - b has the split of the sum that it undoes where a - b <= b, and one of its own otherwise.
+    """
+    low, high = sorted((a, b)) if operator != "-" else (a - b, b)
     name = "*" if operator == "*" else "+"
     share = int.from_bytes(hashlib.sha256(f"{name} {low} {high}".encode()).digest()[:4]) % 100
     return next(split for split, end in SPLITS.items() if share < end)
 
 
 def problems(split: str, limit: int | None = None) -> list[Problem]:
-    """The problems of a split in an order fixed by a hash, a third of each operator. ValueError for an unknown split."""
+    """The problems of a split in an order fixed by a hash. ValueError for an unknown split."""
     if split not in SPLITS:
         raise ValueError(f"unknown split {split!r} of one-step problems; known are {', '.join(SPLITS)}")
     rows: list[Problem] = []
