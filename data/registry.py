@@ -3,6 +3,7 @@
 The specs that `load` accepts (the split in brackets is the default):
 
     generated[:train]   generated:validation  generated:heldout      made here, no download
+    one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
     reasoning-gym:TASK                                               made by reasoning-gym, an extra
@@ -46,12 +47,23 @@ def _load_generated(split: str, limit: int | None) -> list[Problem]:
     return problems(split, limit)
 
 
+def _load_one_step(split: str, limit: int | None) -> list[Problem]:
+    from data.one_step import problems
+
+    return problems(split, limit)
+
+
 SOURCES: dict[str, Source] = {
     "generated": Source(
         ("train", "validation", "heldout"),
         _load_generated,
         "made here: five families, three levels",
         former_names={"selection": "validation"},
+    ),
+    "one-step": Source(
+        ("train", "validation", "heldout"),
+        _load_one_step,
+        "made here: one calculation in plain words, for small models",
     ),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
     "reasoning-gym": Source(

@@ -1,4 +1,4 @@
-"""The model card of an export: README.md with the front matter that the hub reads, as text. Needs no torch.
+"""The model card of an export or a checkpoint: README.md with the front matter that the hub reads. Needs no torch.
 
 Its facts come from the run's folder: settings, versions, the held-out table and the validations. What the folder does
 not say (the licence of a base model) is left out, not guessed.
@@ -7,6 +7,7 @@ not say (the licence of a base model) is left out, not guessed.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ class CardFacts:
     steps_done: int  # training steps behind the weights
     template: Template
     is_best: bool = False  # chosen by the validation problems
+    is_checkpoint: bool = False  # a checkpoint as training writes it: before the held-out table, and not an export
     has_chat_template: bool = True  # whether it renders the run's prompts
     licence: str = ""  # identifier of the hub; empty where it is not known
     repository: str = ""  # ORG/NAME on the hub; empty for a local folder
@@ -44,7 +46,7 @@ def model_card(run_dir: Path, facts: CardFacts) -> str:
         "## Training\n\n" + _training(run_dir, stored),
         "## Results\n\n" + _results(run_dir, cfg, facts),
         "## How to prompt it\n\n" + _prompt(cfg, facts),
-        "## How to run it\n\n" + _usage(cfg, facts),
+        "## How to run it\n\n" + (_checkpoint_usage(run_dir.name, cfg) if facts.is_checkpoint else _usage(cfg, facts)),
         "## Versions\n\n" + _table([["package", "version"], *_versions(run_dir)]),
     ]
     return "\n\n".join(sections) + "\n"
@@ -135,7 +137,8 @@ def _rewards(stored: Mapping[str, Any]) -> str:
 def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
     return [
         [f"`{key}`", f"`{shown_value(key, value)}`", origin]
-        for key, value, origin in ((key, value, stored["origin"][key]) for key, value in stored["config"].items())
+        for key, value in stored["config"].items()
+        for origin in [stored["origin"].get(key, "unknown")]  # a run of a version without the setting
         if origin != "default" and key not in PLACES
     ]
 
@@ -145,6 +148,8 @@ def _changed(stored: Mapping[str, Any]) -> list[list[str]]:
 
 def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
     """Held-out results of these weights if the run has them, and the validation of this step; 95 % intervals."""
+    if facts.is_checkpoint:
+        return _validation(run_dir, cfg, facts) or "The run has no validation of these weights."
     parts = []
     report = read_object(run_dir / "report.json", {"before": OBJECT, "after": OBJECT})
     is_end = len(read_metrics(run_dir)) == facts.steps_done
@@ -152,13 +157,19 @@ def _results(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
     if report and is_end and (facts.steps_done == cfg["steps"] or cfg["max_train_tokens"]):
         about = f"Held-out problems (`{file_name(cfg['eval.heldout'])}`), % with 95 % intervals"
         parts.append(_comparison(about, report["before"], report["after"], facts.template))
+    parts.append(_validation(run_dir, cfg, facts))
+    return "\n\n".join(filter(None, parts)) or "The run has no evaluation of these weights."
+
+
+def _validation(run_dir: Path, cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    """The validation of these weights beside that before training; empty where there is none."""
     validations = {line["step"]: line for line in read_evals(run_dir)}
-    if 0 in validations and facts.steps_done in validations:
-        about = f"Validation problems (`{file_name(cfg['validation.data'])}`), % with 95 % intervals"
-        if facts.is_best:
-            about += "; the checkpoint was chosen by these problems, so its figures are too high"
-        parts.append(_comparison(about, validations[0], validations[facts.steps_done], facts.template))
-    return "\n\n".join(parts) or "The run has no evaluation of these weights."
+    if not {0, facts.steps_done} <= validations.keys():
+        return ""
+    about = f"Validation problems (`{file_name(cfg['validation.data'])}`), % with 95 % intervals"
+    if facts.is_best:
+        about += "; the checkpoint was chosen by these problems, so its figures are too high"
+    return _comparison(about, validations[0], validations[facts.steps_done], facts.template)
 
 
 def _comparison(about: str, before: Mapping[str, Any], after: Mapping[str, Any], template: Template) -> str:
@@ -216,6 +227,18 @@ def _usage(cfg: Mapping[str, Any], facts: CardFacts) -> str:
         f"`generation_config.json` has the run's sampling: temperature {cfg['sampling.temperature']:g}, at most "
         f"{cfg['sampling.max_tokens']} tokens. vLLM's server takes these as its defaults, and "
         "stop texts from a request.",
+    ]
+    return "\n\n".join(parts)
+
+
+def _checkpoint_usage(run: str, cfg: Mapping[str, Any]) -> str:
+    parts = ["With the prompt and the sampling of the run:", _code("reasoner eval --model FOLDER --pass@1", "sh")]
+    if cfg["lora.rank"]:
+        parts.append("The folder holds the LoRA adapter alone; `base_model.json` names its base.")
+    parts += [
+        "As a model for transformers and vLLM, with a chat template that writes this prompt, a generation config and "
+        "the results of the run (`--step N`: after N steps; `--step best`: the best on the validation problems):",
+        _code(shlex.join(["reasoner", "export", run, "--out", "my-model"]), "sh"),
     ]
     return "\n\n".join(parts)
 

@@ -5,7 +5,7 @@
     generation_config.json    temperature, length and ends of a completion as in the run
     README.md                 the model card (reasoner.analysis.model_card)
 
-A checkpoint itself stays as training wrote it: its checksums, and exact resuming, cover every byte of it.
+A checkpoint itself stays as training wrote it: runs are resumed from it. Its own model card is not copied.
 """
 
 from __future__ import annotations

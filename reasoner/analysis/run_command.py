@@ -60,9 +60,10 @@ def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     def is_repeated(key: str, value: object) -> bool:
         if len(presets) < len(names):  # a command without a preset gets one that fits: name every setting
             return value is None
-        if origins[key].startswith(("preset ", "machine ")):
+        origin = origins.get(key, "unknown")  # a run of a version without the setting
+        if origin.startswith(("preset ", "machine ")):
             return key in same and same[key] == value  # a preset's values may have changed since
-        return origins[key] == "default" and key not in same
+        return origin == "default" and key not in same
 
     values = {
         key: value

@@ -138,7 +138,8 @@ def evaluate(
         num_samples: Samples of each problem. Default: the largest K.
         limit: Evaluate the first problems of each set; 0: all. Default: 150 of a generated set, all of any other.
         step: With a run as `model`: its checkpoint after this number of steps, or "best". Default: the last one.
-        prompt: Prompt template: r1-zero, qwen-math, boxed, chat, none, or a file. Default: as trained, else r1-zero.
+        prompt: Prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a file. Default: as trained, else
+            r1-zero.
         temperature: Sampling temperature, above 0. Default: as trained; base 1; any other model 0.6.
         top_p: Nucleus sampling, above 0 to 1. Default: as trained; base 1; any other model 0.95.
         max_tokens: Most tokens of a response. Default: as trained; any other model 32,768.

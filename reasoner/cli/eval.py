@@ -116,7 +116,7 @@ def _add_sampling(command: Parser) -> None:
     )
     sampling.add_argument(
         "--prompt",
-        help="prompt template: r1-zero, qwen-math, boxed, chat, none, or a .txt or .toml file "
+        help="prompt template: r1-zero, qwen-math, boxed, chat, few-shot, none, or a .txt or .toml file "
         "[a run: as trained; any other model: r1-zero]",
     )
     sampling.add_argument(

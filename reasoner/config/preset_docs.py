@@ -28,7 +28,7 @@ reasoner train --model FOLDER --dry-run           # a local model gets the first
 ({", ".join(GPUS)}). A smaller one gets the first, and `reasoner doctor` says what to lower. Settings on the command
 line win over both.
 
-**No row was measured on a GPU yet, and of the recipes only that of `base` was run to its end**
+**No row was measured on a GPU yet. Of the recipes those of `base` and `smollm-135m` were run to their end, on a CPU**
 ([RESULTS.md](RESULTS.md)): the others are starting points.
 
 ## What fits
@@ -42,12 +42,12 @@ _METHOD = f"""\
 ## How the settings are computed
 
 `reasoner/doctor/preset_fit.py` asks the doctor's formula ([DOCTOR.md](DOCTOR.md)) for the peak of a model of this
-shape, with prompts of 1,024 tokens (256 for generated problems) and responses of `sampling.max_tokens`, and takes the
-first settings that leave {HEADROOM:.0%} free with both engines: micro-batches of 16,384 down to 2,048 tokens; the same
-with layers computed again (`optim.recompute`); with a reference in bfloat16; with AdamW's moments in 8 bits (extra
-`torchao`); with LoRA in place of all weights (extra `lora`) and ten times the learning rate. So what changes the result
-comes last. vLLM gets the smallest fraction of the GPU that holds all completions it samples at once, or what is left
-beside the trainer, which must hold at least 16 of full length.
+shape, with prompts of 1,024 tokens (256 for generated and one-step problems) and responses of `sampling.max_tokens`,
+and takes the first settings that leave {HEADROOM:.0%} free with both engines: micro-batches of 16,384 down to 2,048
+tokens; the same with layers computed again (`optim.recompute`); with a reference in bfloat16; with AdamW's moments in
+8 bits (extra `torchao`); with LoRA in place of all weights (extra `lora`) and ten times the learning rate. So what
+changes the result comes last. vLLM gets the smallest fraction of the GPU that holds all completions it samples at once,
+or what is left beside the trainer, which must hold at least 16 of full length.
 
 vLLM frees its weights and its cache while the trainer works, but the trainer keeps its weights while vLLM samples. The
 frozen weights of a LoRA run are then on the GPU twice, and those of `qwen2.5-7b` take 14 GiB even in bfloat16: that is

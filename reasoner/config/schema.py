@@ -46,7 +46,7 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True)
 class PromptConfig:
-    # Prompt template: r1-zero | qwen-math | boxed | chat | none, or a .txt or .toml file.
+    # Prompt template: r1-zero | qwen-math | boxed | chat | few-shot | none, or a .txt or .toml file.
     style: str = "r1-zero"
 
 

@@ -28,7 +28,7 @@ from reasoner.models.loading import context_length
 from reasoner.rl.algorithms import resolve_algorithm
 
 GIB = 2**30
-LONGEST_PROMPT = {"generated": 256}  # tokens with the template, by data.train
+LONGEST_PROMPT = {"generated": 256, "one-step": 256}  # tokens with the template, by data.train
 MOST_PROMPT = 1024  # of any other problems
 _LOW_PRECISION = {"optim.dtype": "bfloat16", "engine.dtype": "bfloat16"}
 _MICRO_BATCHES = (16_384, 8192, 4096, 2048)  # tokens; smaller ones leave a GPU idle

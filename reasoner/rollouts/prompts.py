@@ -34,6 +34,15 @@ _INSTRUCTION = (
 _BOXED = "Please reason step by step, and put your final answer within \\boxed{}."
 
 
+# Three worked examples, whose calculations belong to the training problems of data.one_step.
+_FEW_SHOT = (
+    "Question: What is 25 + 14?\nAnswer: 25 + 14 = 39. \\boxed{39}\n\n"
+    "Question: Sam has 30 marbles and loses 12. How many marbles are left?\nAnswer: 30 - 12 = 18. \\boxed{18}\n\n"
+    "Question: Each of 4 children eats 12 nuts. How many nuts do they eat together?\n"
+    "Answer: 12 * 4 = 48. \\boxed{48}\n\nQuestion: {question}\nAnswer:"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Template:
     """How a question becomes a prompt, what ends a completion, and how its answer is extracted."""
@@ -61,6 +70,7 @@ TEMPLATES: dict[str, Template] = {
     ),
     "boxed": Template("{question}\n" + _BOXED, chat=True, extract="boxed"),
     "chat": Template(_INSTRUCTION + "\n\n{question}", stop=("</answer>",), chat=True),
+    "few-shot": Template(_FEW_SHOT, stop=("\n\n",), extract="boxed"),  # for small models, which follow examples
     "none": Template("{question}", extract="lenient"),
 }
 

@@ -7,7 +7,8 @@
         instead of model.safetensors
         trainer/state.json               steps done, and what the optimiser keeps in numbers
         trainer/optimizer.safetensors    the optimiser's tensors, "<parameter>.<name>"
-        trainer/sha256.json              of every other file
+        trainer/sha256.json              of every other file but the model card
+        README.md                        model card (reasoner.analysis.model_card), also of the best
 
 Nothing is pickled. A checkpoint is written beside its place, synced and renamed: it is complete or absent. Later damage
 by the disk shows in its checksums.
@@ -33,6 +34,7 @@ from reasoner.runs.io import atomic_path, sync
 from reasoner.trainer.policy_trainer import PolicyTrainer
 
 _SUMS = Path("trainer") / "sha256.json"
+_CARD = "README.md"  # training does not read it, and it may be edited
 
 
 def folder(run_dir: Path, step: int) -> Path:
@@ -40,14 +42,23 @@ def folder(run_dir: Path, step: int) -> Path:
 
 
 def save_best(
-    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
+    run_dir: Path,
+    step: int,
+    trainer: PolicyTrainer,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    score: float,
+    card: str = "",
 ) -> None:
-    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score."""
+    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score; `card`
+    is the text of its model card.
+    """
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
         save_policy(trainer.policy, path, trainer.base_model)
         tokenizer.save_pretrained(path)
+        _write_card(path, card)
         _write_score(path, step, score)
 
     _put(run_dir / "checkpoints" / "best", write)
@@ -92,16 +103,29 @@ def _write_score(path: Path, step: int, score: float) -> None:
     (path / "best.json").write_text(json.dumps({"steps_done": step, "validation/pass@1": score}) + "\n")
 
 
+def _write_card(path: Path, card: str) -> None:
+    if card:
+        (path / _CARD).write_text(card, "utf-8")
+
+
 def save(
-    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+    run_dir: Path,
+    step: int,
+    trainer: PolicyTrainer,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    keep: int,
+    every: int = 1,
+    card: str = "",
 ) -> Path:
-    """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Checkpoints outside
-    the schedule, which an interrupted run leaves, are removed first, so that a resumed run ends with the same ones.
+    """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove all but the `keep`
+    newest and this one. Checkpoints outside the schedule, which an interrupted run leaves, are removed first, so that a
+    resumed run ends with the same ones.
 
     OSError, with nothing left behind, if it cannot be written.
     """
     path = folder(run_dir, step)
-    _put(path, lambda beside: _write(beside, trainer, tokenizer))
+    _put(path, lambda beside: _write(beside, trainer, tokenizer, card))
     others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
@@ -138,10 +162,11 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
+def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, card: str) -> None:
     (path / "trainer").mkdir(parents=True)
     save_policy(trainer.policy, path, trainer.base_model)
     tokenizer.save_pretrained(path)
+    _write_card(path, card)
     moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
     save_file(moments, path / "trainer" / "optimizer.safetensors")
     if trainer.critic is not None:
@@ -155,9 +180,9 @@ def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBas
 
 
 def _checksums(path: Path) -> dict[str, str]:
-    """SHA-256 of every file in the checkpoint, by relative path, except of the file that holds the checksums."""
+    """SHA-256 of every file in the checkpoint, by relative path, except of the model card and of the checksums."""
     checksums = {}
-    for file in sorted(file for file in path.rglob("*") if file.is_file() and file != path / _SUMS):
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and file not in (path / _SUMS, path / _CARD)):
         with file.open("rb") as stream:
             checksums[file.relative_to(path).as_posix()] = hashlib.file_digest(stream, "sha256").hexdigest()
     return checksums

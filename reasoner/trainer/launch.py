@@ -155,6 +155,7 @@ def _size(cfg: Config) -> str:
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
         f"{cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of at most "
-        f"{cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with --preset "
-        f"({', '.join(RECIPES)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
+        f"{cfg.sampling.max_tokens} tokens on {cfg.data.train}, prompt {cfg.prompt.style}, lr {cfg.optim.lr:g}, "
+        f"{table}; change it with --preset ({', '.join(RECIPES)}) or with --steps, --data, --optim.lr, ...: "
+        "--dry-run lists them all"
     )

@@ -9,10 +9,12 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
+from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, RunInterrupt, World
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.prompts import Template
 from reasoner.runs import rollouts as store
 from reasoner.runs.health import Alarm, new_alarms
 from reasoner.trainer import checkpoint
@@ -40,6 +42,7 @@ class TrainingRun:
     run_dir: Path
     base: Path  # folder of the model before training
     tokenizer: PreTrainedTokenizerBase
+    template: Template
     trainer: PolicyTrainer
     generator: RolloutGenerator
     validator: Validator
@@ -157,7 +160,8 @@ class TrainingRun:
 
     def _save_if_best(self, steps_done: int, score: float) -> None:
         if score > self._best_score():
-            checkpoint.save_best(self.run_dir, steps_done, self.trainer, self.tokenizer, score=score)
+            card = self._card(steps_done)
+            checkpoint.save_best(self.run_dir, steps_done, self.trainer, self.tokenizer, score=score, card=card)
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
@@ -194,7 +198,17 @@ class TrainingRun:
 
     def _save(self) -> Path:
         keep, every = self.cfg.run.keep_last, self.cfg.run.save_interval
-        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every)
+        card = self._card(self.step)
+        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every, card=card)
+
+    def _card(self, steps_done: int) -> str:
+        """The model card of the policy; empty, with a message, where a file of the run's folder is damaged."""
+        try:
+            facts = CardFacts(steps_done, self.template, is_checkpoint=True, has_chat_template=False)
+            return model_card(self.run_dir, facts)
+        except ValueError as error:
+            self.logger.log(f"no model card is written: {error}")
+            return ""
 
     def respond_to_alarms(self) -> None:
         """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.

@@ -223,6 +223,7 @@ def open_training_run(
             run_dir=run_dir,
             base=base,
             tokenizer=tokenizer,
+            template=template,
             trainer=trainer,
             generator=generator,
             validator=Validator(generator, validation_prompts, cfg, logger),

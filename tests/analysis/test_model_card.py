@@ -117,6 +117,24 @@ def test_card_shows_figures_of_these_weights_alone(tmp_path, facts, present, abs
     assert not any(part in text for part in absent)
 
 
+def test_card_of_a_checkpoint_has_its_validation_and_no_held_out_table(tmp_path):
+    facts = {"is_checkpoint": True, "has_chat_template": False}
+    run_dir = write_records(tmp_path / "run", values={"lora.rank": 4})  # with the table of an earlier end
+    text = card(run_dir, steps_done=2, **facts)
+    assert "10.0 [5.0, 15.0] | 50.0 [45.0, 55.0]" in text and "Held-out" not in text
+    assert "reasoner export run --out" in text and "adapter alone" in text
+    assert "vllm serve" not in text and "generation_config.json" not in text
+    assert "no validation of these weights" in card(run_dir, steps_done=3, **facts)
+
+
+def test_setting_without_an_origin_is_named(tmp_path):
+    run_dir = write_records(tmp_path / "run", values={"algo.beta": 0.5})
+    stored = read_settings(run_dir)
+    del stored["origin"]["algo.beta"]  # a run of a version without the setting
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    assert "| `algo.beta` | `0.5` | unknown |" in card(run_dir) and "--algo.beta 0.5" in card(run_dir)
+
+
 def test_held_out_table_of_an_earlier_end_is_left_out(tmp_path):
     run_dir = write_records(tmp_path / "run", values={"steps": 100})  # continued to 100 steps, stopped after 3
     assert "83.0" not in card(run_dir, steps_done=3)

@@ -1,7 +1,12 @@
 """A run that trained an adapter as the model of another run."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -10,6 +15,7 @@ pytest.importorskip("peft")
 
 from reasoner.cli.main import main
 from reasoner.models.loading import load_policy
+from reasoner.models.lora import write_merged
 from reasoner.models.resolve import resolve_model
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
@@ -68,3 +74,46 @@ def test_training_starts_from_a_run_s_adapter_and_its_base_together(runs, rank):
     assert all(torch.equal(tensor, ended[name]) for name, tensor in begun.items())
     base = weights_of(runs / "tiny")
     assert any(not torch.equal(tensor, base[name]) for name, tensor in begun.items())
+
+
+@pytest.fixture(scope="module")
+def merged(runs):
+    """The run `adapter` as a full model folder."""
+    write_merged(resolve_model("adapter", runs=runs), runs / "merged")
+    return runs / "merged"
+
+
+def test_evaluation_of_a_run_samples_its_base_with_the_adapter(runs, merged):
+    sampling = ("--prompt", "r1-zero", "--temperature", "1", "--top-p", "1", "--max-tokens", "8", "--seed", "3")
+    texts = {}
+    for model in ("adapter", str(merged), str(runs / "tiny")):
+        name = Path(model).name
+        where = ("--runs", str(runs), "--out", str(runs / "evals"), "--name", name, "--engine", "transformers")
+        assert main(["eval", "--model", model, "--problems", "2", "--pass@1", "--n", "2", *where, *sampling]) == 0
+        texts[name] = pq.read_table(runs / "evals" / name / "samples.parquet").column("text").to_pylist()
+    assert len(texts["adapter"]) == 4
+    assert texts["adapter"] == texts["merged"] != texts["tiny"]
+
+
+def test_chat_worker_answers_with_the_adapter_of_a_run(runs, merged):
+    request = {"step": "", "prompt": "none", "begin": "", "gold": "", "question": "1 + 1?", "seed": 0, "samples": 2}
+    request |= {"temperature": 1.0, "max_tokens": 8}  # top-p is always 1
+    models = ("adapter", str(merged), str(runs / "tiny"))
+    process = subprocess.run(
+        [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(runs)],
+        input="".join(json.dumps(request | {"model": model}) + "\n" for model in models),
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        timeout=250,
+    )
+    answers = [[]]
+    for event in map(json.loads, process.stdout.splitlines()):
+        assert "error" not in event, event
+        if "done" in event:
+            answers.append([])
+        else:
+            answers[-1].append(event)
+    adapter, of_merged, of_base, rest = answers
+    assert sum("ended" in event for event in adapter) == 2 and rest == []
+    assert adapter == of_merged != of_base

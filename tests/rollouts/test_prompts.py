@@ -1,7 +1,13 @@
+import hashlib
+import json
+import re
+from dataclasses import asdict
+
 import pytest
 from tokenizers.processors import TemplateProcessing
 
 from data import Problem
+from data.one_step import split_of
 from reasoner.rollouts.prompts import R1_ZERO, TEMPLATES, Template, load_template, render
 from tests.fixtures.tiny import END, tiny_tokenizer
 
@@ -54,7 +60,25 @@ def test_qwen_math_is_chatml_text_with_whole_stop_markers():  # EVAL trap 6
     )
     assert prompt.text.endswith("<|im_start|>user\nWhat is {x} + 1?<|im_end|>\n<|im_start|>assistant\n")
     assert prompt.extract == "boxed"
-    assert all(stop.startswith("<") and stop.endswith(">") for one in TEMPLATES.values() for stop in one.stop)
+    stops = {stop for template in TEMPLATES.values() for stop in template.stop}
+    assert all(stop == "\n\n" or (stop.startswith("<") and stop.endswith(">")) for stop in stops)
+
+
+def test_few_shot_examples_are_training_calculations_and_a_blank_line_ends_an_answer():
+    template = load_template("few-shot")
+    assert (template.stop, template.extract, template.chat) == (("\n\n",), "boxed", False)
+    examples = re.findall(r"(\d+) ([-+*]) (\d+) = (\d+)\. \\boxed\{(\d+)\}", template.text)
+    assert [(name, value) for _, name, _, value, _ in examples] == [("+", "39"), ("-", "18"), ("*", "48")]
+    for left, operator, right, value, box in examples:
+        assert value == box and split_of(operator, int(left), int(right)) == "train"
+    text = render(PROBLEM, template, tiny_tokenizer()).text
+    assert text.endswith("\n\nQuestion: What is {x} + 1?\nAnswer:") and text.count("Question: ") == 4
+
+
+def test_few_shot_prompt_is_that_of_the_measured_run():
+    text = json.dumps(asdict(load_template("few-shot")), ensure_ascii=False)  # as reasoner.trainer.fingerprints
+    recorded = "6ebad88840107917cac3d5e6b3fab938c9f857d549af991928f288bfbffef2ef"
+    assert hashlib.sha256(text.encode()).hexdigest() == recorded
 
 
 def test_template_is_read_from_txt_or_toml(tmp_path):

@@ -98,6 +98,19 @@ def test_the_checkpoint_is_a_model_that_has_learnt_something(run):
     assert load_tokenizer(path).get_vocab() == load_tokenizer(BASE).get_vocab()
 
 
+def test_checkpoints_have_a_model_card_with_their_settings_and_validation(run):
+    folder, _ = run
+    path = list_checkpoints(folder)[-1]
+    text = (path / "README.md").read_text("utf-8")
+    assert "after 2 steps of reinforcement learning" in text and "| `algo.group_size` | `4` | command line |" in text
+    assert "reasoner train --preset base --model base --steps 2 " in text and str(folder.parent) not in text
+    assert "Validation problems (`generated:validation`)" in text and "\n| pass@1 | " in text
+    assert "Held-out problems" not in text and "reasoner export a --out" in text
+    best = folder / "checkpoints" / "best"
+    steps = json.loads((best / "best.json").read_text())["steps_done"]
+    assert f"after {steps} steps of" in (best / "README.md").read_text("utf-8")
+
+
 def test_output_begins_with_plan_and_ends_with_table_and_next_commands(run):
     folder, done = run
     assert "algorithm:" in done.stderr and "step 0 (1/2 done)" in done.stderr
