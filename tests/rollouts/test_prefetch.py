@@ -112,34 +112,48 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
     assert engine.weights == {version: {"w": [version]} for version in (1, 2, 3, 6)}
 
 
+def uninterrupted(tmp_path_factory, settings):
+    runs = tmp_path_factory.mktemp("uninterrupted")
+    finish_from_nothing(runs, *settings)
+    return runs
+
+
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    """Folders of runs that were not interrupted, by the most steps ahead."""
-    folders = {}
-    for ahead, settings in ((1, ONE), (2, TWO)):
-        folders[ahead] = tmp_path_factory.mktemp(f"max_off_policy_steps_{ahead}")
-        finish_from_nothing(folders[ahead], *settings)
-    return folders
+def one_ahead(tmp_path_factory):
+    return uninterrupted(tmp_path_factory, ONE)
 
 
-def test_prefetched_step_is_one_update_behind_except_after_save(uninterrupted):
-    metrics = read_metrics(uninterrupted[1] / "a")
+@pytest.fixture(scope="module")
+def two_ahead(tmp_path_factory):
+    return uninterrupted(tmp_path_factory, TWO)
+
+
+@pytest.mark.slow
+def test_prefetched_step_is_one_update_behind_except_after_save(one_ahead):
+    metrics = read_metrics(one_ahead / "a")
     assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 1, 0, 1]
-    assert [folder.name for folder in list_checkpoints(uninterrupted[1] / "a")] == ["step-000003", "step-000005"]
-    own = [line["sampling/logprob_diff_mean"] for line in metrics if "sampling/logprob_diff_mean" in line]
-    assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
-    assert not (uninterrupted[1] / "a" / "alarms.jsonl").exists()
+    assert all("parity/logprob_diff_max" in line for line in metrics)
+    assert [folder.name for folder in list_checkpoints(one_ahead / "a")] == ["step-000003", "step-000005"]
+    assert not (one_ahead / "a" / "alarms.jsonl").exists()
 
 
-def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_validations(uninterrupted):
-    metrics = read_metrics(uninterrupted[2] / "a")
+def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_validations(two_ahead):
+    metrics = read_metrics(two_ahead / "a")
     assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 2, 2, 2, 0, 1]
     gaps = {int(line["step"]): line["parity/logprob_diff_max"] for line in metrics if "parity/logprob_diff_max" in line}
     assert gaps.keys() == {1, 3, 4, 5, 6} and max(gaps.values()) < 1e-4
+    own = [line["sampling/logprob_diff_mean"] for line in metrics if "sampling/logprob_diff_mean" in line]
+    assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
 
 
-@pytest.mark.parametrize(("ahead", "moment"), [pytest.param(1, "step 4", marks=pytest.mark.slow), (2, "step 6")])
-def test_prefetching_run_resumes_exactly_after_kill(tmp_path, uninterrupted, ahead, moment):
-    kill(tmp_path, moment, {1: ONE, 2: TWO}[ahead])
+@pytest.mark.slow
+def test_run_with_one_step_ahead_resumes_exactly_after_kill(tmp_path, one_ahead):
+    kill(tmp_path, "step 4", ONE)
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted[ahead]))
+    assert_same(content(tmp_path), content(one_ahead))
+
+
+def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, two_ahead):
+    kill(tmp_path, "step 6", TWO)
+    finish(tmp_path, resume=True)
+    assert_same(content(tmp_path), content(two_ahead))
