@@ -1,20 +1,32 @@
-"""How fast rollouts are written, indexed and asked for: `python bench/store.py --rollouts 1000000 --folder big`.
+"""How fast rollouts are written, indexed and asked for: `python bench/store.py --rollouts 1000000 --folder runs/big`.
 
-Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each; tables in Markdown. The folder
-is made once and used again; `--folder` of an earlier call skips the writing.
+Rollouts of about 2,000 characters, 1,024 a step, of sentences drawn anew for each, or with `--copies` those of the
+first step under the numbers and problems of every step, which is quicker: `--rollouts 5000000 --copies`. Tables in
+Markdown: the index's queries, and those of the dashboard's pages. The folder is made once and used again; `--folder` of
+an earlier call skips the writing, and with `--keep-index` the indexing too.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import resource
 import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.api import run_query
+from app.run_library import RunLibrary
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex
+from reasoner.runs.json_files import append_line
 
 STEP = 1024
 GROUP = 8
@@ -40,12 +52,17 @@ def completion(draw: random.Random) -> str:
     return f"<think>{''.join(sentences)}</think> <answer> {draw.randint(0, 999)} </answer>"
 
 
+def problem_of(step: int, group: int) -> int:
+    """The number of a group's problem; each of 8,000 comes again after 62 steps."""
+    return (step * (STEP // GROUP) + group) % 8_000
+
+
 def rows_of(step: int, *, count: int = STEP) -> list[dict[str, object]]:
     draw = random.Random(step)
     rows: list[dict[str, object]] = []
     for number in range(count):
         group, sample = divmod(number, GROUP)
-        problem = (step * (STEP // GROUP) + group) % 8_000
+        problem = problem_of(step, group)
         text = completion(draw)
         right = draw.random() < min(0.9, 0.1 + step / 1000)
         row = {
@@ -82,7 +99,35 @@ def write(folder: Path, rollouts: int) -> float:
         began = time.perf_counter()
         store.write_shard(store.shard_path(folder, step), rows)
         spent += time.perf_counter() - began
+        write_metrics(folder, step)
     return rollouts / spent
+
+
+def write_copies(folder: Path, rollouts: int) -> float:
+    """Rollouts a second; every step has the rows of the first, with its own number and problems."""
+    steps = -(-rollouts // STEP)
+    store.open_run(folder, {"model": "bench", "steps": steps}, {}, resuming=False)
+    table = pa.Table.from_pylist(rows_of(0), store.SCHEMA)
+    began = time.perf_counter()
+    for step in range(steps):
+        columns = {
+            "step": pa.array([step] * STEP, pa.int32()),
+            "problem_id": pa.array([f"bench/{problem_of(step, number // GROUP)}" for number in range(STEP)]),
+        }
+        for name, column in columns.items():
+            table = table.set_column(table.schema.get_field_index(name), store.SCHEMA.field(name), column)
+        rows = table.slice(0, min(STEP, rollouts - step * STEP))
+        pq.write_table(rows, store.shard_path(folder, step), compression="zstd")
+        write_metrics(folder, step)
+    return rollouts / (time.perf_counter() - began)
+
+
+def write_metrics(folder: Path, step: int) -> None:
+    """A line of metrics.jsonl and of times.jsonl."""
+    share = min(0.9, 0.1 + step / 1000)
+    metrics = {"correct": share, "reward/mean": share, "completions/mean_length": 450.0, "entropy": 1.0}
+    append_line(folder / "metrics.jsonl", {"step": step, **metrics, "grad_norm": 0.5, "lr": 1e-6})
+    append_line(folder / "times.jsonl", {"step": step, "time/step": 60.0})
 
 
 def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[], object]]:
@@ -118,6 +163,37 @@ def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[]
     }
 
 
+def pages(run: str, draw: random.Random, *, steps: int) -> Iterator[tuple[str, str, Callable[[], dict[str, object]]]]:
+    """(name, query, its arguments, with other values every time) of what the pages of the dashboard ask for."""
+
+    def somewhere() -> dict[str, object]:
+        return {"run": run, "step": draw.randrange(steps), "group": draw.randrange(STEP // GROUP)}
+
+    def name() -> dict[str, object]:
+        return {"run": run, "name": f"{draw.randrange(steps)}.0.{draw.randrange(GROUP)}"}
+
+    def searched(**where: str) -> Callable[[], dict[str, object]]:
+        return lambda: {"run": run, "where": where}
+
+    yield "runs", "runs", dict
+    yield "overview", "overview", lambda: {"run": run}
+    yield "overview, one new step", "overview", lambda: {"run": run, "since": steps - 1}
+    yield "rollouts, first page", "rollouts", searched()
+    yield "rollouts, a row in the middle", "rollouts", lambda: {"run": run, "offset": draw.randrange(steps * STEP // 2)}
+    yield "rollouts, place of one", "rollouts", lambda: {"run": run, "near": name()["name"]}
+    yield "rollouts, wrong", "rollouts", searched(correct="no")
+    yield "rollouts, cut off, a level", "rollouts", searched(finish="length", level="2")
+    yield "rollouts, longest first", "rollouts", lambda: {"run": run, "order": "-tokens"}
+    yield "rollouts, a rare phrase", "rollouts", searched(text='"aha moment"')
+    yield "rollouts, a frequent word", "rollouts", searched(text="carry")
+    yield "rollout", "rollout", name
+    yield "group", "group", somewhere
+    yield "problem", "problem", lambda: {"run": run, "id": f"bench/{draw.randrange(min(8_000, steps * STEP // GROUP))}"}
+    yield "problems by family", "problems", lambda: {"run": run}
+    yield "problems one by one", "problems", lambda: {"run": run, "by": "problem", "sort": "-rate"}
+    yield "words, a frequent one", "words", lambda: {"run": run, "text": "carry"}
+
+
 def timed(ask: Callable[[], object], *, times: int) -> list[float]:
     """Milliseconds of each call."""
     spent = []
@@ -133,23 +209,48 @@ def main() -> None:
     parser.add_argument("--rollouts", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--times", type=int, default=21)
+    parser.add_argument("--copies", action="store_true", help="write copies of the first step's rollouts")
+    parser.add_argument("--keep-index", action="store_true", help="ask the index that is there")
     args = parser.parse_args()
 
     print("| what | value |\n|---|---:|")
     if not args.folder.exists():
-        print(f"| written | {write(args.folder, args.rollouts):,.0f} rollouts/s |")
+        written = (write_copies if args.copies else write)(args.folder, args.rollouts)
+        print(f"| written | {written:,.0f} rollouts/s |")
     with_index = args.folder / "index.sqlite"
-    with_index.unlink(missing_ok=True)
+    if not args.keep_index:
+        with_index.unlink(missing_ok=True)
     index = RolloutIndex(args.folder)
     began = time.perf_counter()
-    added = index.refresh()
-    print(f"| indexed, {added:,} rollouts | {added / (time.perf_counter() - began):,.0f} rollouts/s |")
+    if added := index.refresh():
+        print(f"| indexed, {added:,} rollouts | {added / (time.perf_counter() - began):,.0f} rollouts/s |")
     size = sum(path.stat().st_size for path in (args.folder / "rollouts").iterdir())
     print(f"| shards, index | {size / 1e6:,.0f} MB, {with_index.stat().st_size / 1e6:,.0f} MB |")
+    print(f"| largest memory of the process | {peak_mib():,.0f} MiB |")
     print(f"\n| asked {args.times} times | median ms | largest ms |\n|---|---:|---:|")
     for name, ask in questions(index, random.Random(0)).items():
-        spent = timed(ask, times=args.times)
-        print(f"| {name} | {statistics.median(spent):.1f} | {max(spent):.1f} |")
+        report(name, timed(ask, times=args.times))
+    print("\n| pages of the dashboard | median ms | largest ms |\n|---|---:|---:|")
+    steps = len(index.rows("SELECT step FROM steps"))
+    with closing(RunLibrary(args.folder.parent, args.folder.parent / "evals")) as library:
+        for name, query, arguments in pages(args.folder.name, random.Random(0), steps=steps):
+            report(name, timed(partial(asked, library, query, arguments), times=args.times))
+    print(f"\nlargest memory of the process: {peak_mib():,.0f} MiB")
+
+
+def asked(library: RunLibrary, query: str, arguments: Callable[[], dict[str, object]]) -> dict[str, object]:
+    return run_query(library, query, arguments())
+
+
+def report(name: str, spent: list[float]) -> None:
+    """Print a line of a table: median and largest of milliseconds."""
+    print(f"| {name} | {statistics.median(spent):.1f} | {max(spent):.1f} |", flush=True)
+
+
+def peak_mib() -> float:
+    """The largest memory that this process has had, in MiB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB; bytes on macOS
+    return peak / 2**10 if sys.platform == "linux" else peak / 2**20
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from data import Problem
+from reasoner.distributed.world import SharedError
 from reasoner.progress import OnDecodeStep
 from verifiers import Score
 
@@ -110,7 +111,7 @@ class RolloutGroup:
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
 
 
-class EngineUnavailableError(RuntimeError):
+class EngineUnavailableError(SharedError):
     """An engine has nothing to sample with, and may have later: a run that ends by it can be resumed."""
 
 

@@ -248,7 +248,8 @@ def _run(
 
     if (processes := max(num_launched(), resolved.config.processes)) > 1:
         raise ValueError(
-            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}"
+            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}, with "
+            "reward functions that can be imported as --reward.custom module:function"
         )
     with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
         if not resume:

@@ -197,7 +197,7 @@ _LEAST: dict[str, float] = {
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {
-    "max_off_policy_steps": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
+    "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
     "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
@@ -255,11 +255,7 @@ def check(config: Config) -> None:
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
             "leaves out biases the importance ratio"
         )
-    if config.max_off_policy_steps and config.algo.importance_sampling == "none":
-        raise ValueError(
-            "max_off_policy_steps is 1: rollouts are one update older than the policy, and algo.importance_sampling "
-            "must correct for that: token or sequence"
-        )
+    _check_off_policy(config)
     for key in ("epochs", "minibatches"):
         value = getattr(config.algo, key)
         if value is not None and value < 1:
@@ -268,6 +264,21 @@ def check(config: Config) -> None:
         raise ValueError(
             f"algo.minibatches is {config.algo.minibatches}; a step has only "
             f"{config.data.prompts_per_step} questions to split"
+        )
+
+
+def _check_off_policy(config: Config) -> None:
+    """ValueError for rollouts of older weights that nothing corrects, and for steps ahead that no step would have."""
+    ahead, interval = config.max_off_policy_steps, config.run.save_interval
+    if ahead and config.algo.importance_sampling == "none":
+        raise ValueError(
+            f"max_off_policy_steps is {ahead}: rollouts are up to {ahead} update{'s' * (ahead > 1)} older than the "
+            "policy, and algo.importance_sampling must correct for that: token or sequence"
+        )
+    if ahead > 1 and ahead >= interval:
+        raise ValueError(
+            f"max_off_policy_steps is {ahead} and run.save_interval {interval}; no rollouts are sampled across a step "
+            f"that saves a checkpoint, so it must be below run.save_interval"
         )
 
 

@@ -21,7 +21,8 @@ class RunConfig:
     # Number of checkpoints to keep, the newest ones.
     keep_last: int = 2
     # Steps between parity probes, which compare the log-probabilities of engine and trainer after a weight sync.
-    # 0: only after the first step.
+    # 0: only after the first step. With max_off_policy_steps above 1 only where the engine has the step's weights:
+    # after steps that validate or save.
     parity_interval: int = 1
     # What to do when a health check raises an alarm: warn | stop (save a checkpoint and exit) | rollback (return to the
     # checkpoint before the cause, with other samples and half the learning rate; at most three times, then stop).
@@ -307,9 +308,9 @@ class Config:
     max_train_tokens: int = 0
     # Seed of the run. It decides which problems each step gets, and every sample.
     seed: int = 0
-    # 0 trains on-policy. 1 samples the next step's completions while this step trains, with the weights from before its
-    # update; needs algo.importance_sampling. Not across a step that saves a checkpoint; when a signal stops the run,
-    # completions of the next step are discarded.
+    # 0 trains on-policy. K samples the completions of the next K steps while this step trains: those of a step with the
+    # weights of K updates before; needs algo.importance_sampling. Not across a step that saves a checkpoint: the steps
+    # after it begin with its weights. When a signal stops the run, completions of later steps are discarded.
     max_off_policy_steps: int = 0
     # Control experiment: replace the reward by one that cannot teach mathematics: random-reward | format-only |
     # wrong-gold. Empty: the normal reward.

@@ -38,6 +38,10 @@ class RunInterrupt(BaseException):  # not an Exception: no library's handler may
         return RunInterrupt, (self.number,)
 
 
+class SharedError(RuntimeError):
+    """An error of a rank's share of some work that ends the work on all ranks alike."""
+
+
 class RankError(RuntimeError):
     """An error of one of several ranks, with its rank and the place in the run."""
 
@@ -106,18 +110,18 @@ class World:
 
     def stripe(self, items: Sequence[S], compute: Callable[[Sequence[S]], Sequence[T]], waiting_for: str) -> list[T]:
         """The result for each item, in order, on every rank. Each rank computes those of its own items: item i is that
-        of rank i modulo size. RunInterrupt if a signal interrupts `compute` on any rank.
+        of rank i modulo size. RunInterrupt if a signal interrupts `compute` on any rank, and a SharedError of any rank.
         """
         if self.size == 1:
             return list(compute(items))
-        own: Sequence[T] | RunInterrupt
+        own: Sequence[T] | RunInterrupt | SharedError
         try:
             own = compute(items[self.rank :: self.size]) if len(items) > self.rank else []
-        except RunInterrupt as interrupt:
-            own = interrupt
+        except (RunInterrupt, SharedError) as error:
+            own = error
         parts: list[Sequence[T]] = []
         for part in self.gather(own, waiting_for):
-            if isinstance(part, RunInterrupt):
+            if isinstance(part, RunInterrupt | SharedError):
                 raise part
             parts.append(part)
         return [parts[i % self.size][i // self.size] for i in range(len(items))]

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import secrets
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from reasoner.config.schema import EngineConfig
+from reasoner.distributed.world import ALONE, World
 from reasoner.inference.server_client import ServerError, run_async
 from reasoner.inference.server_dispatch import Request, sample
 from reasoner.inference.server_identity import identity
@@ -36,12 +38,16 @@ def server_urls(urls: str) -> list[str]:
 
 
 class RemoteEngine:
-    """Requests to the servers of engine.urls. Weights are sent to all of them; close() leaves them running."""
+    """Requests to the servers of engine.urls. Weights are sent to all of them; close() leaves them running.
+
+    With several ranks each asks all servers, for its own prompts, and the first alone sends weights: update_weights()
+    is a collective operation.
+    """
 
     name = "remote"
     accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
 
-    def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int) -> None:
+    def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int, world: World = ALONE) -> None:
         """Wait for the servers. TimeoutError for one that does not start, ValueError for one with another model."""
         self._folder = folder
         self._tokenizer = load_tokenizer(folder)
@@ -52,19 +58,22 @@ class RemoteEngine:
         self._version: int | None = None  # None: nothing has been sent yet
         self._num_updates = 0
         self._run = secrets.token_hex(4)  # a part of the version's name at the servers, which other runs may use
-        self._sender = SENDERS[cfg.transfer](cfg)
+        self._world = world
+        self._sender = SENDERS[cfg.transfer](cfg) if world.is_first else None
+        urls = server_urls(cfg.urls)
+        start = world.rank % len(urls)
         self._pool = ServerPool(
-            server_urls(cfg.urls),
+            urls[start:] + urls[:start],  # of servers with equal loads the first is asked: another one by each rank
             self._sender,
             identity(load_config(full), self._tokenizer, cfg.dtype),
             cfg.transfer,
             cfg.timeout_seconds,
-            cfg.requests_per_server,
+            max(1, cfg.requests_per_server // world.size),
         )
         try:
             run_async(self._pool.connect())
         except BaseException:
-            self._sender.close()
+            self.close()
             raise
 
     def generate(
@@ -146,7 +155,16 @@ class RemoteEngine:
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        weights = list(named)
+        if self._sender is None:
+            deque(named, maxlen=0)  # iterated all the same: the ranks may gather each tensor together
+        name = self._world.from_first(lambda: self._send(list(named), version), "the servers to get the weights")
+        self._version = version
+        if self._sender is None:
+            run_async(self._pool.update(name))
+
+    def _send(self, weights: Sequence[tuple[str, Tensor]], version: int) -> str:
+        """Send the weights to all servers; returns the version's name there. On the first rank alone."""
+        assert self._sender is not None, "the first rank has a sender"
         if is_adapter_state(weights):
             raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
         names = {name for name, _ in weights}
@@ -156,8 +174,8 @@ class RemoteEngine:
         self._num_updates += 1
         name = f"{self._run}-{self._num_updates}-step{version}"
         self._sender.prepare(weights, name)
-        self._version = version
         run_async(self._pool.update(name))
+        return name
 
     def sleep(self) -> None:
         pass
@@ -166,7 +184,8 @@ class RemoteEngine:
         pass
 
     def close(self) -> None:
-        self._sender.close()
+        if self._sender is not None:
+            self._sender.close()
 
 
 def _parse(request: Request, answer: Mapping[str, Any]) -> _Output:

@@ -43,10 +43,13 @@ class Server:
 class ServerPool:
     """Servers with the same model. One that fails is left out, with a line, and taken back once it answers and has
     received the present weights.
+
+    Without a `sender`, on ranks that are not the first, servers get weights from the first rank's pool alone: one that
+    holds them is ready.
     """
 
     urls: Sequence[str]
-    sender: WeightSender
+    sender: WeightSender | None
     identity: Mapping[str, Any]  # that a server must have
     transfer: str  # engine.transfer
     seconds: float  # limit of every wait
@@ -126,8 +129,14 @@ class ServerPool:
 
     # -------------------------------------------------------------------------------------------- weights
 
+    @property
+    def _takes_back(self) -> bool:
+        """Whether a server that failed may be ready again before the next version."""
+        return self.sender is None or self.sender.can_repeat
+
     async def update(self, version: str) -> None:
         """Send the version that the sender has prepared to every server that answers; the others are left out.
+        Without a sender those that hold the version are ready.
 
         EngineUnavailableError if no server takes the first version. Later sample() waits for one and raises it: there
         a run can save its state.
@@ -153,11 +162,12 @@ class ServerPool:
         server.is_ready, server.is_left_out, server.reason, self._has_given_up = True, False, "", False
 
     async def _send(self, client: httpx.AsyncClient, server: Server) -> None:
-        post = partial(self.call, client, server, "POST")
-        await post("/pause?mode=keep")
-        await self.sender.send(post, server.url, num_workers=server.num_workers)
-        await post("/reset_prefix_cache")
-        await post("/resume")
+        if self.sender is not None:
+            post = partial(self.call, client, server, "POST")
+            await post("/pause?mode=keep")
+            await self.sender.send(post, server.url, num_workers=server.num_workers)
+            await post("/reset_prefix_cache")
+            await post("/resume")
         await self._check_version(client, server)
 
     async def _check_version(self, client: httpx.AsyncClient, server: Server) -> None:
@@ -172,7 +182,8 @@ class ServerPool:
         if not server.is_left_out:
             log(f"the server {server.url} is left out: {reason}")
         server.is_ready, server.is_left_out, server.reason = False, True, reason
-        self.sender.forget(server.url)
+        if self.sender is not None:
+            self.sender.forget(server.url)
 
     def _reasons(self) -> str:
         """Why each server is not ready."""
@@ -185,11 +196,12 @@ class ServerPool:
             if server.is_ready:
                 try:
                     await self._check_version(client, server)
-                    await self.call(client, server, "POST", "/reset_prefix_cache")
+                    if self.sender is not None:
+                        await self.call(client, server, "POST", "/reset_prefix_cache")
                     return
                 except (ServerError, RefusalError) as error:
                     self.leave_out(server, str(error))
-            if self.sender.can_repeat:
+            if self._takes_back:
                 await self._update(client, server)
 
         await asyncio.gather(*(check(server) for server in self.servers))
@@ -202,7 +214,7 @@ class ServerPool:
         next_line = start
         while True:
             now = time.monotonic()
-            if self._has_given_up or not self.sender.can_repeat or now - start > self.seconds:
+            if self._has_given_up or not self._takes_back or now - start > self.seconds:
                 self._has_given_up = True
                 raise EngineUnavailableError(
                     f"no inference server is left ({self._reasons()}); waited {now - start:.0f} s"

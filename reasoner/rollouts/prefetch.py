@@ -1,9 +1,10 @@
-"""Prefetching of rollouts: the next step's rollouts are generated in a thread while this step trains, with the weights
-from before this step's update (Noukhovitch et al. 2024, "Asynchronous RLHF").
+"""Prefetching of rollouts: those of later steps are generated in a thread while a step trains, with weights from before
+its update (Noukhovitch et al. 2024, "Asynchronous RLHF").
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from types import TracebackType
@@ -13,25 +14,40 @@ Rollouts = TypeVar("Rollouts")
 
 
 class RolloutPrefetcher(Generic[Rollouts]):
-    """Generates a step's rollouts, in advance after start(). A context manager; on exit it waits for the thread."""
+    """Generates the rollouts of steps in the order of their start() in one thread. A context manager; on exit it waits
+    for the generation that is running.
+    """
 
     def __init__(self) -> None:
-        self._pending: tuple[int, Future[Rollouts]] | None = None
+        self._pending: deque[tuple[int, Future[Rollouts]]] = deque()  # in the order of steps; not taken yet
         self._thread = ThreadPoolExecutor(1)
 
-    def start(self, step: int, generate: Callable[[int], Rollouts]) -> None:
-        """Start generating the step's rollouts in the background."""
-        self._pending = step, self._thread.submit(generate, step)
+    @property
+    def steps(self) -> list[int]:
+        """The steps that have been started and not taken yet."""
+        return [step for step, _ in self._pending]
+
+    def start(self, step: int, generate: Callable[[], Rollouts]) -> None:
+        """Generate the step's rollouts in the background, after those of the steps before. Fails as they do."""
+        previous = self._pending[-1][1] if self._pending else None
+
+        def generate_next() -> Rollouts:
+            if previous is not None:
+                previous.result()
+            return generate()
+
+        self._pending.append((step, self._thread.submit(generate_next)))
 
     def wait(self) -> None:
-        """Wait for the background generation, after which the engine's weights may be replaced."""
-        if self._pending is not None:
-            wait([self._pending[1]])
+        """Wait for all steps that have been started, after which the engine's weights may be replaced."""
+        wait([future for _, future in self._pending])
 
-    def take(self, step: int, generate: Callable[[int], Rollouts]) -> Rollouts:
-        """Return the step's rollouts: the prefetched ones, or new ones if none or another step's were prefetched."""
-        pending, self._pending = self._pending, None
-        return pending[1].result() if pending is not None and pending[0] == step else generate(step)
+    def take(self, step: int) -> Rollouts | None:
+        """The step's rollouts. None, and no step is left, if another step comes next or none: after a rollback."""
+        if self.steps[:1] != [step]:
+            self._pending.clear()
+            return None
+        return self._pending.popleft()[1].result()
 
     def __enter__(self) -> RolloutPrefetcher[Rollouts]:
         return self

@@ -111,7 +111,7 @@ METRICS = _by_name(
     Metric("sampling/importance_clipped", "share of tokens whose weight is at algo.importance_clip_max", "share"),
     Metric(
         "rollouts/policy_age",
-        "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps 1",
+        "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0",
         "updates",
     ),
     Metric("beta", "coefficient of the KL penalty towards the reference, where it is adapted"),

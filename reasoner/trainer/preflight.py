@@ -42,7 +42,6 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
-    check_servers(cfg)
     check_lora(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
@@ -57,15 +56,6 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
                 context=context, max_tokens=cfg.sampling.max_tokens, max_prompt_tokens=cfg.data.max_prompt_tokens
             )
     return Parts(algorithm, chosen, trackers, folder)
-
-
-def check_servers(cfg: Config) -> None:
-    """Raise ValueError for servers and several processes, each of which would send its weights to every server."""
-    if cfg.engine.urls and cfg.processes > 1:
-        raise ValueError(
-            f"engine.urls is {cfg.engine.urls!r} and processes {cfg.processes}; a run that samples on servers is one "
-            "process so far: leave out one of the two"
-        )
 
 
 def check_lora(cfg: Config) -> None:

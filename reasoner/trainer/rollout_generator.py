@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 
 from torch import Tensor
 
@@ -44,6 +45,14 @@ class StepRollouts:
         return self.groups[0].completions[0].policy_version
 
 
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """A version of the policy's weights."""
+
+    tensors: list[tuple[str, Tensor]]
+    version: int  # number of updates before
+
+
 class RolloutGenerator:
     """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
 
@@ -65,17 +74,20 @@ class RolloutGenerator:
         progress: Progress | None = None,
         world: World = ALONE,
     ) -> None:
-        """`prefetcher` is needed by prefetching() alone. ValueError if the control wrong-gold has no other answers."""
+        """`prefetcher` is needed by prefetching() alone; its thread uses the group of `world`, which must then not be
+        the trainer's. ValueError if the control wrong-gold has no other answers.
+        """
         self.engine = engine
         self.pool = pool
         self.prompts = prompts
         self.sampling = sampling
         self.cfg = cfg
         self.progress = progress or Progress()
-        self.world = world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
+        self.world = world
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._prefetcher = prefetcher
+        self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
         self._dynamic_sampling = dynamic_sampling
         is_shuffled = cfg.control == "wrong-gold"
@@ -83,11 +95,13 @@ class RolloutGenerator:
 
     def generate(self, step: int) -> StepRollouts:
         """The step's rollouts: those that were prefetched, or new ones."""
-        if self._prefetcher is None:
-            return self._generate(step)
-        return self._prefetcher.take(step, self._generate)
+        prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
+        return prefetched or self._generate(step)
 
-    def _generate(self, step: int) -> StepRollouts:
+    def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
+        """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
+        if weights is not None:
+            self.engine.update_weights(weights.tensors, version=weights.version)
         rounds = [self._prompts_of_round(step, number) for number in range(1 + self._num_rounds)]
         groups, replaced = sample_until_full(
             lambda prompts: self.sample(prompts, step), rounds, dynamic_sampling=self._dynamic_sampling
@@ -125,11 +139,16 @@ class RolloutGenerator:
         return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
 
     @contextmanager
-    def prefetching(self, step: int) -> Iterator[None]:
-        """Generate a later step's rollouts in the background, with the present weights, from the start of the block."""
+    def prefetching(self, steps: range) -> Iterator[None]:
+        """Generate later steps' rollouts in the background, with the present weights, from the start of the block on;
+        those of `steps` that were started earlier have the weights of then. Without any the engine is asleep().
+        """
         assert self._prefetcher is not None, "prefetching without a prefetcher"
-        self._prefetcher.start(step, self._generate)
-        yield
+        for step in steps[len(self._prefetcher.steps) :]:
+            weights, self._next_weights = self._next_weights, None
+            self._prefetcher.start(step, partial(self._generate, step, weights))
+        with nullcontext() if self._prefetcher.steps else self.asleep():
+            yield
 
     @contextmanager
     def asleep(self) -> Iterator[None]:
@@ -138,8 +157,17 @@ class RolloutGenerator:
         yield
         self.engine.wake_up()
 
-    def update_weights(self, policy_state: Iterable[tuple[str, Tensor]], *, version: int) -> None:
-        """Replace the engine's weights, after the background generation has ended."""
+    def update_weights(
+        self, policy_state: Iterable[tuple[str, Tensor]], *, version: int, is_deferred: bool = False
+    ) -> None:
+        """Replace the engine's weights after the background generation has ended. `is_deferred`: return at once, and
+        replace them, by a copy in the computer's memory, before the next step that is prefetched.
+        """
+        if is_deferred:
+            copies = [(name, tensor.detach().to("cpu", copy=True)) for name, tensor in policy_state]
+            self._next_weights = Weights(copies, version)
+            return
         if self._prefetcher is not None:
             self._prefetcher.wait()
+        self._next_weights = None
         self.engine.update_weights(policy_state, version=version)

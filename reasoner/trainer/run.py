@@ -77,12 +77,24 @@ class TrainingRun:
         """Whether the run ends after the step that trains on these rollouts."""
         return self._is_over(step + 1, self.num_tokens + rollouts.num_tokens)
 
-    def may_prefetch(self, step: int, rollouts: StepRollouts) -> bool:
-        """Whether the next step's rollouts are generated while this step trains. Not across a step that saves a
-        checkpoint: a run that resumes from it must sample as one that was not interrupted.
+    def steps_to_prefetch(self, step: int, rollouts: StepRollouts) -> range:
+        """The later steps whose rollouts are generated with weights from before this step's update: the next
+        max_off_policy_steps. Not across a step that saves a checkpoint: a run that resumes from it must sample as one
+        that was not interrupted.
         """
-        saves = is_due(step, self.cfg.run.save_interval)
-        return bool(self.cfg.max_off_policy_steps) and not saves and not self.is_last(step, rollouts)
+        if self.is_last(step, rollouts):
+            return range(0)
+        interval = self.cfg.run.save_interval
+        next_save = step - step % interval + interval - 1
+        return range(step + 1, min(step + self.cfg.max_off_policy_steps, next_save, self.cfg.steps - 1) + 1)
+
+    def needs_engine(self, step: int, rollouts: StepRollouts) -> bool:
+        """Whether the engine must have the weights of after the step before the next one begins: always where it is not
+        more than one step ahead; else for a validation, and where no step is prefetched.
+        """
+        if self.cfg.max_off_policy_steps < 2 or self.is_last(step, rollouts):
+            return True
+        return is_due(step, self.cfg.run.save_interval) or is_due(step, self.cfg.validation.interval)
 
     # ------------------------------------------------------------------------------------------ around a step
 
@@ -130,12 +142,21 @@ class TrainingRun:
             metrics["rollbacks"] = self.trainer.attempt
         dynamic_sampling = self.trainer.algorithm.dynamic_sampling
         metrics |= generation_metrics(step, rollouts, self.cfg, dynamic_sampling=dynamic_sampling)
-        if step == 0 or is_due(step, self.cfg.run.parity_interval):
+        is_probed = step == 0 or is_due(step, self.cfg.run.parity_interval)
+        if is_probed and self.needs_engine(step, rollouts):
             prompts = [group.prompt for group in rollouts.all]
             with self._engine_may_fail("parity check"):
-                own = parity_check(self.generator.engine, self.trainer.policy, prompts, self.generator.sampling)
-                metrics["parity/logprob_diff_max"] = self.world.largest(own, "the parity check")
+                metrics["parity/logprob_diff_max"] = self._largest_gap(prompts)
         return metrics
+
+    def _largest_gap(self, prompts: Sequence[Prompt]) -> float:
+        """The largest gap between log-probabilities of engine and policy, of all ranks' engines."""
+        generator, policy = self.generator, self.trainer.policy
+
+        def own_gap(_: Sequence[int]) -> list[float]:
+            return [parity_check(generator.engine, policy, prompts, generator.sampling)]
+
+        return max(generator.world.stripe(range(self.world.size), own_gap, "the parity check"))
 
     @contextmanager
     def _engine_may_fail(self, what: str) -> Iterator[None]:

@@ -108,12 +108,14 @@ def open_generator(
     the trainer's world has an engine and its share of the grading processes.
     """
     with ExitStack() as stack:
-        world = trainer.world
+        world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
         context = context_length(trainer.policy)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
         rank = cfg.lora.rank if is_sent else 0
-        engine = make_engine(cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank)
+        engine = make_engine(
+            cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank, world=world
+        )
         stack.enter_context(closing(engine))
         trainer.sends_adapter = engine.accepts_adapter
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up

@@ -52,14 +52,15 @@ def training_loop(run: TrainingRun) -> None:
             rollouts = generator.generate(step)
         timer.lap("time/generate")
 
-        with generator.prefetching(step + 1) if run.may_prefetch(step, rollouts) else generator.asleep():
+        with generator.prefetching(run.steps_to_prefetch(step, rollouts)):
             batch = trainer.prepare_batch(rollouts.groups)
             token_stats = run.new_token_stats()
             update = trainer.train_step(batch, token_stats, tokens_before=run.num_tokens)
             trainer.free_gradients()
         timer.lap("time/train")
 
-        generator.update_weights(trainer.policy_state(), version=step + 1)
+        is_deferred = not run.needs_engine(step, rollouts)
+        generator.update_weights(trainer.policy_state(), version=step + 1, is_deferred=is_deferred)
         timer.lap("time/weight_sync")
 
         metrics = run.step_metrics(step, rollouts, update) | run.validate_if_due(step, rollouts)

@@ -73,10 +73,13 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
         (
-            {"max_off_policy_steps": 2, "algo.importance_sampling": "token"},
-            "max_off_policy_steps is 2; it must be at most 1",
+            {"max_off_policy_steps": 3, "algo.importance_sampling": "token", "run.save_interval": 3},
+            "max_off_policy_steps is 3 and run.save_interval 3; .* must be below run.save_interval",
         ),
-        ({"max_off_policy_steps": 1}, "max_off_policy_steps is 1: rollouts are one update older.*token or sequence"),
+        (
+            {"max_off_policy_steps": 1},
+            "is 1: rollouts are up to 1 update older.*token or sequence",
+        ),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_the_allowed_ones(values, message):

@@ -1,85 +1,159 @@
-"""Prefetching: a step is sampled while the previous one trains."""
+"""Prefetching: later steps are sampled while a step trains."""
 
 import threading
+from dataclasses import replace
 
 import pytest
+import torch
 
+from reasoner.config.schema import Config, DataConfig
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
+from reasoner.trainer.rollout_generator import RolloutGenerator
+from reasoner.types import SamplingParams
 from tests.e2e.test_resume import assert_same, content, finish, finish_from_nothing, kill
 from tests.e2e.test_resume import pytestmark as pytestmark
+from tests.fixtures.scripted import Scripted, answering, prompt
+from verifiers import VerifierPool
 
 AHEAD = (
     "--engine.name",
     "transformers",
-    "--max_off_policy_steps",
-    1,
     "--algo.importance_sampling",
     "token",
-    "--run.save_interval",
-    3,
     "--sampling.max_tokens",
     48,  # shorter completions raise an alarm
     "--eval.heldout_problems",
     0,
 )
+ONE = (*AHEAD, "--max_off_policy_steps", 1, "--run.save_interval", 3)
+TWO = (*AHEAD, "--max_off_policy_steps", 2, "--run.save_interval", 5, "--steps", 7)
 
 
-def test_prefetch_runs_in_background_once():
-    started, may_end, steps = threading.Event(), threading.Event(), []
+def test_steps_are_generated_in_the_background_in_order_and_once():
+    may_end, steps = threading.Event(), []
 
-    def draw(step):
+    def generate(step):
         steps.append(step)
-        started.set()
         assert may_end.wait(60)
-        return [step], []
+        return step
 
     with RolloutPrefetcher() as prefetcher:
-        prefetcher.start(3, draw)
-        assert started.wait(60)  # this thread is not blocked
+        for step in (3, 4):
+            prefetcher.start(step, lambda step=step: generate(step))  # this thread is not blocked
+        assert prefetcher.steps == [3, 4]
         may_end.set()
         prefetcher.wait()
-        assert prefetcher.take(3, draw) == ([3], [])
-        assert steps == [3]
-        assert prefetcher.take(4, draw) == ([4], [])  # nothing was prefetched
+        assert steps == [3, 4]
+        assert [prefetcher.take(3), prefetcher.take(4), prefetcher.take(5)] == [3, 4, None]
 
 
-def test_take_ignores_prefetch_of_another_step():
+def test_take_of_an_earlier_step_forgets_what_was_prefetched():
     with RolloutPrefetcher() as prefetcher:
-        prefetcher.start(3, lambda step: ([step, "old"], []))
-        assert prefetcher.take(2, lambda step: ([step, "new"], [])) == ([2, "new"], [])
-        assert prefetcher.take(3, lambda step: ([step, "new"], [])) == ([3, "new"], [])
+        prefetcher.start(3, lambda: "old")
+        prefetcher.start(4, lambda: "old")
+        assert prefetcher.take(2) is None and prefetcher.take(3) is None
+        prefetcher.start(3, lambda: "new")
+        assert prefetcher.take(3) == "new"
 
 
-def test_take_raises_error_of_background_generation():
-    def draw(step):
+def test_error_of_a_step_is_that_of_the_steps_after_it():
+    generated = []
+
+    def fail():
         raise RuntimeError("no memory")
 
     with RolloutPrefetcher() as prefetcher:
-        prefetcher.start(1, draw)
+        prefetcher.start(1, fail)
+        prefetcher.start(2, lambda: generated.append(2))
         prefetcher.wait()
-        with pytest.raises(RuntimeError, match="no memory"):
-            prefetcher.take(1, draw)
+        for step in (1, 2):
+            with pytest.raises(RuntimeError, match="no memory"):
+                prefetcher.take(step)
+        assert generated == []
 
 
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    runs = tmp_path_factory.mktemp("max_off_policy_steps")
-    finish_from_nothing(runs, *AHEAD)
+class VersionedEngine(Scripted):
+    """An engine whose completions carry the version of the weights, and which keeps the weights of each version."""
+
+    accepts_adapter = False
+
+    def __init__(self, script):
+        super().__init__(script)
+        self.version, self.weights = 0, {}
+
+    def update_weights(self, named, version):
+        self.version, self.weights[version] = version, {name: tensor.tolist() for name, tensor in named}
+
+    def sleep(self):
+        pass
+
+    def wake_up(self):
+        pass
+
+    def _completion(self, prompt, sample):
+        return replace(super()._completion(prompt, sample), policy_version=self.version)
+
+
+def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_step_that_is_started():
+    engine, weight, versions = VersionedEngine({"a": [answering(1), answering(2)]}), torch.zeros(1), []
+    cfg = Config(data=DataConfig(prompts_per_step=1))
+    with VerifierPool(1) as pool, RolloutPrefetcher() as prefetcher:
+        generator = RolloutGenerator(
+            engine, pool, [prompt("a", "1")], SamplingParams(num_samples=2), cfg, prefetcher=prefetcher
+        )
+        for step in range(6):
+            versions.append(generator.generate(step).policy_version)
+            with generator.prefetching(range(step + 1, min(step + 3, 6))):
+                weight += 1
+            generator.update_weights([("w", weight)], version=step + 1, is_deferred=step < 5)
+    assert versions == [0, 0, 0, 1, 2, 3]
+    assert engine.weights == {version: {"w": [version]} for version in (1, 2, 3, 6)}
+
+
+def uninterrupted(tmp_path_factory, settings):
+    runs = tmp_path_factory.mktemp("uninterrupted")
+    finish_from_nothing(runs, *settings)
     return runs
 
 
-def test_prefetched_step_is_one_update_behind_except_after_save(uninterrupted):
-    metrics = read_metrics(uninterrupted / "a")
+@pytest.fixture(scope="module")
+def one_ahead(tmp_path_factory):
+    return uninterrupted(tmp_path_factory, ONE)
+
+
+@pytest.fixture(scope="module")
+def two_ahead(tmp_path_factory):
+    return uninterrupted(tmp_path_factory, TWO)
+
+
+@pytest.mark.slow
+def test_prefetched_step_is_one_update_behind_except_after_save(one_ahead):
+    metrics = read_metrics(one_ahead / "a")
     assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 1, 0, 1]
-    assert [folder.name for folder in list_checkpoints(uninterrupted / "a")] == ["step-000003", "step-000005"]
+    assert all("parity/logprob_diff_max" in line for line in metrics)
+    assert [folder.name for folder in list_checkpoints(one_ahead / "a")] == ["step-000003", "step-000005"]
+    assert not (one_ahead / "a" / "alarms.jsonl").exists()
+
+
+def test_steps_are_at_most_two_updates_behind_and_the_engine_is_compared_after_validations(two_ahead):
+    metrics = read_metrics(two_ahead / "a")
+    assert [line["rollouts/policy_age"] for line in metrics] == [0, 1, 2, 2, 2, 0, 1]
+    gaps = {int(line["step"]): line["parity/logprob_diff_max"] for line in metrics if "parity/logprob_diff_max" in line}
+    assert gaps.keys() == {1, 3, 4, 5, 6} and max(gaps.values()) < 1e-4
     own = [line["sampling/logprob_diff_mean"] for line in metrics if "sampling/logprob_diff_mean" in line]
     assert own[0] < 1e-5 < max(own[1:3])  # the difference that importance sampling corrects
-    assert not (uninterrupted / "a" / "alarms.jsonl").exists()
 
 
-def test_prefetching_run_resumes_exactly_after_kill(tmp_path, uninterrupted):
-    kill(tmp_path, "step 4", AHEAD)
+@pytest.mark.slow
+def test_run_with_one_step_ahead_resumes_exactly_after_kill(tmp_path, one_ahead):
+    kill(tmp_path, "step 4", ONE)
     finish(tmp_path, resume=True)
-    assert_same(content(tmp_path), content(uninterrupted))
+    assert_same(content(tmp_path), content(one_ahead))
+
+
+def test_run_with_two_steps_ahead_resumes_exactly_after_kill(tmp_path, two_ahead):
+    kill(tmp_path, "step 6", TWO)
+    finish(tmp_path, resume=True)
+    assert_same(content(tmp_path), content(two_ahead))
