@@ -129,9 +129,7 @@ class _Reader:
 
     def _rendered(self, turns: Sequence[Turn], *, add_generation_prompt: bool) -> str:
         return str(
-            self.tokenizer.apply_chat_template(
-                list(turns), tokenize=False, add_generation_prompt=add_generation_prompt
-            )
+            self.tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=add_generation_prompt)
         )
 
     def _template_fault(self, content: str, before: str, after: str) -> str:
