@@ -2,7 +2,8 @@
 
 Three disjoint files, train.jsonl, validation.jsonl and heldout.jsonl: sums, differences and products of small numbers,
 and word problems of one step, in plain words. The split of a problem is a function of its two numbers, so no file holds
-a calculation of another one, in whatever words.
+a calculation of another one, in whatever words. And few-shot.toml, a prompt style with three worked examples, whose
+calculations belong to the training problems.
 """
 
 from __future__ import annotations
@@ -38,6 +39,21 @@ RANGES = {
 }
 VALUES = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b}
 
+FEW_SHOT = r'''text = """Question: What is 25 + 14?
+Answer: 25 + 14 = 39. \\boxed{39}
+
+Question: Sam has 30 marbles and loses 12. How many marbles are left?
+Answer: 30 - 12 = 18. \\boxed{18}
+
+Question: Each of 4 children eats 12 nuts. How many nuts do they eat together?
+Answer: 12 * 4 = 48. \\boxed{48}
+
+Question: {question}
+Answer:"""
+extract = "boxed"
+stop = ["\n\n"]
+'''
+
 
 def split_of(operator: str, a: int, b: int) -> str:
     """The split of a calculation; the order of the operands of a sum or a product does not matter."""
@@ -72,6 +88,8 @@ def main() -> None:
         rows = problems(split, limit)
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
         print(f"{folder / split}.jsonl: {len(rows)} problems")
+    (folder / "few-shot.toml").write_text(FEW_SHOT)
+    print(folder / "few-shot.toml")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gc
 import json
 import statistics
+import traceback
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import torch
+from gpu import missing
 from gpu_parts import Sizes, SkipPart, clock, device, row
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
@@ -21,18 +23,27 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import compute_precision
+from reasoner.runtime import setup_torch
 
 # Hidden and intermediate size, query and key heads, layers of Qwen2.5; the vocabulary of both is VOCABULARY.
 SHAPES = {"0.5B": (896, 4864, 14, 2, 24), "1.5B": (1536, 8960, 12, 2, 28)}
 VOCABULARY = 151_936
 LIMITS = {"float32": 0.05, "bfloat16": 3.0}  # nats; a larger difference of engine and trainer is a fault
-# Settings of a variant of learning; one with a setting that this version does not have is left out.
+# Settings of a variant of learning, the most important first; one with a setting that this version does not have, or
+# without its package, is left out.
 VARIANTS: dict[str, dict[str, object]] = {
     "as it is": {},
     "recomputation": {"optim.recompute": True},
-    "LoRA of rank 16": {"lora.rank": 16},
-    "LoRA and recomputation": {"lora.rank": 16, "optim.recompute": True},
+    "LoRA": {"lora.rank": 16},
+    "LoRA, recomputation": {"lora.rank": 16, "optim.recompute": True},
+    "LoRA over bfloat16, recomputation": {"lora.rank": 16, "lora.base_dtype": "bfloat16", "optim.recompute": True},
+    "kernels need not be deterministic": {"optim.deterministic": False},
+    "reference in float32": {"algo.beta": 0.001},
+    "reference in bfloat16": {"algo.beta": 0.001, "algo.reference_dtype": "bfloat16"},
+    "AdamW in 8 bits": {"optim.state_dtype": "8bit"},
 }
+LARGE = ("as it is", "recomputation")  # variants that are measured with larger micro-batches too
+PACKAGES = {"lora.rank": "peft", "optim.state_dtype": "torchao"}  # what a setting needs
 
 
 def base() -> Path:
@@ -78,6 +89,7 @@ def parity(sizes: Sizes, work: Path, *, engine: str) -> None:
     from reasoner.trainer.parity import max_logprob_diff
     from reasoner.types import SamplingParams
 
+    setup_torch(threads=0, seed=0)
     policy = load_policy(base(), device=device())
     prompts = render_prompts(4)
     sampling = SamplingParams(4, 1.0, 1.0, 0, 64)
@@ -118,20 +130,32 @@ def free_memory() -> None:
 
 
 def learning(sizes: Sizes, work: Path, *, shape: str) -> None:
-    """Trained tokens a second, their share of the matrix ceiling, and the peak memory beside the doctor's formula."""
+    """Trained tokens a second, their share of the matrix ceiling, and the peak memory beside the doctor's formula. A
+    variant that raises is a row with its error, and the next one runs.
+    """
+    setup_torch(threads=0, seed=0)
     folder = make_shape(shape, sizes, work)
-    for (variant, values), tokens in product(VARIANTS.items(), sizes.micro_batch_tokens):
-        absent = [key for key in values if key not in settings()]
-        if absent:
-            if tokens == sizes.micro_batch_tokens[0]:
-                row(f"{variant}", f"not in this version: {', '.join(absent)}")
-            continue
-        name = f"{variant}, micro-batches of {tokens:,}"
-        free_memory()
-        try:
-            _measure_learning(name, values | {"optim.micro_batch_tokens": tokens}, folder, sizes, work)
-        except torch.cuda.OutOfMemoryError as error:
-            row(f"{name}: out of memory", str(error).split("\n")[0][:200])
+    first, *larger = sizes.micro_batch_tokens
+    failed = []
+    for variant, tokens in (*product(VARIANTS, [first]), *product(LARGE, larger)):
+        values = VARIANTS[variant]
+        if absent := [key for key in values if key not in settings()]:
+            row(variant, f"not in this version: {', '.join(absent)}")
+        elif absent := missing(tuple(PACKAGES[key] for key in values if key in PACKAGES)):
+            row(variant, f"not installed: {', '.join(absent)}")
+        else:
+            name = f"{variant}, micro-batches of {tokens:,}"
+            free_memory()
+            try:
+                _measure_learning(name, values | {"optim.micro_batch_tokens": tokens}, folder, sizes, work)
+            except torch.cuda.OutOfMemoryError as error:
+                row(f"{name}: out of memory", str(error).split("\n")[0][:200])
+            except Exception as error:
+                traceback.print_exc()
+                row(f"{name}: raised", f"{type(error).__name__}: {str(error).strip().split(chr(10))[0][:200]}")
+                failed.append(name)
+    if failed:
+        raise RuntimeError(f"raised: {'; '.join(failed)}")
 
 
 def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes: Sizes, work: Path) -> None:
@@ -139,10 +163,11 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
     from reasoner.trainer.setup import build_trainer
 
     num_prompts, group, prompt, response = sizes.learning
-    values = values | {
+    values = {
+        "algo.beta": 0.0,
+        **values,
         "data.prompts_per_step": num_prompts,
         "algo.group_size": group,
-        "algo.beta": 0.0,
         "sampling.max_tokens": response,
         "optim.dtype": "bfloat16",
         "optim.warmup_steps": 0,
@@ -160,15 +185,21 @@ def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes:
         trainer.train_step(batch)
         seconds.append(clock() - start)
     rate = batch.completion_ids.numel() / statistics.median(seconds[1:])
+    trainer.free_gradients()
     parameters = sum(p.numel() for p in trainer.policy.parameters())
     row(f"{name}: parameters", parameters / 1e6, "million")
     row(f"{name}: speed", rate, "tokens/s")
+    operations = 4 if cfg.lora.rank else 6  # a parameter and token: frozen weights have no gradient
     if (ceiling := _ceiling(work)) is not None:
-        row(f"{name}: share of the matrix ceiling", 100 * 6 * parameters * rate / ceiling, "%")
+        row(f"{name}: share of the matrix ceiling", 100 * operations * parameters * rate / ceiling, "%")
     estimate = MemoryEstimate(trainer.policy, algorithm, cfg, prompt, device().type, memory_of(device())[1])
-    parts = {part: size for part, size in estimate.parts().items() if not part.startswith("engine")}
+    part = estimate.parts()
+    held = sum(part[own] for own in ("weights", "gradients", "optimiser", "reference", "critic"))
     row(f"{name}: peak memory", peak_memory(device()) / 2**30, "GiB")
-    row(f"{name}: peak memory by the doctor's formula", sum(parts.values()) / 2**30, "GiB")
+    row(f"{name}: peak memory by the doctor's formula", (held + estimate.passes_peak()) / 2**30, "GiB")
+    if torch.cuda.is_available():
+        row(f"{name}: peak memory that torch reserved", torch.cuda.max_memory_reserved() / 2**30, "GiB")
+        row(f"{name}: memory between updates", torch.cuda.memory_allocated() / 2**30, "GiB")
 
 
 def _ceiling(work: Path) -> float | None:
@@ -207,6 +238,7 @@ def sampling(sizes: Sizes, work: Path, *, engine: str) -> None:
 
     if engine == "vllm" and device().type == "cpu" and sizes.shrink == 1:
         raise SkipPart("no GPU: vLLM at full size needs one")
+    setup_torch(threads=0, seed=0)
     folder = make_shape("0.5B", sizes, work)
     cfg = replace(Config().engine, name=engine, dtype="bfloat16")
     start = clock()
@@ -221,7 +253,11 @@ def sampling(sizes: Sizes, work: Path, *, engine: str) -> None:
         start = clock()
         groups = sampler.generate(own, params, seeds)
         tokens = sum(len(completion.token_ids) for group in groups for completion in group)
-        row(f"{batch} responses of {sizes.sampled} tokens at once", tokens / (clock() - start), "tokens/s")
+        seconds = clock() - start
+        row(f"{batch} responses of {sizes.sampled} tokens at once", tokens / seconds, "tokens/s")
+        row(f"{batch} responses at once: a token of each", 1000 * seconds / sizes.sampled, "ms")
+    if torch.cuda.is_available():
+        row("peak memory of sampling", torch.cuda.max_memory_allocated() / 2**30, "GiB")
     policy = load_policy(folder, device=device())
     for turn in range(2):  # the second one is what a step pays
         for what, act in (

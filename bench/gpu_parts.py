@@ -34,7 +34,7 @@ class Sizes:
     learning: tuple[int, int, int, int] = (16, 8, 128, 512)  # prompts, G, tokens of a prompt and of a response
     batches: tuple[int, ...] = (16, 64, 256)  # responses sampled at once
     sampled: int = 128  # tokens of each of them
-    repeats: int = 3
+    repeats: int = 2
 
 
 REHEARSAL = Sizes(
@@ -106,10 +106,12 @@ def matrix_products(sizes: Sizes, work: Path) -> None:
     ceilings = {}
     for name, dtype, precision in (
         ("bfloat16", torch.bfloat16, "highest"),
+        ("bfloat16, sums in bfloat16 allowed", torch.bfloat16, "highest"),
         ("TF32", torch.float32, "high"),
         ("float32", torch.float32, "highest"),
     ):
         torch.set_float32_matmul_precision(precision)
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = "allowed" in name
         rates = {size: _matrix_rate(size, dtype, repeats=10 * sizes.repeats) for size in sizes.matrices}
         for size, rate in rates.items():
             row(f"{name}, {size} x {size}", rate / 1e12, "TFLOP/s")
@@ -132,12 +134,14 @@ def parts() -> dict[str, Callable[[Sizes, Path], None]]:
     """The function of each part; what a part imports is imported when it runs."""
     from functools import partial
 
+    import gpu_checks
     import gpu_models
     import gpu_runs
 
     return {
         "parity": partial(gpu_models.parity, engine="transformers"),
         "parity vllm": partial(gpu_models.parity, engine="vllm"),
+        "operations": gpu_checks.operations,
         "training": gpu_runs.training,
         "determinism": gpu_runs.determinism,
         "strict determinism": gpu_runs.strict_determinism,

@@ -3,11 +3,16 @@
 Without files: answers like GSM8K's and AIME's, made here. A file holds JSON lines with `answer` (the gold), as the
 problem sets do; each gold is graded against itself in another spelling and against the gold of its neighbour. The last
 line compares two worker processes with one.
+
+`python bench/grading.py --tables [KIND ...]` grades the tables of tests/verifiers/tables instead: for each kind, how
+many pairs each grader decides as the table does, and how many wrong answers it accepts. math-verify has both sides
+boxed, which is its best configuration there, and is asked in its documented order (gold, answer) and in the other.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable
@@ -15,10 +20,15 @@ from pathlib import Path
 from random import Random
 
 from math_verify import parse, verify
+from math_verify.errors import TimeoutException
 
 from data import Problem
 from data.answer_key import final_answer
 from verifiers import VerifierPool
+from verifiers.answers.evaluation import is_zero
+from verifiers.answers.rationals import rational
+from verifiers.answers.statements import read
+from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical, key
 from verifiers.numbers import numeral
@@ -26,7 +36,9 @@ from verifiers.symbolic import expression
 
 Pairs = list[tuple[str, str]]  # prediction, gold
 ROUNDS = 3
-CACHES = (canonical, key, numeral, expression)
+TABLES = Path(__file__).parents[1] / "tests" / "verifiers" / "tables"
+TABLE_SECONDS = 5  # math-verify's own limit for a parse and for a comparison; ours has it for a pair
+CACHES = (canonical, key, numeral, expression, read, rational, is_zero, names)
 
 
 def integers(low: int, high: int, number: int, seed: int) -> Pairs:
@@ -54,10 +66,11 @@ def ours(pairs: Pairs) -> int:
     return sum(bool(judge(prediction, gold)) for prediction, gold in pairs)
 
 
-def theirs(pairs: Pairs) -> int:
-    def boxed(text: str) -> str:
-        return text if "boxed" in text else rf"\boxed{{{text}}}"
+def boxed(text: str) -> str:
+    return text if "boxed" in text else rf"\boxed{{{text}}}"
 
+
+def theirs(pairs: Pairs) -> int:
     return sum(
         verify(
             parse(boxed(gold), parsing_timeout=None),
@@ -102,6 +115,50 @@ def pooled(pairs: Pairs, workers: int) -> float:
     return best
 
 
+def both_orders(prediction: str, gold: str) -> tuple[bool, bool]:
+    """math-verify's verdicts with (gold, answer) and with (answer, gold); what raises is a refusal."""
+
+    def compare(first: list, second: list) -> bool:
+        try:
+            return verify(first, second, timeout_seconds=TABLE_SECONDS)
+        except (TimeoutException, Exception):  # its time limit is no Exception
+            return False
+
+    try:
+        of_gold, of_answer = (parse(boxed(text), parsing_timeout=TABLE_SECONDS) for text in (gold, prediction))
+    except (TimeoutException, Exception):
+        return False, False
+    return compare(of_gold, of_answer), compare(of_answer, of_gold)
+
+
+def tables(kinds: list[str]) -> None:
+    """Print for each kind of answer, and for all: pairs decided as the table does (wrong answers accepted)."""
+    logging.disable(logging.CRITICAL)  # math-verify logs each refusal
+    names = kinds or sorted(path.stem for path in TABLES.glob("*.jsonl"))
+    total = [0] * 7
+    print("| kind | pairs | ours | math-verify (gold, answer) | math-verify (answer, gold) |")
+    print("|---|---:|---:|---:|---:|")
+    with VerifierPool(workers=1, seconds=TABLE_SECONDS, preload=True) as pool:
+        for name in names:
+            rows = [json.loads(line) for line in (TABLES / f"{name}.jsonl").read_text("utf-8").splitlines()]
+            pairs = [(row["answer"], row["gold"]) for row in rows]
+            peer = [both_orders(*pair) for pair in pairs]
+            columns = [[bool(judgement) for judgement in pool.judge(pairs)], *map(list, zip(*peer, strict=True))]
+            counts = [len(rows)]
+            for column in columns:
+                verdicts = list(zip(column, (row["correct"] for row in rows), strict=True))
+                counts += [sum(said == right for said, right in verdicts), sum(s and not r for s, r in verdicts)]
+            total = [a + b for a, b in zip(total, counts, strict=True)]
+            _print_kind(name, counts)
+    _print_kind("all", total)
+
+
+def _print_kind(name: str, counts: list[int]) -> None:
+    number, *rest = counts
+    cells = [f"{right / number:.1%} ({accepted})" for right, accepted in zip(rest[::2], rest[1::2], strict=True)]
+    print(f"| {name} | {number} | {' | '.join(cells)} |", flush=True)
+
+
 def main(paths: list[Path]) -> None:
     sets = {"GSM8K-like": integers(1, 5000, 1000, 0), "AIME-like": integers(0, 999, 1000, 1)}
     sets |= {path.stem: from_file(path) for path in paths}
@@ -119,4 +176,7 @@ def main(paths: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(argument) for argument in sys.argv[1:]])
+    if "--tables" in sys.argv:
+        tables([argument for argument in sys.argv[1:] if argument != "--tables"])
+    else:
+        main([Path(argument) for argument in sys.argv[1:]])

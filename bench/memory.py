@@ -3,6 +3,7 @@ and way in a process of its own, whose resident memory is followed by the kernel
 
 Measured: the most that the pass of one micro-batch and of its prompts, forth and back, adds to weights and gradients.
 With --sizes: whole models of 5M, 30M and 135M parameters with random weights, activations stored and recomputed.
+With --lora: the 30M model with an adapter of rank 16, its frozen weights in float32 and bfloat16, and its weights.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import os
 import subprocess
 import sys
 from functools import partial
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
-from reasoner.config.schema import AlgoConfig, Config, DataConfig, OptimConfig, SamplingConfig
+from reasoner.config.schema import AlgoConfig, Config, DataConfig, LoraConfig, OptimConfig, SamplingConfig
+from reasoner.distributed.world import ALONE
 from reasoner.doctor.memory import MemoryEstimate
+from reasoner.models.frozen_weights import hold_in_bfloat16
+from reasoner.models.lora import add_adapter, trained_parameters
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import backward_microbatches
@@ -41,40 +46,52 @@ SIZES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, in
     "135M": (LlamaConfig, (576, 1536, 9, 3, 30, 49152)),
 }
 WAYS = ("stored", "recomputed")
-_NAMES = (
+NAMES = (
     "hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "num_hidden_layers", "vocab_size",
 )  # fmt: skip
 PROMPTS, GROUP, PROMPT, RESPONSE = 2, 8, 60, 80  # the last two in tokens
 
 
-def measure(shape: str, dtype: str, way: str = "stored") -> tuple[int, int]:
-    """Bytes (predicted, measured)."""
+def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -> tuple[int, int, int, int]:
+    """Bytes (predicted, measured) of the passes and of the weights; with `base_dtype` of a model with an adapter."""
     kind, sizes = (SHAPES | SIZES)[shape]
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    config = kind(**dict(zip(_NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
+    config = kind(**dict(zip(NAMES, sizes, strict=True)), max_position_embeddings=1024, tie_word_embeddings=True)
+    import_module("peft" if base_dtype else "torch")  # before resident memory is read
+    empty = _resident("VmRSS")
     model = AutoModelForCausalLM.from_config(config, dtype=torch.float32).eval()
+    lora = LoraConfig(rank=16, base_dtype=base_dtype) if base_dtype else LoraConfig()
+    if base_dtype == "bfloat16":
+        hold_in_bfloat16(model)
     tokens = PROMPTS * GROUP * RESPONSE
     cfg = Config(
         data=DataConfig(prompts_per_step=PROMPTS),
         sampling=SamplingConfig(max_tokens=RESPONSE),
         algo=AlgoConfig(group_size=GROUP, beta=0.0),
         optim=OptimConfig(dtype=dtype, micro_batch_tokens=tokens, recompute=way == "recomputed"),
+        lora=lora,
     )
     algorithm = resolve_algorithm(cfg.algo)
+    estimate = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0)
+    predicted, weights = estimate.passes_peak(), estimate.parts()["weights"]
+    if lora.rank:
+        add_adapter(model, lora, seed=0)
+    held = _resident("VmRSS") - empty
     trainer = PolicyTrainer(model, None, algorithm, cfg)
     batch = _batch(sizes[-1])
-    for parameter in model.parameters():
+    for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
     encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
     few = torch.arange(GROUP)[:2]
-    backward_microbatches(batch.rows(few), few, encode, loss, tokens=tokens)  # threads, kernels and their buffers
+    backward_microbatches(
+        batch.rows(few), few, encode, loss, tokens=tokens, world=ALONE
+    )  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens)
+    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens, world=ALONE)
     measured = _resident("VmHWM") - before
-    predicted = MemoryEstimate(model, algorithm, cfg, PROMPT, "cpu", 0).passes_peak()
-    return predicted, measured
+    return predicted, measured, weights, held
 
 
 def _batch(vocabulary: int) -> Batch:
@@ -104,16 +121,29 @@ def main() -> None:
     if len(arguments) > 1:
         print(json.dumps(measure(*arguments)))
         return
+    if arguments == ["--lora"]:
+        print("| frozen weights | activations | weights, MiB: predicted | measured | pass, MiB: predicted | measured |")
+        print("|---|---|---:|---:|---:|---:|")
+        for base_dtype, way in product(("float32", "bfloat16"), WAYS):
+            sizes = _in_new_process("30M", "bfloat16", way, base_dtype)
+            passes, measured, weights, held = (f"{size / 2**20:,.0f}" for size in sizes)
+            print(f"| {base_dtype} | {way} | {weights} | {held} | {passes} | {measured} |", flush=True)
+        return
     print("| model | precision | activations | predicted, MiB | measured, MiB | ratio |\n|---|---|---|---:|---:|---:|")
-    # Whatever is freed goes back to the system at once: what is resident is what is in use.
-    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     shapes, ways = (SIZES, WAYS) if arguments == ["--sizes"] else (SHAPES, WAYS[:1])
     for shape, way, dtype in product(shapes, ways, ("float32", "bfloat16")):
-        command = [sys.executable, __file__, shape, dtype, way]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        predicted, measured = json.loads(done.stdout.splitlines()[-1])
+        predicted, measured, *_ = _in_new_process(shape, dtype, way)
         sizes = f"{predicted / 2**20:,.0f} | {measured / 2**20:,.0f} | {predicted / measured:.2f}"
         print(f"| {shape} | {dtype} | {way} | {sizes} |", flush=True)
+
+
+def _in_new_process(*arguments: str) -> list[int]:
+    """Run measure() in a process in which whatever is freed goes back to the system: what is resident is in use."""
+    environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    command = [sys.executable, __file__, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    sizes: list[int] = json.loads(done.stdout.splitlines()[-1])
+    return sizes
 
 
 if __name__ == "__main__":

@@ -6,16 +6,33 @@ No other file of the package prints; tests/architecture/test_printing.py checks 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_is_silent = False
+
+
+@contextmanager
+def silent(is_silent: bool) -> Iterator[None]:
+    """A block in which nothing is printed, if `is_silent`: of several processes one speaks for all."""
+    global _is_silent
+    before, _is_silent = _is_silent, is_silent
+    try:
+        yield
+    finally:
+        _is_silent = before
 
 
 def log(line: str) -> None:
     """Print a message on standard error and flush it."""
-    print(line, file=sys.stderr, flush=True)
+    if not _is_silent:
+        print(line, file=sys.stderr, flush=True)
 
 
 def print_result(text: str, *, end: str = "\n") -> None:
     """Print the result of a command on standard output and flush it."""
-    print(text, end=end, flush=True)
+    if not _is_silent:
+        print(text, end=end, flush=True)
 
 
 def sparkline(values: list[float], width: int = 60) -> str:

@@ -47,6 +47,7 @@ class Progress:
         self._lock = threading.Lock()
         self._title = ""
         self._counts: dict[str, _Count] = {}
+        self.check: Callable[[], object] = lambda: None  # called after each decoding step; may raise to end a call
         self._quiet_since, self._wait = now(), FIRST
         self._next = now()
 
@@ -95,6 +96,7 @@ class SampleCount:
 
     def on_decode_step(self, counted: CurrentCounts) -> None:
         """Update the count of the part in progress: an OnDecodeStep callback."""
+        self._progress.check()
         if self._progress.is_due():
             self._show(*counted())
 

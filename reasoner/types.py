@@ -61,6 +61,20 @@ class Response:
     seed: int | None = None
 
 
+class ResponseSource(Protocol):
+    """Samples responses as text, without token ids: a server elsewhere."""
+
+    def respond(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: SamplingParams,
+        seeds: Sequence[Sequence[int]],
+        on_decode_step: OnDecodeStep | None = None,
+    ) -> list[tuple[Response, ...]]:
+        """A response for each seed of each prompt."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class EvalSample:
     """A problem and its n graded responses."""
@@ -94,6 +108,10 @@ class RolloutGroup:
         """Whether all rewards are equal (zero variance), so that the group has no learning signal."""
         rewards = [score.reward for score in self.scores]
         return max(rewards) - min(rewards) < REWARD_TOLERANCE
+
+
+class EngineUnavailableError(RuntimeError):
+    """An engine has nothing to sample with, and may have later: a run that ends by it can be resumed."""
 
 
 OnGroupDone = Callable[[int, tuple[Completion, ...]], object]  # called with (index of the prompt, its completions)

@@ -206,7 +206,7 @@ def unknown_column(completions, answers):
         ({"algo": "ppoo"}, "ppoo"),
         ({"steps": 0}, "steps is 0; it must be at least 1"),
         ({"steps": "3"}, "steps takes a whole number, not '3'"),
-        ({"preset": "huge"}, "preset is 'huge'; known are base, cpu, cpu-large"),
+        ({"preset": "huge"}, "preset is 'huge'; known are base, smollm-135m"),
         ({"name": "../x"}, "it must be a plain name"),
         ({"model": "nowhere"}, "no model 'nowhere'"),
         ({"settings": {"optim.learning_rate": 1}}, "unknown setting 'optim.learning_rate'"),

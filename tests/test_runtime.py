@@ -1,10 +1,14 @@
 import gc
+import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+import torch
 
-from reasoner.runtime import gc_paused, has_gpu
+from reasoner.runtime import deterministic_kernels, gc_paused, gpu_memory, has_gpu, setup_torch
+from tests.fixtures.toys import config, make_trainer, random_groups
 
 
 @pytest.fixture(autouse=True)
@@ -75,3 +79,86 @@ print(torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algor
 """
     process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert process.stdout.splitlines() == ["cuda :4096:8", "True True"], process.stderr
+
+
+@pytest.fixture
+def determinism_is_a_wish():
+    """torch's state as setup_torch() leaves it on a GPU."""
+    was = torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(was[0], warn_only=was[1])
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+def test_deterministic_kernels_are_required_in_the_block_and_only_there(determinism_is_a_wish, is_required):
+    with pytest.raises(ZeroDivisionError), deterministic_kernels(is_required):
+        assert torch.is_deterministic_algorithms_warn_only_enabled() != is_required
+        raise ZeroDivisionError
+    assert torch.are_deterministic_algorithms_enabled()
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+@pytest.mark.parametrize("is_required", [True, False])
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_backward_pass_requires_deterministic_kernels_where_a_gpu_only_wishes_for_them(
+    determinism_is_a_wish, name, is_required
+):
+    cfg = config(name=name)
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, deterministic=is_required)))
+    models = [trainer.policy, *([] if trainer.critic is None else [trainer.critic.base_model])]
+    seen = []
+    for model in models:
+        weight = next(parameter for own, parameter in model.named_parameters() if own.endswith("q_proj.weight"))
+        weight.register_hook(lambda _: seen.append(torch.is_deterministic_algorithms_warn_only_enabled()))
+    trainer.train_step(trainer.prepare_batch(random_groups()))
+    assert len(seen) >= len(models) and set(seen) == {not is_required}
+    assert torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def test_float32_products_are_computed_in_float32_whatever_was_set_before():
+    torch.set_float32_matmul_precision("high")
+    setup_torch(threads=0, seed=0)
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction
+
+
+@pytest.mark.parametrize(
+    ("devices", "script", "expected"),
+    [
+        ("1", "echo 23028", 23028 * 2**20),
+        ("0,1", 'test "$3" = --id=0 && echo 81559', 81559 * 2**20),
+        ("GPU-5", 'test "$3" = --id=GPU-5 && echo 81559', 81559 * 2**20),
+        ("MIG-5", "exit 6", None),
+        ("0", "echo '[N/A]'", None),
+        ("0", "true", None),
+        ("", "echo 23028", 0),
+    ],
+)
+def test_gpu_memory_is_what_the_driver_says_of_the_first_visible_device(
+    tmp_path, monkeypatch, devices, script, expected
+):
+    (tmp_path / "nvidia0").touch()
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", devices)
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    assert gpu_memory(str(program), tmp_path) == expected
+    assert gpu_memory(str(tmp_path / "missing"), tmp_path) == (0 if expected == 0 else None)
+
+
+def test_gpu_memory_is_zero_without_a_gpu(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    assert gpu_memory() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch does this on Linux alone")
+@pytest.mark.parametrize("is_set", [True, False])
+def test_large_tensors_begin_at_a_page(is_set):
+    code = "import torch; from reasoner.runtime import set_environment\n"
+    code += (
+        "set_environment()\n" * is_set + "print(all(torch.empty(2**19 + i).data_ptr() % 4096 == 0 for i in range(8)))"
+    )
+    env = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
+    assert done.stdout.strip() == str(is_set)

@@ -15,6 +15,7 @@ from time import monotonic
 
 from data.answer_key import last_box
 from verifiers import prose, structure
+from verifiers.answers.layer import compare as compare_values
 from verifiers.limits import too_big, too_costly
 from verifiers.normalise import canonical, key
 from verifiers.number_words import in_words
@@ -51,10 +52,11 @@ def equivalent(gold: str, answer: str) -> Judgement:
     """Judge whether `answer` is equivalent to `gold`. Not symmetric: the gold decides which form is required."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
-    gold, answer = (canonical(_answer_part(text)) for text in (gold, answer))
+    gold_text, answer_text = answer_part(gold), answer_part(answer)
+    gold, answer = canonical(gold_text), canonical(answer_text)
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
-    verdict, layer = _decide(gold, answer, 0)
+    verdict, layer = _cheap(gold, answer) or _typed(gold_text, answer_text) or _decide(gold, answer, 0)
     return Judgement(verdict, layer, gold, answer)
 
 
@@ -63,7 +65,7 @@ def same(left: str, right: str) -> bool:
     return all(equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
 
 
-def _answer_part(text: str) -> str:
+def answer_part(text: str) -> str:
     """The content of the last box; without a box, the formula of a sentence."""
     box = last_box(text)
     return prose.formula(text) if box is None else box
@@ -72,16 +74,43 @@ def _answer_part(text: str) -> str:
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-def _decide(gold: str, answer: str, depth: int) -> Finding:
-    if gold == answer:
-        return Verdict.CORRECT, "identical"
+def _check_deadline() -> None:
     deadline = _deadline.get()
     if deadline is not None and monotonic() > deadline:
         raise UndecidedError
+
+
+def _cheap(gold: str, answer: str) -> Finding | None:
+    """Layers "identical" and "rational", which decide most answers."""
+    if gold == answer:
+        return Verdict.CORRECT, "identical"
+    _check_deadline()
+    return None if _LETTER.search(answer) else _rational(gold, answer, 0)
+
+
+def _typed(gold: str, answer: str) -> Finding | None:
+    """Layers of the grammar: both texts as typed values (verifiers.answers), read as written.
+
+    Two numbers with units and words around them are left to layer "rational".
+    """
+    if numeral(canonical(gold)) and numeral(canonical(answer)):
+        return None
+    if (result := compare_values(gold, answer)) is None:
+        return None
+    is_equal, layer = result
+    return _verdict(is_equal), layer
+
+
+def _decide(gold: str, answer: str, depth: int) -> Finding:
+    if gold == answer:
+        return Verdict.CORRECT, "identical"
+    _check_deadline()
     if not _LETTER.search(answer) and (finding := _rational(gold, answer, depth)) is not None:
         return finding  # most answers are numbers: no words to examine
     if key(gold) == key(answer):
         return Verdict.CORRECT, "identical"
+    if prose.states(key(gold), key(answer)):
+        return Verdict.CORRECT, "text"
     if prose.hedges(answer, gold):
         return Verdict.WRONG, "hedge"
     gold, answer = _right_sides(gold, prose.plain(answer))
@@ -160,7 +189,7 @@ def _choice(gold: str, answer: str, _depth: int) -> Finding | None:
     return _verdict(gold_letter[1] == answer_letter[1].upper()), "choice"
 
 
-_OPERATION = re.compile(r"\\(?:sum|int|prod|lim)(?![a-z])")
+_OPERATION = re.compile(r"\\(?:sum|int|prod|lim|min|max|gcd|lcm|det)(?![a-z])")
 _OPERATOR = re.compile(r"(?<=[\d)}!.])\s?(?:[-+/]|\\cdot ?)\s?(?=[\d({.\\])")
 
 

@@ -125,6 +125,8 @@ def canonical(text: str) -> str:
     text = _TEXT.sub(lambda match: rf"\text{{{inner}}}" if (inner := match[1].strip()) else "", text)
     text = _tidy(text)
     plain = _tidy(_TEXT.sub(r" \1 ", text)).casefold()
+    if plain == "no":  # the answer to a question
+        return text
     return next((name for pattern, name in _WHOLE if pattern.fullmatch(plain)), text)
 
 
@@ -140,5 +142,5 @@ def key(text: str) -> str:
     """A comparison key of a canonical text: without quotes, words in lower case."""
     text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
     if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
-        text = text.casefold().removeprefix("the ")
+        text = re.sub(r"^(?:the|an?) (?=[a-z]{3})", "", text.casefold())
     return _ONE_IN_BRACKETS.sub(lambda match: match[1] or match[2], text)

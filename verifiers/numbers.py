@@ -42,12 +42,14 @@ _UNIT_NAMES: dict[str, tuple[str, ...]] = {
     "s": ("sec", "second"), "min": ("minute",), "h": ("hr", "hour"), "g": ("gram",),
     "kg": ("kilogram",), "lb": ("pound",), "l": ("liter", "litre"),
     "ml": ("milliliter", "millilitre"), "degree": ("deg", "\\degree"), "rad": ("radian",),
-    "dollar": ("usd", "buck", "\\dollar"), "cent": ("¢",), "mph": ("miles per hour", "mile per hour", "mi/h"),
+    "dollar": ("usd", "buck", "\\dollar"), "cent": ("¢",), "euro": ("eur",),
+    "mph": ("miles per hour", "mile per hour", "mi/h"),
     "km/h": ("kmph", "kph", "kilometers per hour"), "m/s": ("meters per second",),
 }  # fmt: skip
 _UNIT_OF = {alias: unit for unit, aliases in _UNIT_NAMES.items() for alias in (unit, *aliases)}
+_NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
 _NO_UNIT = re.compile(
-    r"\b(?:or|and|not|but|nor|maybe|perhaps|either|if|unless|except|mod|plus|minus|times|divided|over|is|are|than|to)\b",
+    r"\b(?:divides?|or|and|not|but|nor|maybe|perhaps|either|if|unless|except|mod|plus|minus|times|divided|over|is|are|than|to)\b",
     re.IGNORECASE,
 )
 
@@ -69,6 +71,8 @@ def numeral(text: str) -> Numeral | None:
     text = _bare(text)
     if (number := in_words(text)) is not None:
         return Numeral(Fraction(number))
+    if text[:1].isalpha() and (words := _number_in_front(text)):
+        text = words
     match = _NUMBER.match(text)
     value = _value(match) if match else None
     if match is None or value is None:
@@ -83,6 +87,15 @@ def numeral(text: str) -> Numeral | None:
     if unit is None or _NO_UNIT.search(rest) or changes_value(rest):
         return None
     return Numeral(value, _unit_name(rest))
+
+
+def _number_in_front(text: str) -> str:
+    """The text with the number words that it begins with as digits: "seven days" is "7 days"; "" for none."""
+    words = text.replace(r"\text{", " ").replace("}", " ").split()
+    for size in range(min(len(words) - 1, 8), 0, -1):
+        if (value := in_words(" ".join(words[:size]))) is not None and words[0] != "a" and words[size] not in _NO_NOUNS:
+            return f"{value} {' '.join(words[size:])}"
+    return ""
 
 
 def equal(gold: Numeral, answer: Numeral) -> bool:

@@ -26,9 +26,14 @@ _RELATIVE = re.compile(
     r"|beyond|above|below|under|up to|out of|in base|until|within|exceeds?|except|twice|half|halved|doubled?|tripled?"
     r"|squared?|cubed?|roots?|factorial"
     r"|powers?|to the \w+th|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything"
-    r"|something|options?|candidates?|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
+    r"|divides?|divisible|divisors?|equation|lemma|step|numerator|denominator|prime|composite|too|bounds?|digits?"
+    r"|one of|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?"
+    r"|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
 )
+_CODE = re.compile(
+    r"(?<=[A-Za-z_\d])(?<!\bis)(?<!\bbe)\(['\"]?-?\d+(?:\.\d+)?['\"]?\)|;|\\[A-Za-z]+\{[a-z]+\."
+)  # a call or a statement of a program, not a sentence
 _NUMBER = re.compile(r"(?<![\w.])-?(?:\\dollar\s?)?\d[\d,]*(?:\.\d+)?%?")
 
 
@@ -61,6 +66,22 @@ def words(text: str) -> list[str]:
     return _WORD.findall(_COMMAND.sub(" ", text))
 
 
+_WINS = re.compile(r" (?:wins(?: the game)?|has (?:a|the) winning strategy|will (?:always )?win|can always win)[.!]?")
+_OPPOSITE = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+
+
+def states(gold: str, answer: str) -> bool:
+    """Whether a sentence begins with the gold word and its comma ("Yes, it is."), or says that the gold wins.
+
+    Both are comparison keys. "Yes, but not always" and "Yes or no" do not state the gold.
+    """
+    if gold in _OPPOSITE:
+        first, _, rest = answer.partition(",")
+        others = {word.casefold() for word in _WORD.findall(rest)}
+        return first.strip() == gold and others.isdisjoint({_OPPOSITE[gold], "but", "unless", "except", "or", "maybe"})
+    return bool(_WORD.search(gold)) and answer.startswith(gold) and bool(_WINS.fullmatch(answer[len(gold) :]))
+
+
 def hedges(text: str, gold: str) -> bool:
     """Whether the answer has a word of denial, doubt or qualification that the gold does not use."""
     return any(hedge.casefold() not in gold.casefold() for hedge in _HEDGE.findall(text))
@@ -69,7 +90,7 @@ def hedges(text: str, gold: str) -> bool:
 def plain(text: str) -> str:
     """The answer that a sentence states: the text after its last "is", else its only number, else the whole text."""
     text = _LABEL.sub("", text)
-    if len(words(text)) < 2:
+    if len(words(text)) < 2 or _CODE.search(text):
         return text
     lead = next(reversed(list(_LEAD.finditer(text))), None)
     if lead and text[lead.end() :].strip(" .}"):

@@ -146,7 +146,7 @@ def _both_signs(text: str) -> list[str]:
 
 def _matrix(text: str) -> Shape | None:
     inner = text[1:-1] if text[:1] in "([" and text[-1:] in ")]" else text
-    match = re.fullmatch(r"\\begin\{([pbvBV]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", inner.strip(), re.DOTALL)
+    match = re.fullmatch(r"\\begin\{([pbB]?matrix|array)\}(?:\{[lcr|]*\})?(.*)\\end\{\1\}", inner.strip(), re.DOTALL)
     if not match:
         return None
     rows = [row.split("&") for row in match[2].split(r"\\") if row.strip()]

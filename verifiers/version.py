@@ -19,8 +19,13 @@ def grader_version() -> str:
 
 
 def grader_files() -> list[Path]:
-    """The files that decide a verdict: the modules of this package, and the one of `data` that extracts boxes."""
-    return [*sorted((_ROOT / "verifiers").glob("*.py")), _ROOT / "data" / "answer_key.py"]
+    """The files that decide a verdict: the modules of this package and of `answers`, and `data`'s for boxes."""
+    package = _ROOT / "verifiers"
+    return [
+        *sorted(package.glob("*.py")),
+        *sorted((package / "answers").glob("*.py")),
+        _ROOT / "data" / "answer_key.py",
+    ]
 
 
 def code_hash(root: Path, files: Iterable[Path], versions: Iterable[str]) -> str:

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from reasoner.models.hub_download import http_library
 
 if TYPE_CHECKING:
     from huggingface_hub.errors import HfHubHTTPError
@@ -46,10 +47,8 @@ def upload(folder: Path, name: str) -> str:
 @contextmanager
 def _hub_errors(name: str) -> Iterator[None]:
     """Raise the errors of huggingface_hub in the block with a message of one line."""
-    from huggingface_hub import get_session
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, OfflineModeIsEnabled
 
-    transport = import_module(type(get_session()).__module__.partition(".")[0])  # httpx, or the fork that is installed
     try:
         yield
     except HFValidationError as error:
@@ -60,7 +59,7 @@ def _hub_errors(name: str) -> Iterator[None]:
         raise OSError("the hub is switched off by HF_HUB_OFFLINE; nothing was uploaded") from error
     except HfHubHTTPError as error:
         raise _refusal(name, error) from error
-    except transport.TransportError as error:
+    except http_library().TransportError as error:
         raise OSError(f"the hub cannot be reached, nothing was uploaded: {_first_line(error)}") from error
 
 

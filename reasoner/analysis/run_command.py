@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reasoner.config.presets import Preset, find_preset
 from reasoner.config.resolve import settings
 from reasoner.runs.run_dir import PROBLEM_FILES
 
@@ -24,7 +25,9 @@ def is_from_python(stored: Mapping[str, Any]) -> bool:
 
 
 def command(stored: Mapping[str, Any]) -> str:
-    """The command that trains this model: the preset, and a flag for every other setting that is not a default."""
+    """The command that trains this model: the preset, and a flag for every setting that it and the defaults do not
+    give.
+    """
     presets, values = _choices(stored)
     words = ["reasoner", "train", *(word for preset in presets for word in ("--preset", preset))]
     for key, value in values.items():
@@ -48,15 +51,33 @@ def python_call(stored: Mapping[str, Any]) -> str:
 
 
 def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """(the preset, if there is one; settings that are neither its values nor defaults)."""
+    """(the preset, if there is one that this version knows; settings that it and the defaults do not give)."""
     origins = stored["origin"]
-    presets = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
+    names = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
+    presets = [preset for preset in map(_known_preset, names) if preset is not None]
+    same = {key: value for preset in presets for key, value in preset.values(stored["config"]["algo.name"]).items()}
+
+    def is_repeated(key: str, value: object) -> bool:
+        if len(presets) < len(names):  # a command without a preset gets one that fits: name every setting
+            return value is None
+        if origins[key].startswith(("preset ", "machine ")):
+            return key in same and same[key] == value  # a preset's values may have changed since
+        return origins[key] == "default" and key not in same
+
     values = {
         key: value
         for key, value in stored["config"].items()
-        if key in settings() and key not in PLACES and not origins[key].startswith(("default", "preset "))
+        if key in settings() and key not in PLACES and not is_repeated(key, value)
     }
-    return presets, values
+    return [preset.label for preset in presets], values
+
+
+def _known_preset(name: str) -> Preset | None:
+    """The preset of a name in a run's origins; None for one that this version does not have."""
+    try:
+        return find_preset(name, "cpu")  # every name there has its machine, but for the base's
+    except ValueError:
+        return None
 
 
 def shown_value(key: str, value: object) -> str:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl
 from reasoner.api.problems import Data, is_spec, problems_in_memory
+from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types
+from reasoner.distributed.world import num_launched
 from reasoner.rollouts.reward_functions import (
     RewardCallable,
     RewardFunction,
@@ -121,7 +123,9 @@ def train(
         algo: The algorithm: reinforce, rloo, reinforce_pp, ppo, trpo, grpo, grpo_process, dr_grpo, dapo, gspo, cispo.
         steps: Number of training steps in all.
         seed: Seed of the run.
-        preset: Defaults for a kind of model and machine: base, cpu, cpu-large, 0.5b, 1.5b. Default: the one that fits.
+        preset: Defaults for a size of model: base, smollm-135m, qwen2.5-0.5b, qwen2.5-1.5b, qwen2.5-math-1.5b or
+            qwen2.5-7b; for another machine than this one followed by @cpu, @24gb, @80gb or @141gb. Default: the one
+            that fits.
         name: Name of the run folder. Default: MODEL-ALGORITHM-MMDD-HHMMSS.
         runs: Folder that holds the run folders.
         resume: Continue the run `name` from its last checkpoint. The same data and reward functions must be given;
@@ -211,7 +215,8 @@ def _resume(
     run_dir = find_run(name, runs)
     before = read_settings(run_dir)
     stored, origins = before["config"], before.get("origin", {}).values()
-    if preset is not None and f"preset {preset}" not in origins:
+    names = {origin.removeprefix("preset ") for origin in origins if origin.startswith("preset ")}
+    if preset is not None and not any(is_same_preset(name, preset) for name in names):
         raise ValueError(f"preset is {preset!r}; it cannot change when a run is resumed")
     for key, problems in rows.items():
         file = run_dir / _FILES[key]
@@ -241,6 +246,10 @@ def _run(
     """Write the problems into the run folder, check what can be checked without torch, and train."""
     from reasoner.trainer.preflight import preflight
 
+    if (processes := max(num_launched(), resolved.config.processes)) > 1:
+        raise ValueError(
+            f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}"
+        )
     with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
         if not resume:
             for key, problems in rows.items():

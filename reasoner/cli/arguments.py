@@ -13,6 +13,13 @@ from reasoner.config.former_names import SETTINGS, renamed_setting
 Handler = Callable[[argparse.Namespace], int | None]  # returns an exit status, None for 0
 
 
+class LineHelp(argparse.HelpFormatter):
+    """Wraps texts, but for those that have lines of their own."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors are one line, with the nearest known flag, command or choice."""
 

@@ -15,6 +15,7 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command. reasoner.cli.main adds pass_at, pass_hat and cons_at, the values of K."""
     command.set_defaults(handler=run_eval)
     _add_model(command)
+    _add_endpoint(command)
     _add_problems(command)
     _add_sampling(command)
     _add_grading(command)
@@ -37,6 +38,22 @@ def _add_model(command: Parser) -> None:
         "--dtype",
         help="weights in float32 or bfloat16 [bfloat16 on a GPU where --max-tokens is above 1,024, else float32]",
     )
+
+
+def _add_endpoint(command: Parser) -> None:
+    endpoint = command.add_argument_group(
+        "a model on a server", "Any server with OpenAI's interface, instead of --model; its weights are not needed."
+    )
+    endpoint.add_argument("--model-url", metavar="URL", help="address of the server, such as http://127.0.0.1:8001/v1")
+    endpoint.add_argument("--model-name", metavar="NAME", help="the server's name for the model")
+    endpoint.add_argument("--api", default="chat", choices=("chat", "completions"), help="interface to use [chat]")
+    endpoint.add_argument(
+        "--api-key-variable",
+        default="OPENAI_API_KEY",
+        metavar="NAME",
+        help="environment variable with the API key, which is sent to the server and stored nowhere [OPENAI_API_KEY]",
+    )
+    endpoint.add_argument("--concurrency", type=int, default=16, metavar="N", help="requests at once [16]")
 
 
 def _add_problems(command: Parser) -> None:
@@ -130,6 +147,11 @@ def run_eval(args: argparse.Namespace) -> None:
             num_samples=args.n,
             model=args.model,
             step=args.step,
+            model_url=args.model_url,
+            model_name=args.model_name,
+            api=args.api,
+            api_key_variable=args.api_key_variable,
+            concurrency=args.concurrency,
             data=[spec for text in args.data or [] for spec in _split(text)],
             problems=args.problems,
             temperature=args.temperature,

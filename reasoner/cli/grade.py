@@ -36,6 +36,11 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("--gold", help="the gold answer to grade --answer against")
     command.add_argument("--answer", help="the answer to grade, without a file")
     command.add_argument("--rule", default="maths", help="how answers are compared: maths or countdown [maths]")
+    command.add_argument(
+        "--explain",
+        action="store_true",
+        help="with --gold and --answer: print both as read by the grammar, and a value that shows how they differ",
+    )
     add_json(command, "the verdicts")
 
 
@@ -44,13 +49,16 @@ def run_grade(args: argparse.Namespace) -> None:
     if args.file is not None:
         grade_file(args.file, args.rule, args.json)
     elif args.gold is not None and args.answer is not None:
-        grade_one(args.gold, args.answer, args.rule, args.json)
+        grade_one(args.gold, args.answer, args.rule, args.json, is_explained=args.explain)
     else:
         raise ValueError("grade needs --gold and --answer, or a file")
 
 
-def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
-    """Print the verdict, the layer that decided, what was compared and how long it took."""
+def grade_one(gold: str, answer: str, rule: str, out: Path | None, *, is_explained: bool = False) -> None:
+    """Print the verdict, the layer that decided, what was compared and how long it took.
+
+    `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
+    """
     from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
@@ -61,10 +69,22 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None) -> None:
         "gold": result.gold_form,
         "answer": result.answer_form,
     }
+    if is_explained:
+        row |= _explanation(gold, answer, is_correct=bool(result))
     for name, value in row.items():
         print_result(f"{name:<8} {escape_controls(value)}")
     print_result(f"{'time':<8} {1000 * result.seconds:.1f} ms")
     _write(out, [row | {"seconds": result.seconds}])
+
+
+def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
+    """What the grammar reads on both sides and, for a wrong answer, an example of the difference."""
+    from verifiers.answers.explanation import explain
+    from verifiers.maths import answer_part
+
+    explanation = explain(answer_part(gold), answer_part(answer))
+    rows = {"gold is": explanation.gold, "it is": explanation.answer}
+    return rows if is_correct or not explanation.counterexample else rows | {"differs": explanation.counterexample}
 
 
 def grade_file(path: Path, rule: str, out: Path | None) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import select
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -21,6 +22,7 @@ from tempfile import TemporaryDirectory
 from reasoner import __version__
 from reasoner.cli.arguments import Parser
 from reasoner.console import log, print_result
+from reasoner.runtime import set_environment
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,12 @@ COMMANDS = (
         "start the dashboard: rollouts, curves and reflection of your runs in a browser",
         epilog="example: reasoner app --port 8000   (also: reasoner dashboard)",
         aliases=("dashboard",),
+    ),
+    Command(
+        "serve",
+        "start a vLLM server that training runs sample from, on this machine or another",
+        epilog="example: reasoner serve --model base --port 8001, "
+        "then: reasoner train --model base --engine.urls http://127.0.0.1:8001",
     ),
     Command("aha", "analyse reflection over a run: how often, with which outcome, the best examples"),
     Command(
@@ -135,9 +143,10 @@ def _split_at(arguments: Sequence[str]) -> tuple[list[str], dict[str, list[int]]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command. The exit status: 0; 1 for faults of the machine; 2 for faults that the user can correct; 130 when
-    interrupted. With REASONER_DEBUG set, an error is raised instead of printed.
+    interrupted; 141, without a message, where the reader of standard output is gone (`| head`). With REASONER_DEBUG
+    set, an error is raised instead of printed.
     """
-    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # read when torch is imported: no notes on memory binding
+    set_environment()
     try:
         rest, ks = _split_at(sys.argv[1:] if arguments is None else arguments)
         parser = build_parser(rest)
@@ -149,9 +158,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif any(ks.values()):
             raise ValueError("--pass@K and --cons@K belong to reasoner eval")
         with _json_output(args):
-            return args.handler(args) or 0
+            status = args.handler(args) or 0
+        sys.stdout.flush()
+        return status
     except ValueError as error:
         return _fail(error, 2)
+    except BrokenPipeError as error:
+        return _READER_GONE if _has_lost_its_reader() else _fail(error, 1)
     except (OSError, MemoryError, RuntimeError) as error:
         return _fail(error, 1)
     except KeyboardInterrupt:
@@ -181,6 +194,20 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
             yield
         if args.json.is_file():
             print_result(args.json.read_text("utf-8"), end="")
+
+
+_READER_GONE = 128 + 13  # as a shell counts a program that SIGPIPE ended
+
+
+def _has_lost_its_reader() -> bool:
+    """Whether nobody reads standard output any more. Then what it still holds is dropped."""
+    output = sys.stdout.fileno()
+    poll = select.poll()
+    poll.register(output, 0)  # errors alone
+    if not poll.poll(0):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), output)
+    return True
 
 
 def _fail(error: Exception, status: int) -> int:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_json
-from reasoner.config.presets import PRESETS, preset_for, preset_values
+from reasoner.cli.arguments import LineHelp, Parser, add_json
+from reasoner.config.preset_docs import listing
+from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
     RunSettings,
     Setting,
@@ -18,11 +20,12 @@ from reasoner.config.resolve import (
     settings,
     to_dict,
 )
-from reasoner.console import log, print_result
+from reasoner.console import log, print_result, silent
+from reasoner.distributed.launch import launch
+from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
 from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
-from reasoner.runtime import has_gpu
-from reasoner.trainer.launch import CANNOT_CHANGE, fitting_preset, resolve_new_run, resolve_resumed_run
+from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
@@ -74,7 +77,10 @@ def add_settings(command: Parser) -> None:
     """
     command.usage = "%(prog)s [OPTION ...] [--SETTING VALUE ...]"
     command.add_argument(
-        "--preset", choices=PRESETS, help="defaults for a kind of model and machine [the one that fits --model]"
+        "--preset",
+        metavar="NAME[@MACHINE]",
+        help="defaults for a size of model, listed at the end [the one that fits --model], and for a machine: "
+        f"{', '.join(MACHINES)} [this one]",
     )
     command.add_argument(
         "--config",
@@ -89,6 +95,7 @@ def add_settings(command: Parser) -> None:
     if has_help:
         note, defaults = _help_defaults(command.arguments)
         command.description = f"{command.description}. {note}"
+        command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
     for key, setting in settings().items():
         flags = [f"--{key}", *([_SHORT[key]] if key in _SHORT else [])]
@@ -108,28 +115,27 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
         early.add_argument(*flags, dest=flags[-1], nargs="?")
     early_values = vars(early.parse_known_args(arguments)[0])
-    model, preset = early_values["--model"] or "base", early_values["--preset"]
-    if preset not in PRESETS:
-        try:
-            preset, why = fitting_preset(model, Path(early_values["--run.dir"] or "runs"))
-        except (ValueError, OSError):  # a model that cannot be read: the help is shown all the same
-            preset, why = preset_for(model, None, has_gpu=has_gpu())
-    else:
-        why = "it is named by --preset"
-    values = preset_values(preset, early_values["--algo.name"])
+    model, name = early_values["--model"], early_values["--preset"]
+    try:
+        preset, why = choose_preset(name, model or "base", Path(early_values["--run.dir"] or "runs"))
+    except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
+        preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
+    why = why or "it is named by --preset"
+    values = preset.values(early_values["--algo.name"])
+    model = model or values.get("model", "base")
     algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
     defaults = {}
     for key, setting in settings().items():
         part = key.removeprefix("algo.")
         if key in values:
-            defaults[key] = f"{values[key]}, preset {preset}"
+            defaults[key] = f"{values[key]}, preset {preset.label}"
         elif setting.default is None and part in parts:
             defaults[key] = f"{parts[part]}, algorithm {algorithm}"
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
     note = (
-        f"The defaults below are those of model {values.get('model', model)} with preset {preset} ({why}) and "
+        f"The defaults below are those of model {model} with preset {preset.label} ({why}) and "
         f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
     )
     return note, defaults
@@ -139,14 +145,43 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def run_train(args: argparse.Namespace) -> None:
-    """Start or resume a run, or print what --dry-run asks for."""
-    resuming = args.resume is not None
-    resolved, run_dir = _resumed_run(args) if resuming else new_run(args)
-    if args.json and not resolved.config.eval.heldout_problems:
-        raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    """Start or resume a run, or print what --dry-run asks for. Of several processes: start them, or be one of them."""
+    if num_launched() > 1:
+        with open_world() as world, silent(not world.is_first):
+            vars(args)["processes"] = _num_processes(args, world.size)
+            resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
+            with world.name_errors(lambda: "before the first step"):
+                _train(args, resolved, run_dir, world)
+        return
+    resolved, run_dir = _resolved_run(args)
     if args.dry_run:
         _dry_run(resolved, run_dir)
         return
+    if resolved.config.processes > 1:
+        from reasoner.trainer.preflight import preflight
+
+        preflight(resolved.config, run_dir)
+        launch(resolved.config.processes, sys.argv[1:])
+    _train(args, resolved, run_dir, ALONE)
+
+
+def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
+    """The settings and the folder of the run that the command line starts or resumes."""
+    resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
+    if args.json and not resolved.config.eval.heldout_problems:
+        raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
+    return resolved, run_dir
+
+
+def _num_processes(args: argparse.Namespace, size: int) -> str:
+    """The number of processes that torchrun has started, as --processes. ValueError where that names another."""
+    if args.processes not in (None, str(size)):
+        raise ValueError(f"--processes is {args.processes}, and torchrun has started {size}; leave it out")
+    return str(size)
+
+
+def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world: World) -> None:
+    """Train in this process, which is one of `world`. RuntimeError or OSError that says how to go on."""
     from reasoner.runtime import gc_paused
     from reasoner.trainer.preflight import preflight
 
@@ -158,7 +193,7 @@ def run_train(args: argparse.Namespace) -> None:
 
     resume_hint = f"resume with: reasoner train --resume {run_dir}"
     try:
-        train(resolved, run_dir, resuming=resuming)
+        train(resolved, run_dir, resuming=args.resume is not None, world=world)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; {resume_hint}")
         raise SystemExit(interrupt.status) from None
@@ -166,8 +201,9 @@ def run_train(args: argparse.Namespace) -> None:
         if not (run_dir / "config.json").is_file():
             vanished = "" if run_dir.exists() else f"the run folder {run_dir} has vanished: "
             raise type(error)(f"{vanished}{error}") from error
-        raise RuntimeError(f"{error}\nWhat was complete is kept; {resume_hint}") from error
-    if args.json and (run_dir / "report.json").is_file():
+        kind = RankError if isinstance(error, RankError) else RuntimeError
+        raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error
+    if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
 
 

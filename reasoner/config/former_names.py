@@ -1,4 +1,5 @@
-"""Names and values that settings had in run folders of format 1, and those of today (reasoner.runs.migrate)."""
+"""Names and values that settings had in run folders of format 1, and those of today (reasoner.runs.migrate); former
+names of presets."""
 
 from __future__ import annotations
 
@@ -34,6 +35,14 @@ _PROBLEMS = {"generated:selection": "generated:validation"}
 VALUES: dict[str, Mapping[str, str]] = {
     "algo.critic_backbone": {"own": "separate"},
     **dict.fromkeys(("data.train", "validation.data", "eval.heldout"), _PROBLEMS),
+}
+
+# Presets whose names did not say the model; run folders have them as origins of settings.
+PRESETS = {
+    "cpu": "smollm-135m@cpu",
+    "cpu-large": "qwen2.5-0.5b@cpu",
+    "0.5b": "qwen2.5-0.5b@24gb",
+    "1.5b": "qwen2.5-math-1.5b@80gb",
 }
 
 

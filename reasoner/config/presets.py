@@ -1,126 +1,201 @@
-"""Presets: settings for a kind of model and machine, by dotted key."""
+"""Presets: settings for a size of model on a kind of machine, named NAME or NAME@MACHINE.
+
+The recipe of a preset is in reasoner.config.recipes. The settings that make it fit into a machine's memory are in
+preset_machines.toml, which reasoner.doctor.preset_fit computes: a preset's values do not depend on the memory that
+happens to be free.
+"""
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
 
-_ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta")  # a preset's values of these apply to any algorithm
+from reasoner.config.former_names import PRESETS as FORMER
+from reasoner.config.recipes import RECIPES, Recipe, Values
 
-PRESETS: dict[str, Mapping[str, object]] = {
-    # The embedded base on two CPU cores: under ten minutes, even on slow ones.
-    "base": {
-        "steps": 36,
-        "optim.lr": 5e-4,
-        "optim.decay_share": 0.4,
-        "optim.micro_batch_tokens": 2048,
-        "critic.lr": 1e-3,
-        "algo.loss_aggregation": "token",
-        "sampling.max_tokens": 288,
-        "validation.interval": 12,
-        "validation.problems": 30,
-    },
-    # A pretrained model of up to 400 million parameters on a CPU, with generated problems (no download) that it can
-    # learn from. The learning rate suits some tens of steps.
-    "cpu": {
-        "steps": 40,
-        "data.prompts_per_step": 8,
-        "sampling.max_tokens": 256,
-        "optim.lr": 1e-5,
-        "optim.micro_batch_tokens": 1024,
-        "validation.interval": 10,
-        "validation.problems": 20,
-        "validation.samples": 4,
-        "eval.heldout_problems": 40,
-        "eval.samples": 4,
-        "run.save_interval": 10,
-    },
-    # A larger model on a CPU: fewer completions and a smaller learning rate.
-    "cpu-large": {
-        "steps": 20,
-        "data.prompts_per_step": 4,
-        "sampling.max_tokens": 256,
-        "optim.lr": 3e-6,
-        "optim.micro_batch_tokens": 512,
-        "validation.interval": 10,
-        "validation.problems": 10,
-        "validation.samples": 4,
-        "eval.heldout_problems": 20,
-        "eval.samples": 4,
-        "run.save_interval": 10,
-    },
-    # 0.5B parameters on one GPU of 24 GB or more.
-    "0.5b": {
-        "model": "Qwen/Qwen2.5-0.5B",
-        "steps": 200,
-        "data.train": "gsm8k",
-        "data.prompts_per_step": 64,
-        "sampling.max_tokens": 1024,
-        "optim.dtype": "bfloat16",
-        "optim.micro_batch_tokens": 2048,
-        "engine.dtype": "bfloat16",
-        "validation.data": "gsm8k",
-        "eval.heldout": "gsm8k:test",
-        "eval.heldout_problems": 400,
-        "eval.samples": 4,
-        "verify.workers": 4,
-    },
-    # 1.5B parameters on one GPU of 80 GB.
-    "1.5b": {
-        "model": "Qwen/Qwen2.5-Math-1.5B",
-        "steps": 300,
-        "data.train": "math",
-        "data.prompts_per_step": 128,
-        "sampling.max_tokens": 3000,
-        "algo.name": "dr_grpo",
-        "algo.beta": 0.0,
-        "optim.dtype": "bfloat16",
-        "optim.micro_batch_tokens": 4096,
-        "engine.dtype": "bfloat16",
-        "validation.data": "math",
-        "eval.heldout": "math500",
-        "eval.heldout_problems": 500,
-        "eval.samples": 4,
-        "verify.workers": 4,
-    },
-}
+# Bytes of the memory that a machine's values are computed for; 0: not computed, the doctor compares with what is free.
+MACHINES = {"cpu": 0, "24gb": 24 * 10**9, "80gb": 80 * 10**9, "141gb": 141 * 10**9}
+GPUS = {name: size for name, size in MACHINES.items() if size}  # from the smallest
+HEADROOM = 0.1  # share of a GPU that no prediction uses: the CUDA context, and memory lost between allocations
+TABLE = Path(__file__).with_name("preset_machines.toml")
+
+_SMALLEST = next(iter(GPUS))
+_TOLERANCE = 0.97  # share of 24 GB that a card of that name has at least: those with ECC report 23.6e9 bytes
+_ANY_ALGORITHM = ("algo.name", "algo.group_size", "algo.beta", "algo.reference_dtype")  # of a preset, for any algorithm
+_UNKNOWN_SIZE = {True: "qwen2.5-0.5b", False: "smollm-135m"}  # the preset of a model of unknown size, by has_gpu
+# Settings that decide whether a run fits, not only those that preset_machines.toml has today.
+_OF_MACHINE = (
+    "optim.micro_batch_tokens", "optim.recompute", "optim.dtype", "optim.state_dtype", "engine.dtype",
+    "engine.gpu_memory", "algo.reference_dtype",
+)  # fmt: skip
 
 
-PRESET_DESCRIPTIONS = {
-    "base": "the embedded base, and models of up to 30M parameters",
-    "cpu": "a local model of up to 400M parameters on a CPU",
-    "cpu-large": "a larger model on a CPU",
-    "0.5b": "Qwen2.5-0.5B, or a model of up to 800M parameters, on a GPU of 24 GB",
-    "1.5b": "Qwen2.5-Math-1.5B, or a larger model, on a GPU of 80 GB",
-}
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A row of preset_machines.toml: how a recipe fits into a machine."""
 
-# The largest number of parameters that a preset is chosen for.
-_ON_CPU = {30_000_000: "base", 400_000_000: "cpu"}
-_ON_GPU = {30_000_000: "base", 800_000_000: "0.5b"}
+    fits: bool
+    settings: Values  # of the machine; those of the smallest peak where it does not fit
+    vllm_gib: float  # most memory at once by the doctor's formula, with vLLM
+    transformers_gib: float  # with the transformers engine
+
+    @property
+    def peak_gib(self) -> float:
+        """The larger of the two peaks."""
+        return max(self.vllm_gib, self.transformers_gib)
 
 
-def preset_for(model: str, parameters: int | None, *, has_gpu: bool) -> tuple[str, str]:
-    """Choose a preset for a model: (its name, the reason). A model that a preset names gets that one, any other one a
-    preset by its size and the machine. `parameters` is None where their number is not known.
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """A preset for one machine."""
+
+    name: str
+    machine: str
+
+    @property
+    def label(self) -> str:
+        """NAME@MACHINE, or NAME where all machines have the same settings."""
+        return f"{self.name}@{self.machine}" if self.recipe.has_variants else self.name
+
+    @property
+    def recipe(self) -> Recipe:
+        return RECIPES[self.name]
+
+    @property
+    def fit(self) -> Fit:
+        return fits()[f"{self.name}@{self.machine}"]
+
+    def layers(self, algorithm: str | None = None) -> tuple[tuple[str, Values], ...]:
+        """(origin, settings) of the recipe and of the machine, for an algorithm (None: the preset's own). Another
+        algorithm keeps its own parts: those of the preset are left out.
+        """
+        recipe, fit = self.recipe, self.fit
+        values: dict[str, object] = {"model": recipe.models[0]} if recipe.has_variants else {}
+        values |= (recipe.cpu if self.machine == "cpu" else recipe.gpu) or {}
+        values |= fit.settings
+        if algorithm is not None and algorithm != values.get("algo.name", "grpo"):
+            values = {key: value for key, value in values.items() if key[:5] != "algo." or key in _ANY_ALGORITHM}
+        of_machine = {*fit.settings, *_OF_MACHINE} if recipe.has_variants else set()
+        own = {key: value for key, value in values.items() if key not in of_machine}
+        rest = {key: value for key, value in values.items() if key in of_machine}
+        return (f"preset {self.label}", own), (f"machine {self.machine}", rest)
+
+    def values(self, algorithm: str | None = None) -> dict[str, object]:
+        """All settings of the preset for an algorithm (None: the preset's own)."""
+        (_, own), (_, rest) = self.layers(algorithm)
+        return {**own, **rest}
+
+
+@cache
+def fits() -> Mapping[str, Fit]:
+    """The rows of preset_machines.toml by NAME@MACHINE."""
+    return {label: Fit(**row) for label, row in tomllib.loads(TABLE.read_text("utf-8")).items()}
+
+
+def machine_of(gpu_memory: int | None) -> str:
+    """The machine whose values suit a GPU of that many bytes: the largest that is not larger, else the smallest. None:
+    a GPU of unknown memory; 0: no GPU.
     """
-    if model == "base":
-        return "base", "the embedded base has its own preset"
-    machine = "there is a GPU" if has_gpu else "there is no GPU"
-    own = next((name for name, values in PRESETS.items() if values.get("model") == model), None)
+    if gpu_memory == 0:
+        return "cpu"
+    smaller = [name for name, size in GPUS.items() if _TOLERANCE * size <= (gpu_memory or 0)]
+    return smaller[-1] if smaller else _SMALLEST
+
+
+def find_preset(text: str, machine: str) -> Preset:
+    """The preset of a name: NAME for this machine, NAME@MACHINE, or a former name. ValueError for an unknown one and
+    for a machine that it does not fit.
+    """
+    name, at, variant = FORMER.get(text, text).partition("@")
+    if name not in RECIPES or (at and variant not in MACHINES):
+        close = get_close_matches(text, [*RECIPES, *fits()], 1, cutoff=0.5)
+        raise ValueError(
+            f"preset is {text!r}; known are {', '.join(RECIPES)}, for another machine than this one followed by "
+            f"{', '.join('@' + one for one in MACHINES)}" + (f"; did you mean {close[0]!r}?" if close else "")
+        )
+    preset = Preset(name, variant or machine)
+    if not _has_fit(name, preset.machine):
+        raise ValueError(_misfit(preset))
+    return preset
+
+
+def _has_fit(name: str, machine: str) -> bool:
+    row = fits().get(f"{name}@{machine}")
+    return row is not None and row.fits
+
+
+def _misfit(preset: Preset) -> str:
+    """The sentence that says why a preset is not for a machine, and what is."""
+    machines = [one for one in MACHINES if _has_fit(preset.name, one)]
+    others = [name for name in RECIPES if _has_fit(name, preset.machine)]
+    if preset.machine == "cpu":
+        why = "is too large for a CPU"
+    else:
+        room = (1 - HEADROOM) * MACHINES[preset.machine] / 2**30
+        why = (
+            f"does not fit a GPU of {_of_size(preset.machine)}: it needs at least {preset.fit.vllm_gib:.1f} GiB with "
+            f"vLLM and {preset.fit.transformers_gib:.1f} GiB with the transformers engine, and {room:.1f} GiB may be "
+            "used"
+        )
+    return (
+        f"preset {preset.name} {why}. It fits {', '.join(machines)}; {preset.machine} fits {', '.join(others)}. To try "
+        f"it all the same, name another machine's values: --preset {preset.name}@{machines[0]}"
+    )
+
+
+def preset_for(model: str, parameters: int | None, *, gpu_memory: int | None) -> tuple[Preset, str]:
+    """Choose a preset for a model: (the preset, the reason). A model that a preset names gets that one, any other one
+    the first preset that is large enough. `parameters` is None where their number is not known, `gpu_memory` as in
+    machine_of(). ValueError where the preset does not fit the machine.
+    """
+    machine = machine_of(gpu_memory)
+    where = _machine_text(gpu_memory)
+    own = next((name for name, recipe in RECIPES.items() if model in recipe.models), None)
+    candidates = [name for name in RECIPES if machine != "cpu" or _has_fit(name, machine)]
+    if own in candidates:
+        return find_preset(str(own), machine), f"{model} has its own preset, and {where}"
     if own is not None:
-        return (own if has_gpu else "cpu-large"), f"{model} on a GPU has its own preset, and {machine}"
+        parameters = RECIPES[own].largest
     if parameters is None:
-        name = "0.5b" if has_gpu else "cpu"
-        return name, f"the size of {model} is not known before it is downloaded, and {machine}"
-    sizes, largest = (_ON_GPU, "1.5b") if has_gpu else (_ON_CPU, "cpu-large")
-    name = next((name for most, name in sizes.items() if parameters <= most), largest)
-    return name, f"{model} has {parameters / 1e6:,.1f}M parameters, and {machine}"
+        name = _UNKNOWN_SIZE[machine != "cpu"]
+        return find_preset(name, machine), f"the size of {model} is not known before it is downloaded, and {where}"
+    name = next((name for name in candidates if parameters <= RECIPES[name].largest), candidates[-1])
+    why = f"{model} has {parameters / 1e6:,.1f}M parameters, and {where}"
+    if parameters > RECIPES[name].largest:
+        why += "; the preset is for a smaller model, and `reasoner doctor` says whether this one fits"
+    return find_preset(name, machine), why
 
 
-def preset_values(preset: str, algorithm: str | None) -> dict[str, object]:
-    """The preset's settings for an algorithm (None: the preset's own). Another algorithm keeps its own parts: those of
-    the preset are left out.
-    """
-    values = dict(PRESETS[preset])
-    if algorithm is None or algorithm == values.get("algo.name", "grpo"):
-        return values
-    return {key: value for key, value in values.items() if not key.startswith("algo.") or key in _ANY_ALGORITHM}
+def _of_size(machine: str) -> str:
+    """The size of a machine's GPU in words: 24 GB."""
+    return machine.replace("gb", " GB")
+
+
+def _machine_text(gpu_memory: int | None) -> str:
+    """A clause on the machine: whether there is a GPU, and of what size."""
+    if gpu_memory == 0:
+        return "there is no GPU"
+    if gpu_memory is None:
+        return f"there is a GPU whose memory could not be read: these are the values for {_of_size(_SMALLEST)}"
+    text = f"there is a GPU of {gpu_memory / 1e9:.0f} GB"
+    if gpu_memory < _TOLERANCE * GPUS[_SMALLEST]:
+        text += f", less than any preset is for: `reasoner doctor` says what to lower from {_of_size(_SMALLEST)}"
+    return text
+
+
+def former_name_note(text: str) -> str:
+    """A sentence on what replaces a former name of a preset; empty for any other name."""
+    if text not in FORMER:
+        return ""
+    now = FORMER[text]
+    return f"preset {text} is now {now} ({now.partition('@')[0]} alone takes the values for this machine)"
+
+
+def is_same_preset(one: str, other: str) -> bool:
+    """Whether two names stand for the same preset; a name without a machine stands for any."""
+    first, second = (FORMER.get(name, name).partition("@") for name in (one, other))
+    return first[0] == second[0] and (first[2] == second[2] or not first[2] or not second[2])

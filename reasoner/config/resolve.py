@@ -12,10 +12,11 @@ from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 from reasoner.config.former_names import renamed_setting
-from reasoner.config.presets import PRESET_DESCRIPTIONS, PRESETS
-from reasoner.config.schema import Config
+from reasoner.config.preset_docs import recipe_lines
+from reasoner.config.schema import Config, EngineConfig
 from verifiers.rewards import check_weights
 
 
@@ -180,7 +181,7 @@ def to_dict(config: Config) -> dict[str, object]:
 DTYPES = ("float32", "bfloat16")
 
 _LEAST: dict[str, float] = {
-    "steps": 1, "max_train_tokens": 0, "threads": 0, "max_off_policy_steps": 0, "run.save_interval": 1,
+    "steps": 1, "max_train_tokens": 0, "threads": 0, "processes": 1, "max_off_policy_steps": 0, "run.save_interval": 1,
     "run.keep_last": 1, "run.parity_interval": 0,
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2,
     "algo.beta": 0, "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0,
@@ -190,6 +191,7 @@ _LEAST: dict[str, float] = {
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "engine.max_batch_tokens": 1, "lora.rank": 0,
+    "engine.requests_per_server": 1,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0,
     "validation.problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
@@ -201,7 +203,7 @@ _MOST: dict[str, float] = {
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping",
     "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "lora.alpha",
-    "engine.gpu_memory",
+    "engine.gpu_memory", "engine.timeout_seconds",
 )  # fmt: skip
 _CHOICES = {
     "optim.dtype": DTYPES,
@@ -210,7 +212,9 @@ _CHOICES = {
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS
     "lora.sync": ("adapter", "merged"),
-    "engine.name": ("auto", "vllm", "transformers"),
+    "lora.base_dtype": ("float32", "bfloat16"),
+    "engine.name": ("auto", "vllm", "transformers", "remote"),
+    "engine.transfer": ("file", "nccl"),  # inference.weight_senders.SENDERS
     "algo.importance_sampling": ("none", "token", "sequence"),
     "run.on_alarm": ("warn", "stop", "rollback"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
@@ -245,6 +249,7 @@ def check(config: Config) -> None:
             known = ", ".join(str(choice) for choice in allowed_values if choice)
             raise ValueError(f"{key} is {values[key]!r}; known are {known}")
     check_weights(config.reward)
+    _check_urls(config.engine)
     if config.sampling.top_p != 1:
         raise ValueError(
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
@@ -264,6 +269,21 @@ def check(config: Config) -> None:
             f"algo.minibatches is {config.algo.minibatches}; a step has only "
             f"{config.data.prompts_per_step} questions to split"
         )
+
+
+def _check_urls(engine: EngineConfig) -> None:
+    """ValueError for addresses that are none or stand twice, and where they and the engine's name contradict."""
+    urls = [url.strip().rstrip("/") for url in engine.urls.split(",")] if engine.urls else []
+    for url in urls:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query:
+            raise ValueError(f"engine.urls has {url!r}; an address is http://HOST:PORT, several with commas between")
+        if urls.count(url) > 1:
+            raise ValueError(f"engine.urls has {url!r} twice")
+    if engine.name == "remote" and not urls:
+        raise ValueError("engine.name is 'remote', and engine.urls names no server: --engine.urls http://HOST:PORT,...")
+    if urls and engine.name not in ("auto", "remote"):
+        raise ValueError(f"engine.urls is set, and engine.name is {engine.name!r}; servers need 'remote' or 'auto'")
 
 
 def markdown() -> str:
@@ -287,14 +307,11 @@ def markdown() -> str:
         "",
         "## Presets",
         "",
-        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which.",
+        "`--preset NAME`. Without it the preset is chosen by the model's size and the machine, and a line says which. "
+        "On a GPU the settings of its size are added: [PRESETS.md](PRESETS.md).",
         "",
-        "| preset | for | settings |",
-        "|---|---|---|",
+        *recipe_lines(),
     ]
-    for name, values in PRESETS.items():
-        changes = ", ".join(f"`{key} {value}`" for key, value in values.items())
-        lines.append(f"| `{name}` | {PRESET_DESCRIPTIONS[name]} | {changes} |")
     return "\n".join(lines) + "\n"
 
 

@@ -206,6 +206,9 @@ class OptimConfig:
     dtype: str = "float32"
     # Precision of AdamW's two moments: float32 (8 bytes a parameter) | 8bit (2 bytes; needs the extra torchao).
     state_dtype: str = "float32"
+    # On a GPU: compute the backward pass with deterministic kernels only, so that a resumed run is exact. false allows
+    # faster ones, above all for attention. On a CPU all kernels are deterministic.
+    deterministic: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,16 +222,34 @@ class LoraConfig:
     # Layers with an adapter: all-linear (every linear layer but the output layer) | attention (queries, keys, values
     # and the attention's output).
     target: str = "all-linear"
+    # Precision of the frozen weights under the adapter: float32 | bfloat16 (half the memory, and the same numbers as
+    # float32 for a model that is stored in bfloat16; needs optim.dtype bfloat16). The adapter is always float32.
+    base_dtype: str = "float32"
     # What vLLM gets after an update: adapter (the adapter alone) | merged (all weights with the adapter added; for
-    # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine always
-    # gets merged weights.
+    # models whose adapters vLLM cannot run, and exact only with engine.dtype float32). The transformers engine and
+    # servers (engine.urls) always get merged weights.
     sync: str = "adapter"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineConfig:
-    # Sampling engine: vllm | transformers | auto (vllm where it can be imported, else transformers).
+    # Sampling engine: vllm | transformers | remote (vLLM servers, with engine.urls) | auto (remote where engine.urls is
+    # set, else vllm where it can be imported, else transformers).
     name: str = "auto"
+    # Addresses of vLLM servers that sample for this run, separated by commas: http://127.0.0.1:8001,... Start them with
+    # `reasoner serve`. Empty: the engine runs in this process.
+    urls: str = ""
+    # With engine.urls: how new weights reach the servers: file (trainer and servers see the same folder) | nccl (from
+    # GPU to GPU). As `reasoner serve --transfer`.
+    transfer: str = "file"
+    # With engine.transfer file: folder for the weights, which the servers see under the same path. Empty: memory of
+    # this machine (/dev/shm), for servers on it.
+    transfer_dir: str = ""
+    # With engine.urls: longest wait for a server, in seconds: for its start, for a weight update, and for one
+    # completion.
+    timeout_seconds: float = 900.0
+    # With engine.urls: most completions that a server is asked for at once.
+    requests_per_server: int = 256
     # Precision of the engine's weights: float32 | bfloat16.
     dtype: str = "float32"
     # Fraction of the GPU's memory that vLLM may use.
@@ -295,6 +316,10 @@ class Config:
     control: str = ""
     # Number of torch threads. 0: all cores.
     threads: int = 0
+    # Number of processes that train together (docs/SCALE.md): on one machine `reasoner train` starts them, one for each
+    # GPU; under torchrun it is the number that torchrun has started. It does not decide results: rollouts of the first
+    # step, gradients and metrics are those of one process, to rounding.
+    processes: int = 1
     run: RunConfig = field(default_factory=RunConfig)
     data: DataConfig = field(default_factory=DataConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)

@@ -21,7 +21,8 @@ from reasoner.doctor.budget import run_budget
 from reasoner.doctor.disk import disk_finding, write_seconds
 from reasoner.doctor.dry_run import DryRun, StepRunner, StepTiming, next_prompts, run_dry_run
 from reasoner.doctor.findings import Finding, Severity, format_finding, summary
-from reasoner.doctor.memory import MemoryEstimate, memory_finding, memory_of, peak_memory
+from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
+from reasoner.doctor.memory_advice import memory_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
@@ -134,8 +135,9 @@ def _check_dry_run(run: _Run, problems: int, samples: int, measurements: Measure
     cfg = run.cfg
     # Groups of the dry run are no larger than the samples that the doctor may take of a problem.
     trial_cfg = replace(cfg, algo=replace(cfg.algo, group_size=min(cfg.algo.group_size, samples)))
-    folders = {"start_from": run.folder, "base": run.folder}
-    trainer = build_trainer(trial_cfg, run.algorithm, run.tokenizer, **folders, device=run.device)
+    trainer = build_trainer(
+        trial_cfg, run.algorithm, run.tokenizer, start_from=run.folder, base=run.folder, device=run.device
+    )
     with _step_runner(run, trainer, trial_cfg) as runner:
         setup_seconds = time.monotonic() - run.start
         coming = next_prompts(run.prompts, cfg, problems)

@@ -101,6 +101,7 @@ class StepRunner:
         with self.generator.asleep():
             batch = self.trainer.prepare_batch(groups)
             metrics = self.trainer.train_step(batch, token_stats)
+            self.trainer.free_gradients()
         update_end = time.monotonic()
         (folder / "rollouts").mkdir(exist_ok=True)
         rollout_metrics(groups)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
@@ -17,23 +17,20 @@ from typing import Any, cast
 import torch
 from transformers import PreTrainedModel
 
-from reasoner.config.resolve import to_dict
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
-from reasoner.doctor.findings import Finding, Severity
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
+from reasoner.models.prefix_attention import avoids_mask
 from reasoner.rl.algorithms import Algorithm
 
-_MIB = 2**20
 _BYTES = {"float32": 4, "bfloat16": 2}
 _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
 _COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
-_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
-_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is suggested for the engine
+_SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +54,7 @@ class MemoryEstimate:
         critic = trained if self.algorithm.critic and self.algorithm.critic_backbone == "separate" else 0
         has_reference = cfg.algo.beta > 0 and not is_lora
         return {
-            "weights": 4 * (parameters + trained if is_lora else parameters),
+            "weights": _bytes_held(model, cfg.lora.base_dtype) + (4 * trained if is_lora else 0),
             "gradients": 4 * trained,
             "optimiser": int(moments * trained),
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
@@ -67,13 +64,14 @@ class MemoryEstimate:
         }
 
     def peak(self) -> int:
-        """Most bytes at once. Weights, gradients and optimiser state stay for the whole run; the engine frees its cache
-        while the trainer works, on a GPU its weights too. With max_off_policy_steps 1 it keeps them.
+        """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
+        samples, and the engine frees its cache while the trainer works, on a GPU its weights too. With
+        max_off_policy_steps 1 it keeps them.
         """
         part = self.parts()
-        resident = sum(part[name] for name in ("weights", "gradients", "optimiser", "reference", "critic"))
-        training = self.passes_peak()
-        engine, cache = part["engine_weights"], part["engine_cache"]
+        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
+        training = part["gradients"] + self.passes_peak()
+        engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
         if self.device == "cpu" or not self._has_vllm():
             return resident + engine + (training + cache if self.cfg.max_off_policy_steps else max(training, cache))
         return resident + (
@@ -102,21 +100,24 @@ class MemoryEstimate:
         return name == "vllm" or (name == "auto" and find_spec("vllm") is not None)
 
     def _engine(self) -> dict[str, int]:
-        """Bytes of the engine's weights and of its cache for the sequences in flight. vLLM bounds its cache; on a GPU
-        its weights and cache together are a fraction of the whole memory.
+        """Bytes of the engine's weights, of its cache for the sequences in flight, and of their logits. vLLM bounds its
+        cache; on a GPU all three together are a fraction of the whole memory. Nothing where servers sample.
         """
+        if self.cfg.engine.urls:
+            return {"engine_weights": 0, "engine_cache": 0, "engine_logits": 0}
         size = 2 if self.cfg.engine.dtype == "bfloat16" else 4
         weights, sizes = size * _numel(self.model), _sizes(self.model)
         width = min(context_length(self.model), self.longest_prompt + self.cfg.sampling.max_tokens)
         row, rows = width * sizes.keys * sizes.layers * size, run_budget(self.cfg).completions_per_step
         if self._has_vllm() and self.device == "cuda":
             share = int(self.cfg.engine.gpu_memory * self.total)
-            return {"engine_weights": weights, "engine_cache": max(row, share - weights)}
+            return {"engine_weights": weights, "engine_cache": max(row, share - weights), "engine_logits": 0}
         most_tokens = max(width, min(self.cfg.engine.max_batch_tokens, min(_SEQUENCES, rows) * width))
         cache = most_tokens * row // width
         if self._has_vllm():
             cache = min(self.cfg.engine.cpu_cache_gib * 2**30, rows * row)
-        return {"engine_weights": weights, "engine_cache": cache}
+        logits = _SAMPLING_COPIES * 4 * sizes.vocabulary * min(_SEQUENCES, rows)
+        return {"engine_weights": weights, "engine_cache": cache, "engine_logits": logits}
 
     def _micro_batch(self) -> dict[str, int]:
         """Bytes of the passes of the micro-batch that takes most: of responses as long as they may be, or of as many
@@ -133,32 +134,39 @@ class MemoryEstimate:
     def _passes(self, num_prompts: int, rows: int, length: int) -> dict[str, int]:
         """Bytes that autograd stores for `rows` of `length` tokens and their prompts until the backward pass."""
         sizes, size, recompute = _sizes(self.model), _BYTES[self.cfg.optim.dtype], self.cfg.optim.recompute
-        tokens, prompts = rows * length, num_prompts * self.longest_prompt
-        of_completions = sizes.activations(rows, length, size, context=self.longest_prompt + length)
-        of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, context=self.longest_prompt)
-        last = (tokens + prompts) * (2 * 4 + size) * sizes.hidden  # the last norm
+        tokens, prompts, lora = rows * length, num_prompts * self.longest_prompt, self.cfg.lora
+        of_norm = 4 if lora.rank else 2 * 4
+        of_completions = sizes.activations(rows, length, size, of_norm, context=self.longest_prompt + length)
+        if avoids_mask(self.model.base_model, length - 1, torch.device(self.device)):
+            of_completions -= size * tokens * (self.longest_prompt + length)
+        of_prompts = sizes.activations(num_prompts, self.longest_prompt, size, of_norm, context=self.longest_prompt)
+        last = (tokens + prompts) * (of_norm + size) * sizes.hidden  # the last norm
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
         stored = 4 * sizes.hidden * (tokens + prompts) if recompute else of_completions + of_prompts
         # The gradient of a tied embedding is held from the head's backward pass to that of the input.
-        tied = 4 * sizes.embeddings if sizes.embeddings == sizes.hidden * sizes.vocabulary else 0
-        # Autocast casts the weights to bfloat16 for the prompts' pass and again for the completions'; both are stored,
-        # unless layers are computed again: then each pass frees its own.
-        casts = 2 * (_numel(self.model) - sizes.embeddings) if size == 2 else 0
+        is_tied = sizes.embeddings == sizes.hidden * sizes.vocabulary
+        tied = 4 * sizes.embeddings if is_tied and not lora.rank else 0
+        # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
+        # stored, unless layers are computed again: then each pass frees its own.
+        base = _numel(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
+        casts = 2 * (base + (num_adapter_parameters(self.model, lora) if lora.rank else 0)) if size == 2 else 0
+        # A layer computed again in bfloat16 has its own cast weights, and gradients of four float32 states of a token.
+        low = casts // sizes.layers + 4 * 4 * sizes.hidden * max(tokens, prompts) if size == 2 else 0
         return {
             "low_precision_weights": casts if recompute else 2 * casts,
             "activations": (stored + shared) * sizes.layers + last + (0 if recompute else back),
-            "recomputed_layer": max(of_completions, of_prompts) + back + tied if recompute else 0,
+            "recomputed_layer": max(of_completions, of_prompts) + back + tied + low if recompute else 0,
             "logits": self._logits(tokens, sizes),
         }
 
     def _logits(self, tokens: int, sizes: _Sizes) -> int:
-        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles."""
+        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles; LoRA freezes it."""
         logits = tokens * sizes.vocabulary
         if logits <= MAX_LOGITS:
             return _COPIES * 4 * logits
         tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
-        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (sizes.vocabulary + tokens)
+        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + (0 if self.cfg.lora.rank else sizes.vocabulary))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +182,14 @@ class _Sizes:
     embeddings: int
     has_query_norm: bool
 
-    def activations(self, rows: int, length: int, size: int, *, context: int) -> int:
+    def activations(self, rows: int, length: int, size: int, of_norm: int, *, context: int) -> int:
         """Bytes that autograd stores in a layer for `rows` of `length` tokens that see `context` tokens: for each of
-        two norms the input and the normalised state in float32 and the result for each linear layer in its precision
-        (float32 shares one result); queries and the attention's output; the token's row of the mask; four intermediate
-        states of a gated feed-forward; the norms of queries and keys, where the model has them; and keys and values,
-        repeated for every query head.
+        two norms `of_norm` bytes of a state (the input in float32, and if the norm is trained the normalised state) and
+        the result for each linear layer in its precision (float32 shares one result); queries and the attention's
+        output; the token's row of the mask; four intermediate states of a gated feed-forward; the norms of queries and
+        keys, where the model has them; and keys and values, repeated for every query head.
         """
-        norms = 6 * 4 * self.hidden if size == 4 else (4 * 4 + 5 * size) * self.hidden
+        norms = (2 * of_norm + (2 * 4 if size == 4 else 5 * size)) * self.hidden
         norms += (4 + size) * (self.query + self.keys // 2) if self.has_query_norm else 0
         of_token = norms + size * (2 * self.query + context + 4 * self.inner)
         return rows * (length * of_token + 2 * self.query * size * context)
@@ -216,68 +224,9 @@ def _numel(model: PreTrainedModel) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
-    """The finding on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
-    peak = estimate.peak()
-    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in estimate.parts().items() if size)
-    text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
-    if free is None:
-        return Finding(Severity.OK, "memory", text)
-    where = "GPU" if estimate.device == "cuda" else "machine"
-    text += f"; {free / _MIB:,.0f} MiB free on this {where}"
-    if not estimate.fits_share():
-        share = estimate.cfg.engine.gpu_memory
-        text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
-        return Finding(Severity.ERROR, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
-    if peak <= free:
-        return Finding(Severity.OK, "memory", text)
-    fitting = _smallest(estimate, free)
-    settings = _setting_arguments(estimate.cfg, fitting.cfg)
-    if fitting.peak() <= free:
-        return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; lower {settings}", settings)
-    remainder = (
-        f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
-    )
-    return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; {remainder}, take a smaller model")
-
-
-def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
-    """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
-    while estimate.peak() > free:
-        lower = next((one for one in _lower(estimate) if one.peak() < estimate.peak()), None)
-        if lower is None:
-            break
-        estimate = lower
-    return estimate
-
-
-def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
-    """Candidates with one setting lowered a little; first those that change no result."""
-    cfg = estimate.cfg
-    tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
-    if tokens >= _SMALLEST:
-        yield replace(estimate, cfg=replace(cfg, optim=replace(cfg.optim, micro_batch_tokens=tokens)))
-    if cfg.engine.gpu_memory > _LEAST_SHARE:
-        share = max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1))
-        smaller = replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, gpu_memory=share)))
-        yield from [smaller] if smaller.fits_share() else []
-    if cfg.algo.beta:
-        yield replace(estimate, cfg=replace(cfg, algo=replace(cfg.algo, beta=0.0)))
-    if cfg.engine.dtype == "float32":
-        yield replace(estimate, cfg=replace(cfg, engine=replace(cfg.engine, dtype="bfloat16")))
-    if cfg.sampling.max_tokens >= 2 * _SMALLEST:
-        limit = cfg.sampling.max_tokens // 2
-        yield replace(estimate, cfg=replace(cfg, sampling=replace(cfg.sampling, max_tokens=limit)))
-
-
-def _setting_arguments(cfg: Config, lowered: Config) -> str:
-    """The settings that differ, as command-line arguments."""
-    before, after = to_dict(cfg), to_dict(lowered)
-    return " ".join(
-        f"--{key} {value:g}" if isinstance(value, float) else f"--{key} {value}"
-        for key, value in after.items()
-        if value != before[key]
-    )
+def _bytes_held(model: PreTrainedModel, dtype: str) -> int:
+    """Bytes of the model's weights in the precision; vectors are always float32 (reasoner.models.frozen_weights)."""
+    return sum(parameter.numel() * (_BYTES[dtype] if parameter.ndim > 1 else 4) for parameter in model.parameters())
 
 
 def memory_of(device: torch.device) -> tuple[int | None, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from typing import Any
@@ -18,6 +18,7 @@ from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
 from reasoner.evals.tables import Sets
+from reasoner.inference.endpoint import EndpointSpec
 from reasoner.inference.factory import check_engine
 from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_identity
 from reasoner.models.folder import model_fingerprint
@@ -25,7 +26,7 @@ from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.generate import generate_responses, num_missing
 from reasoner.rollouts.seeds import digest
-from reasoner.types import Prompt, SamplingParams
+from reasoner.types import Engine, Prompt, ResponseSource, SamplingParams
 from verifiers import VerifierPool
 
 PromptsBySet = Mapping[str, Sequence[Prompt]]
@@ -43,7 +44,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, 
         check_problems(spec)
     check_engine(request.engine)
     model = _model_spec(request)
-    ways = _sampling_params(request, model)
+    ways = sampling_ways(request, model)
     problems = {spec: load(spec, limit=request.max_problems(spec)) for spec in specs}
     engine_config = model.engine_config(request.engine, request.dtype)
     manifest = _manifest(request, model, engine_config, ways)
@@ -59,7 +60,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, 
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     with closing(EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)) as engine:
         for way, sampling in ways.items():
-            for spec, result in _evaluate_way(request, manifest, engine, pool, prompts, way, sampling).items():
+            for spec, result in evaluate_way(request, manifest, engine, pool, prompts, way, sampling).items():
                 sets[spec][way] = result
     return manifest, sets
 
@@ -87,17 +88,17 @@ def _manifest(
         model_fingerprint=model_fingerprint(model.folder),
         engine=engine_identity(engine_config),
         prompt={"style": model.prompt, **asdict(model.template)},
-        sampling={way: _sampling_identity(sampling) for way, sampling in ways.items()},
+        sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
         num_samples=max(sampling.num_samples for sampling in ways.values()),
         seed=request.seed,
         ks=request.ks,
     )
 
 
-def _evaluate_way(
+def evaluate_way(
     request: EvalRequest,
     manifest: Mapping[str, Any],
-    engine: EngineFactory,
+    engine: Callable[[], Engine | ResponseSource],
     pool: VerifierPool,
     prompts: PromptsBySet,
     way: str,
@@ -105,7 +106,7 @@ def _evaluate_way(
 ) -> dict[str, EvalResult]:
     """The metrics of every problem set for one way of sampling, "sampled" or "greedy"."""
     fingerprint = str(manifest["model_fingerprint"])
-    identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": _sampling_identity(sampling)}
+    identity = {"model": fingerprint, "engine": manifest["engine"], "sampling": sampling_identity(sampling)}
     path = request.out / "cache" / fingerprint / f"{digest(identity)}.jsonl"
     results = {}
     with ResponseCache(path, identity) as cache, shown_progress() as progress:
@@ -148,7 +149,7 @@ def _report_missing(
         raise ValueError(f"--regrade samples nothing, and {missing:,} of {total:,} responses ({title}) are not stored")
 
 
-def _sampling_params(request: EvalRequest, model: ModelSpec) -> dict[str, SamplingParams]:
+def sampling_ways(request: EvalRequest, model: ModelSpec | EndpointSpec) -> dict[str, SamplingParams]:
     """The sampling parameters of each way to answer: "sampled", "greedy", or both."""
     ways = {}
     ks = request.ks
@@ -166,6 +167,6 @@ def _sampling_params(request: EvalRequest, model: ModelSpec) -> dict[str, Sampli
     return ways
 
 
-def _sampling_identity(sampling: SamplingParams) -> dict[str, Any]:
+def sampling_identity(sampling: SamplingParams) -> dict[str, Any]:
     """The sampling parameters that change a response: all but the number of samples."""
     return {name: value for name, value in asdict(sampling).items() if name != "num_samples"}

@@ -33,6 +33,12 @@ class EvalRequest:
     dtype: str | None = None
     seed: int = 0
     regrade: bool = False  # refuse to sample: only grade the cached responses again
+    # A model on a server with OpenAI's interface, instead of `model`:
+    model_url: str | None = None
+    model_name: str | None = None  # the server's name for it
+    api: str = "chat"  # inference.endpoint.PATHS
+    api_key_variable: str = "OPENAI_API_KEY"  # the environment variable with the key
+    concurrency: int = 16  # requests at once
     # Responses of files:
     responses: Sequence[Path] = ()
     cut: Sequence[str] = ()  # texts that end a response
@@ -51,12 +57,30 @@ class EvalRequest:
         ):
             if value is not None and value < least:
                 raise ValueError(f"{flag} is {value}; it must be at least {least}")
+        self._check_endpoint()
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise ValueError(f"--top-p is {self.top_p:g}; it must be above 0 and at most 1")
         if self.temperature is not None and not 0 <= self.temperature < math.inf:
             raise ValueError(f"--temperature is {self.temperature:g}; it must be at least 0")
         if self.dtype not in (None, *DTYPES):
             raise ValueError(f"--dtype is {self.dtype!r}; known are {', '.join(DTYPES)}")
+
+    def _check_endpoint(self) -> None:
+        """Raise ValueError for an address without a name or the reverse, and for what an endpoint does not take."""
+        if (self.model_url is None) != (self.model_name is None):
+            raise ValueError(
+                "--model-url and --model-name go together: the address, and the server's name for the model"
+            )
+        if self.model_url is None:
+            return
+        for flag, value in (
+            ("--model", self.model),
+            ("--step", self.step),
+            ("--dtype", self.dtype),
+            ("--responses", self.responses),
+        ):
+            if value:
+                raise ValueError(f"{flag} does not go with --model-url: the model is the server's")
 
     def max_problems(self, spec: str) -> int | None:
         """Return how many problems of a set to load at most; None for all."""

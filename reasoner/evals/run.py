@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from reasoner.evals import eval_log
+from reasoner.evals.endpoint_eval import evaluate_endpoint
 from reasoner.evals.manifest import eval_folder, provenance
 from reasoner.evals.model_eval import evaluate_model
 from reasoner.evals.request import EvalRequest
@@ -37,6 +39,13 @@ class EvalRun:
         return {spec: {way: result.to_dict() for way, result in ways.items()} for spec, ways in self.sets.items()}
 
 
+def _evaluation(request: EvalRequest) -> Callable[[EvalRequest, VerifierPool], tuple[dict[str, Any], Sets]]:
+    """What is evaluated: the responses of files, a server, or a model."""
+    if request.responses:
+        return grade_response_files
+    return evaluate_model if request.model_url is None else evaluate_endpoint
+
+
 def evaluate(request: EvalRequest) -> EvalRun:
     """Run the evaluation and write its folder (evals.eval_log). Progress goes to standard error.
 
@@ -45,7 +54,7 @@ def evaluate(request: EvalRequest) -> EvalRun:
     start = time.monotonic()
     request.check()
     with VerifierPool(workers=min(8, max(1, (os.cpu_count() or 1) - 1))) as pool:
-        manifest, sets = grade_response_files(request, pool) if request.responses else evaluate_model(request, pool)
+        manifest, sets = _evaluation(request)(request, pool)
     folder = eval_folder(request, manifest)
     text = "\n\n".join([table(sets), *(details(spec, ways) for spec, ways in sets.items())])
     eval_log.write(folder, manifest, sets, text)

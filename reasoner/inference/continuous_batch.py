@@ -216,7 +216,15 @@ def processed_logprobs(logits: Tensor, sampling: SamplingParams) -> Tensor:
         logits = logits.masked_fill(logits < kth, -torch.inf)
     if sampling.top_p < 1:
         sorted_logits, order = logits.sort(dim=-1, descending=True)
-        before = sorted_logits.softmax(dim=-1).cumsum(dim=-1) - sorted_logits.softmax(dim=-1)
+        probabilities = sorted_logits.softmax(dim=-1)
+        before = _cumulative(probabilities) - probabilities
         outside = torch.zeros_like(logits, dtype=torch.bool).scatter(1, order, before >= sampling.top_p)
         logits = logits.masked_fill(outside, -torch.inf)
     return logits.log_softmax(dim=-1)
+
+
+def _cumulative(probabilities: Tensor) -> Tensor:
+    """Sums of [B, V] probabilities up to each token. A GPU sums integers: its sums of fractions have no fixed order."""
+    if probabilities.device.type == "cpu":
+        return probabilities.cumsum(dim=-1)
+    return (probabilities.double() * 2.0**52).long().cumsum(dim=-1).double() * 2.0**-52

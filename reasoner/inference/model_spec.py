@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from reasoner.config.presets import PRESETS
+from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.folder import check_tokenizer, context_length
@@ -21,7 +21,7 @@ from reasoner.runtime import has_gpu
 from reasoner.types import Engine
 
 # For a model that is neither a checkpoint nor the embedded base: those of DeepSeek-R1's evaluation.
-_DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
+DEFAULTS = {"sampling.temperature": 0.6, "sampling.top_p": 0.95, "sampling.max_tokens": 32_768}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class ModelSpec:
         ValueError for a model or prompt template that does not exist.
         """
         folder = resolve_model(model, runs=runs, step=step)
-        defaults = _training_settings(folder) or (PRESETS["base"] if model == "base" else _DEFAULTS)
+        defaults = _training_settings(folder) or (find_preset("base", "cpu").values() if model == "base" else DEFAULTS)
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
         template = load_template(style)
         if extract:

@@ -54,9 +54,9 @@ class SlotCache(Cache):
         """Copy the first `width` tokens of the slots `sources` into the slots `targets`."""
         if not sources:
             return
+        rows = torch.tensor([sources, targets], device=self._stores[0][0].device)
         for stores in self._stores:
             for store in stores:
-                rows = torch.tensor([sources, targets], device=store.device)
                 store[rows[1], :, :width] = store[rows[0], :, :width]
 
     def resize(self, num_slots: int, capacity: int) -> None:

@@ -9,8 +9,10 @@ import mmap
 import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -53,6 +55,9 @@ class VllmEngine:
         self._sleeps = torch.cuda.is_available()
         on_gpu = {"gpu_memory_utilization": cfg.gpu_memory, "enable_sleep_mode": True}
         on_cpu = {"block_size": 32}  # with the default of 128 no shorter prompt is cached
+        # One of several ranks: an engine of its own, on the device of its local rank; the default is device 0 for all.
+        has_ranks = torch.distributed.is_available() and torch.distributed.is_initialized()
+        on_rank: dict[str, Any] = {"distributed_executor_backend": "external_launcher"} if has_ranks else {}
         full = full_folder(folder)
         if adapter_rank is None:
             adapter_rank = folder_rank(folder)
@@ -70,6 +75,7 @@ class VllmEngine:
             disable_log_stats=True,
             use_tqdm_on_load=False,
             **(on_gpu if self._sleeps else on_cpu),
+            **on_rank,
             **(lora_settings(adapter_rank) if adapter_rank else {}),
         )
         # The CPU worker replaces torch.set_num_threads by a function that does nothing; the trainer needs the original.
@@ -77,7 +83,7 @@ class VllmEngine:
         torch.set_num_threads(threads)
         self._has_own_sampler = not self._sleeps
         if self._has_own_sampler:
-            _install_sampler(self._llm)
+            install_sampler(_runner(self._llm))
             _release_kv_cache(self._llm)
         self._max_model_len = max_model_len
         self._version = 0
@@ -164,15 +170,16 @@ class VllmEngine:
         )
 
     def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
-        weights = list(named)
+        named = iter(named)  # one tensor at a time: those of a merged adapter are computed as they are taken
+        first = list(islice(named, 1))
         if self._adapter is not None:
             self._adapter.clear(self._llm)
-        if is_adapter_state(weights):
+        if is_adapter_state(first):
             if self._adapter is None:
                 raise ValueError("this engine was created without adapters (adapter_rank)")
-            self._adapter.fill(weights)
+            self._adapter.fill([*first, *named])
         else:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": chain(first, named)})
         self._version = version
 
     def sleep(self) -> None:
@@ -215,8 +222,9 @@ def _release_kv_cache(llm: LLM) -> None:
     ctypes.CDLL(None).madvise(ctypes.c_void_p(start), ctypes.c_size_t(size), mmap.MADV_DONTNEED)
 
 
-def _install_sampler(llm: LLM) -> None:
-    """Replace vLLM's CPU sampler, which has a generator object per request, by sampling with (seed, position).
+def install_sampler(runner: Any) -> None:
+    """Replace the CPU sampler of vLLM's model runner, which has a generator object per request, by sampling with (seed,
+    position). The seed is the extra argument "seed" of a request, else its own, else a hash of its name.
 
     The generators cost 6 % of the sampling time of a small model, and vLLM 0.32 stops with "CPU Generator does not use
     offset" when a prompt with one is computed in two parts. The ranks of the sampled tokens are not needed and are
@@ -225,19 +233,25 @@ def _install_sampler(llm: LLM) -> None:
     from vllm.v1.sample import sampler
     from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
-    runner = _runner(llm)
-
     def forward(
         logits: Tensor, generators: object, top_k: Tensor | None, top_p: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """[N, V] logits after temperature -> [N] sampled tokens, [N, V] processed log-probabilities."""
         log_softmax = apply_top_k_top_p(logits, top_k, top_p).log_softmax(dim=-1)
         rows = runner.input_batch.req_ids[: len(logits)]
-        seeds = [runner.requests[row].sampling_params.extra_args["seed"] for row in rows]
+        seeds = [_seed(row, runner.requests[row].sampling_params) for row in rows]
         return sample_tokens(log_softmax, seeds, runner.input_batch.num_tokens_no_spec[: len(logits)]), log_softmax
 
     runner.sampler.topk_topp_sampler.forward = forward
     cast(Any, sampler).batched_count_greater_than = lambda logprobs, _: torch.zeros(len(logprobs), dtype=torch.int64)
+
+
+def _seed(request: str, params: VllmSamplingParams) -> int:
+    """The seed of a request. On a server there are requests of other programs, which may have none."""
+    extra = params.extra_args or {}
+    if "seed" in extra:
+        return int(extra["seed"])
+    return crc32(request.encode()) if params.seed is None else params.seed % 2**64
 
 
 def _set_environment(cfg: EngineConfig) -> None:

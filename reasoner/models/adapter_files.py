@@ -80,7 +80,7 @@ def read_adapter(folder: Path) -> Adapter:
 
 @torch.no_grad()
 def merge_adapter(model: nn.Module, folder: Path) -> None:
-    """Add the adapter in the folder to the model's weights. ValueError if the model has not its layers."""
+    """Add the adapter in the folder to the model's float32 weights. ValueError if the model has not its layers."""
     adapter, weights = read_adapter(folder), dict(model.named_parameters())
     for layer in adapter.layers:
         if (weight := weights.get(f"{layer}.weight")) is None:

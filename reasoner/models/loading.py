@@ -6,7 +6,7 @@ Shapes: P prompts, L longest prompt, N completions, T longest completion, H widt
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -25,7 +25,9 @@ from transformers.utils import logging
 
 from reasoner.models.adapter_files import merge_adapter
 from reasoner.models.folder import is_adapter
+from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
 
@@ -58,24 +60,40 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def load_policy(folder: Path, *, device: torch.device) -> PreTrainedModel:
-    """Load the folder's causal language model in float32, without dropout, for training. ValueError if there is none.
+def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+    """Load the folder's causal language model, without dropout, for training. ValueError if there is none.
 
-    A LoRA adapter in the folder is added to the weights of its base. Weights are read from safetensors only, and code
-    in the folder is never run.
+    `dtype` float32, or bfloat16 for weights that are not trained (reasoner.models.frozen_weights). A LoRA adapter in
+    the folder is added to the weights of its base, in float32. Weights are read from safetensors only, and code in the
+    folder is never run.
     """
-    if is_adapter(folder):
-        model = load_policy(base_folder(folder), device=device)
-        merge_adapter(model, folder)
-        return model
-    with _load_errors("language model", folder):
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, **_SAFE)
+    model = _load_merged(folder) if is_adapter(folder) else _load_stored(folder, dtype)
+    if dtype == torch.bfloat16:
+        hold_in_bfloat16(model)
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
     # eval() also disables dropout inside attention layers: the ratio must be 1 before the first update.
     cast(nn.Module, model).to(device).eval()  # transformers' own to() is wrapped without types
-    _check_supported(model)
+    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.5)  # bfloat16: spacing of logits above 16
+    return model
+
+
+def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """Load the weights in float32; for bfloat16 as they are stored, so that a model that is stored in bfloat16 never
+    takes twice its memory.
+    """
+    with _load_errors("language model", folder):
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype if dtype == torch.float32 else "auto", use_safetensors=True, **_SAFE
+        )
+    return model
+
+
+def _load_merged(folder: Path) -> PreTrainedModel:
+    """Load the base of the adapter in the folder in float32, and add the adapter."""
+    model = load_policy(base_folder(folder), device=torch.device("cpu"))
+    merge_adapter(model, folder)
     return model
 
 
@@ -99,19 +117,21 @@ def _load_errors(what: str, folder: Path) -> Iterator[None]:
 
 
 @torch.no_grad()
-def _check_supported(model: PreTrainedModel) -> None:
-    """Raise ValueError unless token_logprobs agrees with the model's own forward pass.
+def _check_supported(model: PreTrainedModel, *, tolerance: float) -> None:
+    """Raise ValueError unless token_logprobs agrees with the model's own forward pass, to the tolerance in nats.
 
     They differ if there is no key-value cache to share, or if the logits are not the head's output for the last state.
     """
     ids = torch.tensor([[0, 1, 2, 1]], device=model.device)
     lengths, prompt_of = torch.tensor([2], device=model.device), torch.tensor([0], device=model.device)
-    expected = model(input_ids=ids).logits.float().log_softmax(dim=-1)[:, 1:3].gather(2, ids[:, 2:, None])[..., 0]
+    with _precision(model):
+        logits = model(input_ids=ids).logits.float()
+    expected = logits.log_softmax(dim=-1)[:, 1:3].gather(2, ids[:, 2:, None])[..., 0]
     try:
         logprobs, _ = token_logprobs(model, ids[:, :2], lengths, prompt_of, ids[:, 2:], lengths, temperature=1.0)
     except (AttributeError, TypeError, IndexError) as error:
         raise ValueError(f"{type(model).__name__} is not supported: {_first_line(error)}") from error
-    if not torch.allclose(logprobs, expected, atol=1e-3):
+    if not torch.allclose(logprobs, expected, atol=tolerance):
         raise ValueError(f"{type(model).__name__} is not supported: its logits are not its head's output, unchanged")
 
 
@@ -181,10 +201,12 @@ def completion_states(
     inner = completion_ids.shape[1] - (not after_last)
     if not inner:
         return states
-    attention_mask = prompts.attention_mask[prompt_of]
+    prompt_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
-        attention_mask=torch.cat([attention_mask, attention_mask.new_ones(len(prompt_of), inner)], dim=1),
+        attention_mask=PrefixCausalMask.of(prompt_mask, inner)
+        if avoids_mask(model.base_model, inner, completion_ids.device)
+        else torch.cat([prompt_mask, prompt_mask.new_ones(len(prompt_of), inner)], dim=1),
         position_ids=prompts.lengths[prompt_of][:, None] + torch.arange(inner, device=prompt_of.device),
         past_key_values=CompletionKeyCache(prompts.keys, prompts.values, prompt_of),
         use_cache=True,
@@ -229,10 +251,20 @@ def token_logprobs(
     *,
     temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """Run prompts and completions through the model -> completion_logprobs. Shared prompts are computed once."""
-    prompts = encode_prompts(model, prompt_ids, prompt_lengths)
-    states = completion_states(model, prompts, prompt_of, completion_ids)
-    return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
+    """Run prompts and completions through the model -> completion_logprobs. Shared prompts are computed once.
+
+    A model with weights in bfloat16 computes in bfloat16.
+    """
+    with _precision(model):
+        prompts = encode_prompts(model, prompt_ids, prompt_lengths)
+        states = completion_states(model, prompts, prompt_of, completion_ids)
+        return completion_logprobs(model, states, completion_ids, lengths, temperature=temperature)
+
+
+def _precision(model: PreTrainedModel) -> AbstractContextManager[object]:
+    """Autocast to bfloat16 for a model with weights in bfloat16; for any other one no context."""
+    is_low = any(parameter.dtype == torch.bfloat16 for parameter in model.parameters())
+    return torch.autocast(model.device.type, dtype=torch.bfloat16) if is_low else nullcontext()
 
 
 def _dense_log_softmax(

@@ -30,8 +30,9 @@ TARGETS: dict[str, str | list[str]] = {
 
 
 def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None:
-    """Add an adapter to the policy and train nothing else. A [R, I] is uniform within 1 / sqrt(I) and a function of the
-    seed, B is 0: the policy computes what it did. ValueError for a model without the layers of lora.target.
+    """Add an adapter in float32 to the policy and train nothing else. A [R, I] is uniform within 1 / sqrt(I) and a
+    function of the seed, B is 0: the policy computes what it did. ValueError for a model without the layers of
+    lora.target.
     """
     from peft import LoraConfig as PeftConfig
 
@@ -41,6 +42,8 @@ def add_adapter(policy: PreTrainedModel, lora: LoraConfig, *, seed: int) -> None
     generator = torch.Generator().manual_seed(seed)
     for name, parameter in policy.named_parameters():
         parameter.requires_grad_(".lora_" in name)
+        if ".lora_" in name:
+            parameter.data = parameter.data.float()  # peft gives it the precision of the base
         if ".lora_A." in name:
             bound = 1 / math.sqrt(parameter.shape[1])
             parameter.data.copy_(torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator))
@@ -79,7 +82,7 @@ def adapter_of(policy: PreTrainedModel) -> Adapter:
 
 @torch.no_grad()
 def merged_state(policy: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """(name, tensor) of the policy by its base's names, the adapter added. The policy itself is not changed."""
+    """(name, tensor) of the policy by its base's names, the adapter added in float32. The policy is not changed."""
     adapter = adapter_of(policy)
     layers = set(adapter.layers)
     for name, tensor in policy.state_dict().items():
@@ -105,9 +108,11 @@ def save_policy(policy: PreTrainedModel, folder: Path, base: BaseModel | None) -
 
 @torch.no_grad()
 def load_weights(policy: PreTrainedModel, folder: Path) -> None:
-    """Load what save_policy() wrote into a policy of the same kind."""
+    """Load what save_policy() wrote into a policy of the same kind, tensor by tensor: whole weights are read into the
+    host's memory, and the policy's device never holds them twice.
+    """
     if not has_adapter(policy):
-        policy.load_state_dict(load_policy(folder, device=policy.device).state_dict())
+        policy.load_state_dict(load_policy(folder, device=torch.device("cpu")).state_dict())
         return
     own, stored = adapter_of(policy), read_adapter(folder)
     if own.layers != stored.layers or (own.rank, own.alpha) != (stored.rank, stored.alpha):

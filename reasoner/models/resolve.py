@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint, read_base
+from reasoner.models.hub_download import download_model, find_in_cache
 
 BASE = Path(__file__).parents[1] / "pretrain" / "model"
-_HUB_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
 
 
 def resolve_model(model: str, *, runs: Path, step: str | None = None) -> Path:
@@ -20,15 +20,15 @@ def resolve_model(model: str, *, runs: Path, step: str | None = None) -> Path:
     folder = _local(model, runs, step)
     if step is not None and (folder is None or folder in (BASE, Path(model), runs / model)):
         raise ValueError(f"--step selects a checkpoint of a run, and {model!r} is no run")
-    return folder or _download(model)
+    return folder or download_model(model)
 
 
 def resolve_cached_model(model: str, *, runs: Path) -> Path | None:
     """Return the model's folder without downloading; None for a hub model that is not in the user's cache.
 
-    ValueError if the hub can be reached and does not have the model.
+    ValueError if the hub can be reached and does not give the model.
     """
-    return _local(model, runs, None) or _find_in_cache(model)
+    return _local(model, runs, None) or find_in_cache(model)
 
 
 def base_folder(adapter: Path) -> Path:
@@ -95,35 +95,3 @@ def _checkpoint(run_dir: Path, step: str | None) -> Path:
     if step not in checkpoints:
         raise ValueError(f"run {run_dir} has no checkpoint {step!r} (steps done); there are {', '.join(checkpoints)}")
     return checkpoints[step]
-
-
-def _download(name: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-    from requests import exceptions
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES))
-    except RepositoryNotFoundError as error:
-        raise ValueError(f"no model {name!r} on the hub, nor a run or a folder of that name") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, exceptions.RequestException, OSError) as error:
-        raise ValueError(
-            f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it; "
-            "name a local folder"
-        ) from error
-
-
-def _find_in_cache(name: str) -> Path | None:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=_HUB_FILES, local_files_only=True))
-    except LocalEntryNotFoundError:
-        pass
-    try:
-        snapshot_download(name, allow_patterns=_HUB_FILES, dry_run=True)
-    except DryRunError as error:  # also raised if the hub cannot be reached
-        if isinstance(error.__cause__, RepositoryNotFoundError):
-            raise ValueError(f"no model {name!r} on the hub, nor a run or a folder of that name") from error
-    return None

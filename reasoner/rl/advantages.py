@@ -30,8 +30,8 @@ def total_return(rewards: Tensor, mask: Tensor) -> Tensor:
 def reward_to_go(rewards: Tensor, mask: Tensor, *, gamma: float = 1.0) -> Tensor:
     """[N, T] rewards and mask -> [N, T]: sum over t' >= t of gamma^(t' - t) r_t'. Earlier rewards do not count."""
     rewards = rewards.double()
-    if gamma == 1:
-        return rewards.flip(1).cumsum(1).flip(1)
+    if gamma == 1:  # on the CPU: the sums of a GPU's cumsum have no fixed order
+        return rewards.cpu().flip(1).cumsum(1).flip(1).to(rewards.device)
     returns = torch.zeros_like(rewards)
     following = torch.zeros_like(rewards[:, 0])
     for t in reversed(range(rewards.shape[1])):

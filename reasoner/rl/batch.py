@@ -61,8 +61,11 @@ class Batch:
     def prompt_blocks(self, tokens: int, index: Tensor) -> Iterator[tuple[Tensor, Batch]]:
         """Split the indexed rows by prompt into blocks of at most `tokens` padded prompt tokens: (index, rows).
 
-        A block has at least one prompt, and only its own prompts. Every indexed row is in exactly one block.
+        A block has at least one prompt, and only its own prompts. Every indexed row is in exactly one block; without
+        rows there is none.
         """
+        if not len(index):
+            return
         prompt_index, position = self.prompt_of[index].unique(return_inverse=True)  # type: ignore[no-untyped-call]
         width = int(self.prompt_lengths[prompt_index].max())
         for start in range(0, len(prompt_index), max(1, tokens // width)):

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
+from reasoner.distributed.gradients import sum_gradients
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
 from reasoner.rl.batch import Batch
@@ -28,13 +30,14 @@ from reasoner.rl.microbatches import (
     iterate_microbatches,
 )
 from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
+from reasoner.runtime import deterministic_kernels
 
 
 class Critic:
     """Value head and backbone, with an optimiser over the parameters that are not shared with the policy."""
 
-    def __init__(self, policy: PreTrainedModel, cfg: Config, *, shared: bool) -> None:
-        self.shared = shared
+    def __init__(self, policy: PreTrainedModel, cfg: Config, *, shared: bool, world: World = ALONE) -> None:
+        self.shared, self.world = shared, world
         self.base_model = policy.base_model if shared else _copy_of_trained(policy.base_model)
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)
         nn.init.zeros_(self.head.weight)
@@ -46,10 +49,9 @@ class Critic:
         self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0)
 
     def values(self, batch: Batch) -> Tensor:
-        """[N, T + 1] values before each token and after the last one, without gradient."""
-        return forward_microbatches(
-            batch, self._encode, self._values, tokens=self.cfg.optim.micro_batch_tokens, extra=1
-        )
+        """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""
+        tokens = self.cfg.optim.micro_batch_tokens
+        return forward_microbatches(batch, self._encode, self._values, tokens=tokens, world=self.world, extra=1)
 
     def _encode(self, block: Batch) -> PromptCache:
         with self._precision():
@@ -64,11 +66,11 @@ class Critic:
         return compute_precision(self.head.weight.device, self.cfg.optim.dtype)
 
     def _values(self, prompts: PromptCache, rows: Batch) -> Tensor:
-        return self._head_values(self._states(prompts, rows, after_last=True))
+        return self._head_values(self._states(prompts, rows, after_last=True)).float()
 
     def _head_values(self, states: Tensor) -> Tensor:
-        """[..., H] states -> [...] values, in float32."""
-        values: Tensor = self.head(states.float())[..., 0]
+        """[..., H] states -> [...] values, in the head's precision, which is float32."""
+        values: Tensor = self.head(states.to(self.head.weight.dtype))[..., 0]
         return values
 
     def loss(self, states: Tensor, rows: Batch) -> Tensor:
@@ -87,7 +89,7 @@ class Critic:
         self.optimizer.zero_grad()
         if self.shared:
             frozen_encode, frozen_states = torch.no_grad()(self._encode), torch.no_grad()(self._states)
-            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens):
+            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens, world=self.world):
                 loss = self.loss(frozen_states(prompts, rows), rows)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
@@ -100,9 +102,15 @@ class Critic:
                 return loss
 
             all_rows = torch.arange(len(batch), device=batch.lengths.device)
-            backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens)
+            with deterministic_kernels(self.cfg.optim.deterministic):
+                backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens, world=self.world)
+        self.sum_gradients()
         self.step(lr_factor=lr_factor)
-        return total
+        return self.world.total(total, "the critic's loss")
+
+    def sum_gradients(self) -> None:
+        """Sum the gradients of the critic's own parameters over the ranks."""
+        sum_gradients([parameter for _, parameter in self.trained], self.world)
 
     def step(self, *, lr_factor: float) -> None:
         """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""

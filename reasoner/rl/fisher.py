@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.fused_lm_head import ROWS, split, tile_width
 
 States = Callable[[], Tensor]
@@ -29,7 +30,7 @@ class FisherProduct:
 
     Each of `blocks` is a function that returns the last states [K, H] of its tokens, with their graph. The graph of a
     single block is kept between products; with several blocks, one graph is in memory at a time and is rebuilt for
-    every product.
+    every product. Each rank of `world` has blocks of its own, and a product is a collective operation.
     """
 
     def __init__(
@@ -40,18 +41,18 @@ class FisherProduct:
         *,
         temperature: float,
         damping: float,
+        world: World = ALONE,
     ) -> None:
         if type(head) is not nn.Linear:
             raise ValueError(f"algo.trust constrained needs a linear output layer, not {type(head).__name__}")
         self._head, self._parameters, self._blocks = head, parameters, blocks
-        self._temperature, self._damping = temperature, damping
+        self._temperature, self._damping, self._world = temperature, damping, world
         self._only = _Linearised.of(blocks[0], parameters) if len(blocks) == 1 else None
 
     def __call__(self, v: Tensor) -> Tensor:
         tangents = _shaped_like(self._parameters, v)
         tangent_of = {id(parameter): tangent for parameter, tangent in zip(self._parameters, tangents, strict=True)}
-        zero = torch.zeros_like(self._head.weight)
-        head_tangent = tangent_of.get(id(self._head.weight), zero)
+        head_tangent = tangent_of.get(id(self._head.weight))
         bias_tangent = None if self._head.bias is None else tangent_of.get(id(self._head.bias))
         total, count = torch.zeros_like(v), 0
         for block in self._blocks:
@@ -70,6 +71,8 @@ class FisherProduct:
                     parts[id(tensor)] = parts[id(tensor)] + gradient
             total += torch.cat([parts[id(parameter)].flatten() for parameter in self._parameters])
             count += len(backbone.states)
+        self._world.sum_(total, "a product with the Fisher matrix")
+        count = round(self._world.total(count, "the tokens of the Fisher matrix"))
         return total / max(1, count) + self._damping * v
 
 
@@ -109,7 +112,7 @@ class HeadCurvature:
     """(diag p - p p') J v, pulled back to the states and to the head's parameters."""
 
     states: Tensor  # [K, H]
-    weight: Tensor  # [V, H]
+    weight: Tensor | None  # [V, H]; None if the weight has no tangent
     bias: Tensor | None  # [V]
 
 
@@ -118,25 +121,28 @@ def head_curvature(
     head: nn.Linear,
     states: Tensor,
     tangent: Tensor,
-    weight_tangent: Tensor,
+    weight_tangent: Tensor | None,
     bias_tangent: Tensor | None,
     *,
     temperature: float,
 ) -> HeadCurvature:
-    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents.
+    """Curvature at the states [K, H], their tangent [K, H], and the head's weight [V, H] and bias [V] tangents, None
+    for a part of the head that is not trained.
 
     With z = (W s + b) / temperature, p = softmax(z) and u = dz, the gradient of the logits is p (u - p'u). Two passes
     over tiles of the vocabulary compute the normaliser with p'u, then the gradient.
     """
     to_states = torch.zeros_like(states)
-    to_weight = torch.zeros_like(head.weight)
+    to_weight = None if weight_tangent is None else torch.zeros_like(head.weight)
     to_bias = None if head.bias is None else torch.zeros_like(head.bias)
 
     def tiles(rows: slice) -> Iterator[tuple[slice, Tensor, Tensor]]:
         for tokens in split(len(head.weight), tile_width(states[rows])):
-            weight = head.weight[tokens]
+            weight = head.weight[tokens].to(states.dtype)
             logits = states[rows] @ weight.T
-            jvp = tangent[rows] @ weight.T + states[rows] @ weight_tangent[tokens].T
+            jvp = tangent[rows] @ weight.T
+            if weight_tangent is not None:
+                jvp += states[rows] @ weight_tangent[tokens].T
             if head.bias is not None:
                 logits += head.bias[tokens]
             if bias_tangent is not None:
@@ -155,8 +161,9 @@ def head_curvature(
         mean = mean / total
         for tokens, logits, jvp in tiles(rows):
             gradient = (logits - top).exp().div_(total).mul_(jvp - mean).div_(temperature)
-            to_states[rows] += gradient @ head.weight[tokens]
-            to_weight[tokens] += gradient.T @ states[rows]
+            to_states[rows] += gradient @ head.weight[tokens].to(states.dtype)
+            if to_weight is not None:
+                to_weight[tokens] += gradient.T @ states[rows]
             if to_bias is not None:
                 to_bias[tokens] += gradient.sum(dim=0)
     return HeadCurvature(to_states, to_weight, to_bias)

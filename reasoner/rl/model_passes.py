@@ -5,15 +5,17 @@ Shapes: N rows, T completion positions, H width of the states.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
 from reasoner.rl.batch import Batch
-from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches
+from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches, iterate_microbatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class ModelPasses:
     temperature: float  # of the log-probabilities: that of sampling
     micro_batch_tokens: int  # rows x length, padding included
     learns_entropy: bool = False  # whether the entropy has a gradient
+    world: World = ALONE
 
     def encode(self, block: Batch) -> PromptCache:
         """Run the block's prompts through the model, each once."""
@@ -48,14 +51,23 @@ class ModelPasses:
                 learns_entropy=self.learns_entropy,
             )
 
+    def microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
+        """Yield (index, prompts, rows): micro-batches that cover every row of this rank once."""
+        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, world=self.world)
+
     def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
-        """[N, T] log-probabilities of the whole batch, without gradient."""
+        """[N, T] log-probabilities of the whole batch, without gradient. A collective operation."""
 
         def microbatch_logprobs(prompts: PromptCache, rows: Batch) -> Tensor:
             return self.logprobs(self.states(prompts, rows), rows)[0]
 
         return forward_microbatches(
-            batch, self.encode, microbatch_logprobs, tokens=self.micro_batch_tokens, on_microbatch=on_microbatch
+            batch,
+            self.encode,
+            microbatch_logprobs,
+            tokens=self.micro_batch_tokens,
+            world=self.world,
+            on_microbatch=on_microbatch,
         )
 
     def _precision(self) -> AbstractContextManager[object]:

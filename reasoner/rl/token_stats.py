@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import torch
 from torch import Tensor
+
+from reasoner.distributed.world import World
 
 # entropy and KL in nats; the token's share of the step's loss before its first update. Rows whose tokens have different
 # advantages also have "advantages".
@@ -24,9 +27,11 @@ class TokenStats:
 
     def add(self, sums: Mapping[str, Tensor], *, gap_max: Tensor) -> None:
         """Add a micro-batch's sums by name, and the largest log-probability difference to the engine."""
-        for name, value in sums.items():
-            self.sums[name] = self.sums.get(name, 0.0) + float(value)
-        self.gap_max = max(self.gap_max, float(gap_max))
+        # One transfer from the device for all of them; float64 holds every value of theirs.
+        *values, largest = torch.stack([value.double() for value in (*sums.values(), gap_max)]).tolist()
+        for name, value in zip(sums, values, strict=True):
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        self.gap_max = max(self.gap_max, largest)
 
     def record(self, row_index: Tensor, lengths: Tensor, figures: Mapping[str, Tensor]) -> None:
         """Record [N, T] values of the rows [N] with lengths [N]. A row that is already recorded is not overwritten."""
@@ -35,6 +40,17 @@ class TokenStats:
         columns = {name: value.detach().tolist() for name, value in figures.items()}
         for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
             self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
+
+    def combine(self, world: World) -> None:
+        """Take in the sums and token values of the other ranks, in the order of the ranks. A collective operation."""
+        if world.size == 1:
+            return
+        ranks = world.gather((self.sums, self.gap_max, self.tokens), "the statistics of the update")
+        self.sums, self.tokens = {}, {}
+        for sums, _, tokens in ranks:
+            self.sums |= {name: self.sums.get(name, 0.0) + value for name, value in sums.items()}
+            self.tokens |= tokens
+        self.gap_max = max(gap_max for _, gap_max, _ in ranks)
 
     def averages(self) -> dict[str, float]:
         """Each sum divided by the number of tokens, without the losses."""

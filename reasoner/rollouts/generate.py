@@ -14,10 +14,10 @@ from typing import Protocol
 
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
 from reasoner.rollouts.seeds import digest, sample_seeds
-from reasoner.types import Completion, Engine, Prompt, Response, RolloutGroup, SamplingParams
+from reasoner.types import Completion, Engine, Prompt, Response, ResponseSource, RolloutGroup, SamplingParams
 from verifiers import RewardWeights, Score, VerifierPool
 
-Key = tuple[str, int, int]  # (hash of the prompt's token ids, index of the sample, its seed)
+Key = tuple[str, int, int]  # (hash of the prompt's token ids or text, index of the sample, its seed)
 
 
 class ResponseStore(Protocol):
@@ -131,7 +131,7 @@ def sample_until_full(
 
 
 def generate_responses(
-    engine: Callable[[], Engine],
+    engine: Callable[[], Engine | ResponseSource],
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     *,
@@ -164,7 +164,7 @@ def num_missing(prompts: Sequence[Prompt], sampling: SamplingParams, *, seed: in
 
 
 def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
-    ids = digest(prompt.token_ids, 32)
+    ids = digest(prompt.token_ids or prompt.text, 32)  # a server's tokenizer is not known here
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
@@ -174,7 +174,7 @@ def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
 
 
 def _sample_missing(
-    engine: Callable[[], Engine],
+    engine: Callable[[], Engine | ResponseSource],
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     keys: Sequence[Sequence[Key]],
@@ -187,12 +187,32 @@ def _sample_missing(
     if not incomplete:
         return {}
     seeds = [[k[2] for k in row] for _, row in incomplete]
-    sampled = engine().generate([prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step=on_decode_step)
+    responses = _respond(engine(), [prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step)
     return {
-        k: Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, k[2])
-        for (prompt, row), completions in zip(incomplete, sampled, strict=True)
-        for k, completion in zip(row, completions, strict=True)
+        k: response
+        for (_, row), own in zip(incomplete, responses, strict=True)
+        for k, response in zip(row, own, strict=True)
     }
+
+
+def _respond(
+    source: Engine | ResponseSource,
+    prompts: Sequence[Prompt],
+    sampling: SamplingParams,
+    seeds: Sequence[Sequence[int]],
+    on_decode_step: OnDecodeStep,
+) -> list[tuple[Response, ...]]:
+    """The responses of a source of texts, or the completions of an engine as responses."""
+    if hasattr(source, "respond"):
+        return source.respond(prompts, sampling, seeds, on_decode_step)
+    groups = source.generate(prompts, sampling, seeds, on_decode_step=on_decode_step)
+    return [
+        tuple(
+            Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, seed)
+            for completion, seed in zip(completions, own, strict=True)
+        )
+        for prompt, completions, own in zip(prompts, groups, seeds, strict=True)
+    ]
 
 
 def _cached(cache: ResponseStore | None, key: Key) -> Response:

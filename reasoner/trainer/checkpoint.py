@@ -147,7 +147,8 @@ def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBas
     if trainer.critic is not None:
         save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        reference = {name: tensor.clone() for name, tensor in trainer.reference.state_dict().items()}
+        # Copies, since tied weights would be refused; in the machine's memory, not the GPU's.
+        reference = {name: tensor.to("cpu", copy=True) for name, tensor in trainer.reference.state_dict().items()}
         save_file(reference, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
     (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")

@@ -13,6 +13,7 @@ from reasoner.config.schema import AlgoConfig
 from reasoner.models.recompute import store_activations
 from reasoner.rl.batch import Batch
 from reasoner.rl.fisher import FisherProduct
+from reasoner.rl.microbatches import own_rows
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.trust_region import constrained_step
 
@@ -28,7 +29,8 @@ def constrained_update(
     """Take TRPO's step from the gradient that the parameters hold, and clear it. Returns (norm of the gradient, or None
     if it is not finite and nothing was changed; metrics of the step).
 
-    `measure` returns (loss, KL(old || new)) of the batch under the current policy; `delta` bounds that KL, in nats.
+    `measure` returns (loss, KL(old || new)) of the batch under the current policy; `delta` bounds that KL, in nats. The
+    gradient is the sum over the ranks already.
     """
     parameters = [p for p in passes.model.parameters() if p.requires_grad]
     gradient = torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in parameters])
@@ -39,26 +41,28 @@ def constrained_update(
     if norm == 0:
         return 0.0, {}
     product = FisherProduct(
-        [partial(_states, passes, rows) for rows in _fisher_rows(batch, algo.fisher_rows, passes.micro_batch_tokens)],
+        [partial(_states, passes, rows) for rows in _fisher_rows(batch, algo.fisher_rows, passes)],
         passes.model.get_output_embeddings(),  # type: ignore[no-untyped-call]
         parameters,
         temperature=passes.temperature or 1.0,
         damping=algo.damping,
+        world=passes.world,
     )
     result = constrained_step(parameters, gradient, product, measure, delta=delta)
     return float(norm), {"policy_kl": result.kl, "trust_region/step_fraction": result.share}
 
 
-def _fisher_rows(batch: Batch, most: int, tokens: int) -> Iterator[Batch]:
-    """At most `most` rows, evenly spread over the batch, in micro-batches with their prompts."""
-    number = min(len(batch), most)
+def _fisher_rows(batch: Batch, most: int, passes: ModelPasses) -> Iterator[Batch]:
+    """This rank's share of at most `most` rows, evenly spread over the batch, in micro-batches with their prompts."""
+    number, tokens = min(len(batch), most), passes.micro_batch_tokens
     index = torch.arange(number, device=batch.lengths.device) * len(batch) // number
-    for _, block in batch.prompt_blocks(tokens, index):
+    for _, block in batch.prompt_blocks(tokens, own_rows(batch, index, passes.world)):
         for _, rows in block.micro_batches(tokens):
             yield rows
 
 
 def _states(passes: ModelPasses, rows: Batch) -> Tensor:
-    """[K, H] last states before each of the rows' K tokens, with their graph."""
+    """[K, H] last states before each of the rows' K tokens, with their graph, in float32 at least."""
     with store_activations(passes.model.base_model):
-        return passes.states(passes.encode(rows), rows)[rows.mask].float()
+        states = passes.states(passes.encode(rows), rows)[rows.mask]
+    return states.to(torch.promote_types(states.dtype, torch.float32))

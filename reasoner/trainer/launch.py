@@ -11,17 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from reasoner.config.presets import PRESETS, preset_for, preset_values
-from reasoner.config.resolve import RunSettings, check_types, resolve, settings
+from reasoner.config.presets import Preset, find_preset, former_name_note, machine_of, preset_for
+from reasoner.config.recipes import RECIPES
+from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
-from reasoner.runtime import has_gpu
+from reasoner.runtime import gpu_memory
 
 Values = Mapping[str, object]  # settings by dotted key
 
-MAY_CHANGE = ("run.", "validation.", "eval.", "verify.", "engine.")  # sections that may change when a run is resumed
+# Settings, and sections of settings, that may change when a run is resumed.
+MAY_CHANGE = ("steps", "max_train_tokens", "processes")
+MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
 def resolve_new_run(
@@ -34,17 +37,12 @@ def resolve_new_run(
     """
     sources = [*(content for _, content in files), values]
     model = str(_last(sources, "model", "base"))
-    why, is_chosen = "", preset is None
-    if preset is None:
-        preset, why = fitting_preset(model, Path(str(_last(sources, "run.dir", "runs"))))
-    elif preset not in PRESETS:
-        raise ValueError(f"preset is {preset!r}; known are {', '.join(PRESETS)}")
+    choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))))
     algorithm = _last(sources, "algo.name", None)
-    defaults = preset_values(preset, None if algorithm is None else str(algorithm))
-    resolved = resolve([(f"preset {preset}", defaults), *files, (origin, values)])
+    layers = choice.layers(None if algorithm is None else str(algorithm))
+    resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
-    if is_chosen and model != "base":
-        resolved = replace(resolved, note=_preset_note(preset, why, cfg))
+    resolved = replace(resolved, note=_preset_note(choice, why, resolved, is_named=preset is not None))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
     default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
@@ -58,7 +56,7 @@ def resolve_resumed_run(
 ) -> tuple[RunSettings, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
 
-    Only steps, max_train_tokens and the sections of MAY_CHANGE may change. `reward_functions` are weights by name.
+    Only those of MAY_CHANGE and MAY_CHANGE_SECTIONS may change. `reward_functions` are weights by name.
     ValueError for another change, and where the run was started with other reward functions.
     """
     run_dir = find_run(name, runs)
@@ -73,7 +71,7 @@ def resolve_resumed_run(
             f"{run_dir}/config.json has settings that this version does not know: {', '.join(sorted(unknown))}"
         )
     check_types(stored, run_dir / "config.json")
-    fixed = [key for key in values if key not in ("steps", "max_train_tokens") and not key.startswith(MAY_CHANGE)]
+    fixed = [key for key in values if key not in MAY_CHANGE and not key.startswith(MAY_CHANGE_SECTIONS)]
     if fixed:
         raise ValueError(f"{', '.join(fixed)} {CANNOT_CHANGE}")
     _check_reward_functions(run_dir, before.get("reward_functions", {}), reward_functions or {})
@@ -83,7 +81,7 @@ def resolve_resumed_run(
 
 CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
-    "steps, max_train_tokens, run.*, validation.*, eval.*, verify.* and engine.* can"
+    "steps, max_train_tokens, processes, run.*, validation.*, eval.*, verify.* and engine.* can"
 )
 
 
@@ -109,9 +107,15 @@ def _last(sources: Sequence[Values], key: str, default: object) -> Any:
     return next((source[key] for source in reversed(sources) if key in source), default)
 
 
-def fitting_preset(model: str, runs: Path) -> tuple[str, str]:
-    """(preset, reason) for a model on this machine; `runs` is the folder where a run of that name may be."""
-    return preset_for(model, _num_parameters(model, runs), has_gpu=has_gpu())
+def choose_preset(name: str | None, model: str, runs: Path) -> tuple[Preset, str]:
+    """(the preset of the name, a note on a former name), or without a name (the one that fits the model and this
+    machine, the reason). `runs` is the folder where a run of the model's name may be.
+    """
+    if name is not None:
+        return find_preset(name, machine_of(gpu_memory())), former_name_note(name)
+    if model == "base":  # the same on every machine
+        return find_preset(model, "cpu"), "the embedded base has its own preset"
+    return preset_for(model, _num_parameters(model, runs), gpu_memory=gpu_memory())
 
 
 def _num_parameters(model: str, runs: Path) -> int | None:
@@ -121,12 +125,28 @@ def _num_parameters(model: str, runs: Path) -> int | None:
     return num_parameters(full_folder(resolve_model(model, runs=runs)))
 
 
-def _preset_note(preset: str, why: str, cfg: Config) -> str:
-    """The line that says which preset was chosen, why, and what to change."""
+def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: bool) -> str:
+    """The lines that say which preset was chosen and why, and which of the values are the machine's. Empty for the
+    embedded base and for a preset that was named and has none.
+    """
+    cfg = resolved.config
+    lines = [why] if is_named and why else []
+    if not is_named and cfg.model != "base":
+        lines.append(f"preset {preset.label}: {why}. {_size(cfg)}")
+    values = [
+        f"{key} {to_dict(cfg)[key]}" for key, source in resolved.origin.items() if source == f"machine {preset.machine}"
+    ]
+    if values:
+        peak = f"the preset takes at most {preset.fit.peak_gib:g} GiB, by prediction"
+        lines.append(f"values of the machine ({preset.machine}): {', '.join(values)}; {peak}")
+    return "\n".join(lines)
+
+
+def _size(cfg: Config) -> str:
+    """The size of the run, and how to change it."""
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
-        f"preset {preset}: {why}. {cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} "
-        f"completions of at most {cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; "
-        f"change it with --preset ({', '.join(PRESETS)}) or with --steps, --data, --optim.lr, ...: "
-        f"--dry-run lists them all"
+        f"{cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of at most "
+        f"{cfg.sampling.max_tokens} tokens on {cfg.data.train}, lr {cfg.optim.lr:g}, {table}; change it with --preset "
+        f"({', '.join(RECIPES)}) or with --steps, --data, --optim.lr, ...: --dry-run lists them all"
     )

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from reasoner.console import clock, escape_controls, log, sparkline, speed
+from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.json_files import append_line
@@ -36,11 +37,13 @@ _FORMATS: dict[str, Callable[[float], str]] = {
 class MetricsLogger:
     """Log of a run: appends one line per step to the files, and shows progress on standard error.
 
-    On a terminal the progress is a live panel, otherwise one plain line per step.
+    On a terminal the progress is a live panel, otherwise one plain line per step. Every rank of `world` has the metrics
+    of all steps; the first alone writes and shows them.
     """
 
-    def __init__(self, run_dir: Path, *, steps: int, start: int) -> None:
+    def __init__(self, run_dir: Path, *, steps: int, start: int, world: World = ALONE) -> None:
         self.run_dir = run_dir
+        self._world = world
         self.steps = steps
         self.start = start
         self._rewind(start, last_validation=start or -1)  # a new run is validated before its first step
@@ -48,7 +51,8 @@ class MetricsLogger:
         self.console = Console(stderr=True)
         self.progress = Progress(None if self.console.is_terminal else self.log)  # inside a step or an evaluation
         self._example = ""
-        self.live = live(self.console, self._shown) if self.console.is_terminal else None
+        has_panel = self.console.is_terminal and world.is_first
+        self.live = live(self.console, self._shown) if has_panel else None
         self.began = time.monotonic()
 
     def __enter__(self) -> MetricsLogger:
@@ -63,18 +67,22 @@ class MetricsLogger:
             self.live.stop()
 
     def rewind(self, start: int) -> None:
-        """Cut the log back to the first `start` steps."""
+        """Cut the log back to the first `start` steps. A collective operation."""
         self._rewind(start, last_validation=start)
 
     def _rewind(self, start: int, *, last_validation: int) -> None:
-        truncate_logs(self.run_dir, start, last_validation=last_validation)
-        forget(self.run_dir, start)
-        self.history = read_metrics(self.run_dir)
+        def cut() -> list[dict[str, float]]:
+            truncate_logs(self.run_dir, start, last_validation=last_validation)
+            forget(self.run_dir, start)
+            return read_metrics(self.run_dir)
+
+        self.history = self._world.from_first(cut, "the metrics of earlier steps")
         assert len(self.history) == start, f"{len(self.history)} steps are recorded of {start}"
 
     def alarm(self, alarms: Sequence[Alarm]) -> None:
         """Record new alarms and print them."""
-        record(self.run_dir, alarms)
+        if self._world.is_first:
+            record(self.run_dir, alarms)
         for alarm in alarms:
             self.log(alarm.text)
 
@@ -108,7 +116,8 @@ class MetricsLogger:
             self.log(self._line())
 
     def _append(self, name: str, line: Mapping[str, object]) -> None:
-        append_line(self.run_dir / f"{name}.jsonl", line)
+        if self._world.is_first:
+            append_line(self.run_dir / f"{name}.jsonl", line)
 
     @property
     def steps_done(self) -> int:

@@ -14,6 +14,8 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
+from reasoner.distributed.gradients import sum_gradients
+from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
 from reasoner.models.loading import PromptCache
 from reasoner.models.lora import adapter_of, adapter_off, has_adapter, merged_state, trained_parameters
@@ -25,14 +27,15 @@ from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
 from reasoner.rl.kl import adapt_coefficient, kl_k3
 from reasoner.rl.losses import is_clipped, token_weights
-from reasoner.rl.microbatches import backward_microbatches, iterate_microbatches
+from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
-from reasoner.rollouts.seeds import minibatch_seed
+from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
+from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
 
 # Averages over tokens, by the name of their metric.
@@ -49,7 +52,10 @@ _STATE = ("steps_done", "moving_reward", "penalty", "beta", "attempt", "lr_scale
 
 
 class PolicyTrainer:
-    """The policy, its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one."""
+    """The policy, its optimiser, the frozen reference (None without a KL penalty) and the critic, if there is one.
+
+    Every rank of `world` has all of them and gets the same batches; the passes through the models are divided.
+    """
 
     def __init__(
         self,
@@ -58,6 +64,7 @@ class PolicyTrainer:
         algorithm: Algorithm,
         cfg: Config,
         tokenizer: PreTrainedTokenizerBase | None = None,
+        world: World = ALONE,
     ) -> None:
         """`tokenizer` is needed by process rewards alone, which locate the tokens of each reasoning step. A policy with
         a LoRA adapter is its own reference, with the adapter off.
@@ -67,6 +74,7 @@ class PolicyTrainer:
         self.algorithm = algorithm
         self.cfg = cfg
         self.tokenizer = tokenizer
+        self.world = world
         optim = cfg.optim
         if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
             recompute_layers(policy.base_model)
@@ -78,7 +86,8 @@ class PolicyTrainer:
             weight_decay=optim.weight_decay,
             fused=True,
         )
-        self.critic = Critic(policy, cfg, shared=algorithm.critic_backbone == "shared") if algorithm.critic else None
+        is_shared = algorithm.critic_backbone == "shared"
+        self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
         self.beta = cfg.algo.beta  # current coefficient of the KL penalty towards the reference
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
@@ -103,6 +112,7 @@ class PolicyTrainer:
             self.cfg.sampling.temperature,
             optim.micro_batch_tokens,
             learns_entropy=has_entropy_gradient,
+            world=self.world,
         )
 
     # ------------------------------------------------------------------------------------------------ batch
@@ -150,19 +160,21 @@ class PolicyTrainer:
         token_stats = token_stats or TokenStats()
         if self.algorithm.filter_zero_advantages:
             batch = without_zero_variance(batch, self.cfg.algo.group_size)
-        lr_factor = self._lr_factor(tokens_before)
+        factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
-        metrics = self._update_critic(batch, lr_factor=lr_factor, alone=is_warming)
+        metrics = self._update_critic(batch, lr_factor=factor, alone=is_warming)
         norms: list[float] = []
+        parts = self.algorithm.minibatches
         skipped = 0
         for epoch in range(0 if is_warming else self.algorithm.epochs):
-            for index in self._minibatches(len(batch), epoch):
+            for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
                 if norms and self._exceeds_stop_kl(batch):
                     break
-                norm = self._update_policy(batch.rows(index), token_stats, lr_factor=lr_factor)
+                norm = self._update_policy(batch.rows(index), token_stats, lr_factor=factor)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         self.steps_done += 1
+        token_stats.combine(self.world)
         averages = token_stats.averages()
         computed = {name: averages[short] for short, name in _AVERAGES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
@@ -173,7 +185,7 @@ class PolicyTrainer:
             **computed,
             **({"sampling/logprob_diff_max": token_stats.gap_max} if computed else {}),
             "grad_norm": sum(norms) / max(1, len(norms)),
-            "lr": self.cfg.optim.lr * lr_factor,
+            "lr": self.cfg.optim.lr * factor,
             "skipped_updates": float(skipped),
             **metrics,
             **token_stats.losses(len(norms) + skipped),
@@ -187,14 +199,17 @@ class PolicyTrainer:
         has_gradient = (batch.advantages != 0).any(dim=1) | self._has_regularizer
         self.optimizer.zero_grad()
         if has_gradient.any():
-            backward_microbatches(
-                batch,
-                has_gradient.nonzero()[:, 0],
-                self.passes().encode,
-                partial(self._microbatch_loss, token_stats),
-                tokens=self.cfg.optim.micro_batch_tokens,
-                on_microbatch=partial(self.on_microbatch, "trained"),
-            )
+            with deterministic_kernels(self.cfg.optim.deterministic):
+                backward_microbatches(
+                    batch,
+                    has_gradient.nonzero()[:, 0],
+                    self.passes().encode,
+                    partial(self._microbatch_loss, token_stats),
+                    tokens=self.cfg.optim.micro_batch_tokens,
+                    world=self.world,
+                    on_microbatch=partial(self.on_microbatch, "trained"),
+                )
+            self._sum_gradients()
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
             measure = partial(self.measure, batch)
@@ -203,13 +218,23 @@ class PolicyTrainer:
             return norm
         return self._apply_gradient(lr_factor)
 
+    def free_gradients(self) -> None:
+        """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""
+        self.optimizer.zero_grad()
+        if self.critic is not None:
+            self.critic.optimizer.zero_grad()
+
+    def _sum_gradients(self) -> None:
+        """Sum the gradient of this optimiser step over the ranks: each has that of its own rows."""
+        sum_gradients([parameter for _, parameter in trained_parameters(self.policy)], self.world)
+        if self.critic is not None and self.critic.shared:
+            self.critic.sum_gradients()
+
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite."""
         norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
-            self.optimizer.zero_grad()
-            if self.critic is not None:
-                self.critic.optimizer.zero_grad()
+            self.free_gradients()
             return None
         step_optimizer(self.optimizer, self.cfg.optim.lr * lr_factor)
         if self.critic is not None and self.critic.shared:
@@ -256,29 +281,20 @@ class PolicyTrainer:
         shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(included.sum())}
         return token_weights(batch.mask & included[:, None], self.algorithm.loss_aggregation, **shape)
 
-    def _minibatches(self, rows: int, epoch: int) -> Iterator[Tensor]:
-        """Row indices of each minibatch: whole groups in an order that depends on (seed, step, epoch). A single
-        minibatch has the batch's own order.
-        """
-        group, parts = self.cfg.algo.group_size, self.algorithm.minibatches
-        groups = torch.arange(rows).view(-1, group)
-        if parts > 1:
-            seed = minibatch_seed(self.cfg.seed, self.steps_done, epoch)
-            groups = groups[torch.randperm(len(groups), generator=torch.Generator().manual_seed(seed))]
-        for part in groups.tensor_split(min(parts, len(groups))):
-            yield part.flatten()
-
     @torch.no_grad()
     def measure(self, batch: Batch) -> tuple[float, float]:
-        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy."""
+        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy. A
+        collective operation.
+        """
         assert batch.old_logprobs is not None
         loss, divergence = 0.0, 0.0
         passes = self.passes()
-        for _, prompts, rows in iterate_microbatches(batch, passes.encode, tokens=passes.micro_batch_tokens):
+        for _, prompts, rows in passes.microbatches(batch):
             assert rows.old_logprobs is not None
             logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
             loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
             divergence += float((kl_k3(rows.old_logprobs, logp) * rows.mask).sum())
+        loss, divergence = (self.world.total(value, "the loss of the batch") for value in (loss, divergence))
         return loss, divergence / max(1, int(batch.mask.sum()))
 
     def _exceeds_stop_kl(self, batch: Batch) -> bool:
@@ -323,18 +339,6 @@ class PolicyTrainer:
         if kl is not None:
             self.beta = adapt_coefficient(self.beta, kl, algo.kl_target)
         return {"beta": self.beta}
-
-    def _lr_factor(self, tokens_before: float) -> float:
-        """Factor of the learning rate: linear warm-up, then 1, then linear decay to 0 over the last optim.decay_share
-        of the run, measured in steps or in max_train_tokens, whichever ends sooner; halved by each rollback.
-        """
-        optim, cfg = self.cfg.optim, self.cfg
-        warm = (self.steps_done + 1) / max(1, optim.warmup_steps)
-        left = (cfg.steps - self.steps_done) / max(1.0, optim.decay_share * cfg.steps) if optim.decay_share else 1.0
-        if optim.decay_share and cfg.max_train_tokens:
-            budget = cfg.max_train_tokens
-            left = min(left, max(0, budget - tokens_before) / (optim.decay_share * budget))
-        return self.lr_scale * min(1.0, warm, left)
 
     # ------------------------------------------------------------------------------------------------- state
 

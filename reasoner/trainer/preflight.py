@@ -42,6 +42,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
     check_trackers(trackers)
     check_engine(cfg.engine.name)
+    check_servers(cfg)
     check_lora(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
@@ -58,12 +59,26 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     return Parts(algorithm, chosen, trackers, folder)
 
 
+def check_servers(cfg: Config) -> None:
+    """Raise ValueError for servers and several processes, each of which would send its weights to every server."""
+    if cfg.engine.urls and cfg.processes > 1:
+        raise ValueError(
+            f"engine.urls is {cfg.engine.urls!r} and processes {cfg.processes}; a run that samples on servers is one "
+            "process so far: leave out one of the two"
+        )
+
+
 def check_lora(cfg: Config) -> None:
     """Raise ValueError for settings that do not go with LoRA, and without peft. No effect without LoRA."""
     if cfg.lora.rank and cfg.algo.ref_sync_steps:
         raise ValueError(
             f"algo.ref_sync_steps is {cfg.algo.ref_sync_steps}; with lora.rank it must be 0: the reference is the "
             "model without its adapter, and cannot follow the policy"
+        )
+    if cfg.lora.base_dtype == "bfloat16" and not (cfg.lora.rank and cfg.optim.dtype == "bfloat16"):
+        raise ValueError(
+            f"lora.base_dtype is 'bfloat16', lora.rank {cfg.lora.rank} and optim.dtype {cfg.optim.dtype!r}; it needs "
+            "lora.rank above 0 (weights that are trained are float32) and optim.dtype bfloat16"
         )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")

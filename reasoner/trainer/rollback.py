@@ -51,17 +51,24 @@ def _roll_back(
     That checkpoint is written again first, with the rollback in its state: a run that is killed later resumes from it,
     and finish() does what is left to do. The records of an earlier attempt of the same number are replaced.
     """
-    checkpoints = checkpoint.list_checkpoints(run_dir)
-    before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
-    path = before[-1] if before else checkpoints[0]
+    world = trainer.world
+    path = world.from_first(lambda: _checkpoint_before(run_dir, alarm), "the checkpoint to return to")
     attempt, scale = trainer.attempt + 1, trainer.lr_scale / 2
     load_weights(trainer.policy, path)
     step = checkpoint.load(path, trainer)
     trainer.attempt, trainer.lr_scale = attempt, scale
-    shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)
+    if world.is_first:
+        shutil.rmtree(run_dir / "rolled-back" / str(attempt), ignore_errors=True)
     save()
-    finish(run_dir, step, attempt)
+    world.from_first(lambda: finish(run_dir, step, attempt), "the records of the steps that are abandoned")
     logger.rewind(step)
+
+
+def _checkpoint_before(run_dir: Path, alarm: Alarm) -> Path:
+    """The newest undamaged checkpoint from before the alarm's cause, or the oldest that is left."""
+    checkpoints = checkpoint.list_checkpoints(run_dir)
+    before = [path for path in checkpoints if checkpoint.step_of(path) <= alarm.since and not checkpoint.damage(path)]
+    return before[-1] if before else checkpoints[0]
 
 
 def finish(run_dir: Path, step: int, attempt: int) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from data import Problem, sample_indices
 from reasoner.config.schema import Config
+from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress
 from reasoner.rollouts.control_rewards import ControlContext, apply_control, shuffled_answers
 from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
@@ -46,7 +47,8 @@ class StepRollouts:
 class RolloutGenerator:
     """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
 
-    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step).
+    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step), not of the ranks. Each rank
+    of `world` has an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class RolloutGenerator:
         reward_functions: Sequence[RewardFunction] = (),
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
         progress: Progress | None = None,
+        world: World = ALONE,
     ) -> None:
         """`prefetcher` is needed by prefetching() alone. ValueError if the control wrong-gold has no other answers."""
         self.engine = engine
@@ -69,6 +72,7 @@ class RolloutGenerator:
         self.sampling = sampling
         self.cfg = cfg
         self.progress = progress or Progress()
+        self.world = world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._prefetcher = prefetcher
@@ -101,7 +105,16 @@ class RolloutGenerator:
         return [self.prompts[i] for i in indices]
 
     def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:
-        """Sample and grade a group for each prompt, with the run's rewards. Default: algo.group_size completions."""
+        """Sample and grade a group for each prompt, with the run's rewards. Default: algo.group_size completions. A
+        collective operation.
+        """
+
+        def sample_own(own: Sequence[Prompt]) -> list[RolloutGroup]:
+            return self._sample(own, step, num_samples)
+
+        return self.world.stripe(prompts, sample_own, "the rollouts of the other ranks")
+
+    def _sample(self, prompts: Sequence[Prompt], step: int, num_samples: int | None) -> list[RolloutGroup]:
         cfg, seed = self.cfg, attempt_seed(self.cfg.seed, self.attempt)
         sampling = self.sampling if num_samples is None else replace(self.sampling, num_samples=num_samples)
         groups = generate_groups(

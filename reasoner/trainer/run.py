@@ -10,6 +10,7 @@ from pathlib import Path
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
+from reasoner.distributed.world import ALONE, RunInterrupt, World
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runs import rollouts as store
@@ -24,7 +25,7 @@ from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.step_metrics import generation_metrics, rollout_metrics, stored_advantages
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
-from reasoner.types import Prompt
+from reasoner.types import EngineUnavailableError, Prompt
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class TrainingRun:
     """The components of a run, which reasoner.trainer.setup builds and closes, and what is done with them.
 
     Positions have one owner each: the number of steps done is the trainer's, because a checkpoint stores it; the
-    number of sampled tokens is that of the metrics.
+    number of sampled tokens is that of the metrics. Every rank of `world` has the same values; the first one writes.
     """
 
     cfg: Config
@@ -47,6 +48,7 @@ class TrainingRun:
     tracking: Tracking
     shutdown: GracefulShutdown
     start: int  # steps done when this process began
+    world: World = ALONE
     _alarms: list[Alarm] = field(default_factory=list)  # raised by the last step
 
     @property
@@ -103,10 +105,12 @@ class TrainingRun:
                 yield
         except BaseException as error:
             try:
-                if step and not checkpoint.folder(self.run_dir, step).is_dir():
-                    self.save()
+                if step and self.world.is_first and not checkpoint.folder(self.run_dir, step).is_dir():
+                    self._save()
             except OSError as disk_error:
                 self.logger.log(str(disk_error))
+            if isinstance(error, RunInterrupt):  # on every rank: none may end, and have the others ended, before that
+                self.world.gather(None, "the checkpoint")
             if isinstance(error, Exception):
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
             raise
@@ -125,19 +129,35 @@ class TrainingRun:
         metrics |= generation_metrics(step, rollouts, self.cfg, dynamic_sampling=dynamic_sampling)
         if step == 0 or is_due(step, self.cfg.run.parity_interval):
             prompts = [group.prompt for group in rollouts.all]
-            metrics["parity/logprob_diff_max"] = parity_check(
-                self.generator.engine, self.trainer.policy, prompts, self.generator.sampling
-            )
+            with self._engine_may_fail("parity check"):
+                own = parity_check(self.generator.engine, self.trainer.policy, prompts, self.generator.sampling)
+                metrics["parity/logprob_diff_max"] = self.world.largest(own, "the parity check")
         return metrics
+
+    @contextmanager
+    def _engine_may_fail(self, what: str) -> Iterator[None]:
+        """A block between an update and its record: without an engine the step is recorded all the same, and the next
+        one ends the run, with a checkpoint.
+        """
+        try:
+            yield
+        except EngineUnavailableError as error:
+            self.logger.log(f"no {what} of step {self.step - 1}: {error}")
 
     def validate_if_due(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
         """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""
         if not is_due(step, self.cfg.validation.interval) and not self.is_last(step, rollouts):
             return {}
-        metrics = self.validator.validate(step + 1)
-        if metrics and (score := metrics[BEST_BY]) > self._best_score():
-            checkpoint.save_best(self.run_dir, step + 1, self.trainer, self.tokenizer, score=score)
+        metrics: dict[str, float] = {}
+        with self._engine_may_fail("validation"):
+            metrics = self.validator.validate(step + 1)
+        if metrics:
+            self.world.from_first(lambda: self._save_if_best(step + 1, metrics[BEST_BY]), "the best checkpoint")
         return metrics
+
+    def _save_if_best(self, steps_done: int, score: float) -> None:
+        if score > self._best_score():
+            checkpoint.save_best(self.run_dir, steps_done, self.trainer, self.tokenizer, score=score)
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
@@ -155,11 +175,12 @@ class TrainingRun:
         times: Mapping[str, float],
     ) -> None:
         """Write what the step leaves: rollouts, then metrics and alarms, the checkpoint last."""
-        if metrics["skipped_updates"]:
+        if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
         is_last = self.is_last(step, rollouts)
         advantages = stored_advantages(batch, rollouts.replaced)
-        rows = store.write_step(self.run_dir, step, rollouts.all, advantages, token_stats.tokens)
+        is_first, tokens = self.world.is_first, token_stats.tokens
+        rows = store.write_step(self.run_dir, step, rollouts.all, advantages, tokens) if is_first else []
         self.logger.write(metrics, times, example=rollouts.groups[0].completions[0].text)
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
@@ -168,7 +189,10 @@ class TrainingRun:
             self.save()
 
     def save(self) -> Path:
-        """Save a checkpoint of the trainer as it stands."""
+        """Save a checkpoint of the trainer as it stands. A collective operation."""
+        return self.world.from_first(self._save, "the checkpoint")
+
+    def _save(self) -> Path:
         keep, every = self.cfg.run.keep_last, self.cfg.run.save_interval
         return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every)
 

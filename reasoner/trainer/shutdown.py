@@ -1,4 +1,8 @@
-"""SIGINT and SIGTERM: the first one saves the run and ends it, a second one ends it at once, without saving."""
+"""SIGINT and SIGTERM: the first one saves the run and ends it, a second one ends it at once, without saving.
+
+With several ranks a signal to one of them ends all, at the places where they meet, and further signals have no effect:
+the program that started them passes on its own, and kills what has not ended within its time limit.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType, TracebackType
 
+from reasoner.distributed.world import ALONE, World
+from reasoner.distributed.world import RunInterrupt as RunInterrupt
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class RunInterrupt(BaseException):  # not an Exception: no library's handler may swallow it
-    """The run was asked to stop by a signal, and can be resumed."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(f"stopped by {signal.Signals(number).name}")
-        self.status = 128 + number
-
-
 class GracefulShutdown:
-    """While it is open, a signal raises Stopped at the next check() or interruptible() block."""
+    """While it is open, a signal raises RunInterrupt at the next check() or interruptible() block."""
 
-    def __init__(self, log: Callable[[str], None]) -> None:
+    def __init__(self, log: Callable[[str], None], world: World = ALONE) -> None:
         self._log = log
+        self._world = world
         self._signal = 0
         self._is_interruptible = False
         self._handlers: dict[int, object] = {}
@@ -45,20 +45,33 @@ class GracefulShutdown:
         self._handlers = {}
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        self._signal = number
+        is_first, self._signal = not self._signal, number
+        if self._world.size > 1:
+            if is_first and not self._is_interruptible:
+                self._log("stopping after this step")
+            return
         self._restore()
         if self._is_interruptible:
             raise RunInterrupt(number)
         self._log("stopping after this step; a second signal ends the run at once, without saving")
 
     def check(self) -> None:
-        """Raise Stopped if a signal has come."""
-        if self._signal:
+        """Raise RunInterrupt if a signal has come to any rank. A collective operation."""
+        if number := int(self._world.largest(self._signal, "whether a signal has come")):
+            raise RunInterrupt(number)
+
+    def poll(self) -> None:
+        """Raise RunInterrupt if a signal has come to this rank in an interruptible() block: while it samples its share,
+        where no other rank waits for the same. World.stripe() tells the others.
+        """
+        if self._signal and self._is_interruptible:
             raise RunInterrupt(self._signal)
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """A block that changes nothing that must be kept: a signal ends it at once."""
+        """A block that changes nothing that must be kept: a signal ends it at once, or with several ranks at the next
+        poll().
+        """
         self.check()
         self._is_interruptible = True
         try:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reasoner.config.resolve import RunSettings
 from reasoner.console import print_result
+from reasoner.distributed.world import ALONE, World
 from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.run import TrainingRun
@@ -20,16 +21,21 @@ def train(
     *,
     resuming: bool = False,
     reward_functions: Sequence[RewardFunction] = (),
+    world: World = ALONE,
 ) -> None:
     """Run training, or resume it, in `run_dir`: rollouts, metrics and checkpoints go there, progress to standard error,
     the table of held-out results before and after to standard output. A resumed run ends with the same bytes as one
     that was never interrupted.
 
-    `reward_functions` add to the graded reward of each completion.
+    `reward_functions` add to the graded reward of each completion. Every rank of `world` calls this; the first writes.
 
-    ValueError, before anything is written, for settings that cannot be run; Stopped after SIGINT or SIGTERM.
+    ValueError, before anything is written, for settings that cannot be run; RunInterrupt after SIGINT or SIGTERM. With
+    several ranks an error in the loop is a RankError.
     """
-    with open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions) as run:
+    with (
+        open_training_run(resolved, run_dir, resuming=resuming, reward_functions=reward_functions, world=world) as run,
+        world.name_errors(lambda: f"step {run.step}"),
+    ):
         training_loop(run)
     print_result(next_commands(run_dir))
 
@@ -50,6 +56,7 @@ def training_loop(run: TrainingRun) -> None:
             batch = trainer.prepare_batch(rollouts.groups)
             token_stats = run.new_token_stats()
             update = trainer.train_step(batch, token_stats, tokens_before=run.num_tokens)
+            trainer.free_gradients()
         timer.lap("time/train")
 
         generator.update_weights(trainer.policy_state(), version=step + 1)

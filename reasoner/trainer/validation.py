@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.types import Prompt
+from reasoner.types import EvalSample, Prompt, SamplingParams
 
 BEST_BY = "validation/pass@1"  # the metric that chooses the best checkpoint
 _VALIDATION_STREAM = "eval selection"  # of the seeds; a change of this text would change the samples of every run
@@ -76,12 +77,14 @@ def evaluate_heldout(
 ) -> None:
     """Evaluate the engine's weights and then those of the model before training; print and write the comparison.
 
-    The engine has the weights of `base` afterwards.
+    The engine has the weights of `base` afterwards. A collective operation; the first rank writes.
     """
     after = _heldout_evals(generator, prompts, cfg, "the trained model")
     initial = load_policy(base, device=torch.device("cpu"))
     generator.update_weights(iter(initial.state_dict().items()), version=0)
     before = _heldout_evals(generator, prompts, cfg, "the model before training")
+    if not generator.world.is_first:
+        return
     text = f"{table(before, after)}\n\n{example_answers(before, after)}\n"
     (run_dir / "report.txt").write_text(text)
     store.write_json(run_dir / "report.json", {"before": before.to_dict(), "after": after.to_dict()})
@@ -110,23 +113,37 @@ def _evaluate(
     stream: str,
     ks: MetricKs,
 ) -> tuple[EvalResult, EvalResult]:
-    """(sampled at the training temperature, greedy)"""
+    """(sampled at the training temperature, greedy). Each rank samples and grades its share of the prompts."""
     results = []
     sampled = replace(generator.sampling, num_samples=num_samples)
     greedy = replace(generator.sampling, num_samples=1, temperature=0.0)
     for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, MetricKs())):
         generator.progress.begin(f"{title}, {name}")
-        results.append(
-            evaluate(
-                lambda: generator.engine,
-                generator.pool,
-                prompts,
-                sampling,
-                seed=seed,
-                label=stream,
-                stream=stream,
-                ks=own_ks,
-                progress=generator.progress,
-            )
-        )
+        own_samples = partial(_graded_samples, generator, sampling, seed, stream, own_ks)
+        rows = generator.world.stripe(prompts, own_samples, f"{title} of the other ranks")
+        classes = tuple(votes for _, votes in rows) if own_ks.cons_at else ()
+        results.append(EvalResult(stream, sampling.temperature, own_ks, tuple(one for one, _ in rows), classes))
     return results[0], results[1]
+
+
+def _graded_samples(
+    generator: RolloutGenerator,
+    sampling: SamplingParams,
+    seed: int,
+    stream: str,
+    ks: MetricKs,
+    prompts: Sequence[Prompt],
+) -> list[tuple[EvalSample, tuple[int | None, ...]]]:
+    """(graded responses, their votes) of each prompt; no votes without cons@k."""
+    result = evaluate(
+        lambda: generator.engine,
+        generator.pool,
+        prompts,
+        sampling,
+        seed=seed,
+        label=stream,
+        stream=stream,
+        ks=ks,
+        progress=generator.progress,
+    )
+    return list(zip(result.samples, result.classes or ((),) * len(result.samples), strict=True))

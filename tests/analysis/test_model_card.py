@@ -11,8 +11,8 @@ from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.analysis.run_command import command, python_call
 from reasoner.cli.main import build_parser
 from reasoner.cli.train import new_run
-from reasoner.config.presets import PRESETS
-from reasoner.config.resolve import to_dict
+from reasoner.config.presets import find_preset
+from reasoner.config.resolve import settings, to_dict
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
 from tests.fixtures.trained_run import write_records
@@ -43,9 +43,32 @@ def test_front_matter_is_read_by_the_hub_library(tmp_path, values, licence, expe
 
 def test_command_gives_the_settings_of_the_run(tmp_path):
     values = {"seed": 7, "algo.beta": 0.0, "run.token_stats": False, "data.train": "generated", "optim.lr": 3e-4}
-    stored = read_settings(write_records(tmp_path / "run", values=values, preset=PRESETS["base"], steps=5))
+    stored = read_settings(
+        write_records(tmp_path / "run", values=values, preset=find_preset("base", "cpu").values(), steps=5)
+    )
     words = shlex.split(command(stored))
     assert words[:4] == ["reasoner", "train", "--preset", "base"]
+    again, _ = new_run(build_parser(words[1:]).parse_args(words[1:]))
+    assert to_dict(again.config) == stored["config"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "preset", "changes"),
+    [
+        ("preset qwen2.5-0.5b@24gb", "qwen2.5-0.5b@24gb", {"optim.lr": 2e-6}),
+        ("preset 0.5b", "qwen2.5-0.5b@24gb", {"optim.micro_batch_tokens": 2048, "optim.recompute": False}),
+        ("preset of another version", "", {"optim.lr": 2e-6}),
+    ],
+)
+def test_command_gives_the_settings_of_a_run_whose_preset_has_changed_since(tmp_path, origin, preset, changes):
+    stored = read_settings(write_records(tmp_path / "run", preset=find_preset("base", "cpu").values()))
+    values = find_preset("qwen2.5-0.5b@24gb", "cpu").values() | changes
+    kept = {key: value for key, value in stored["origin"].items() if value != "preset base"}
+    origins = dict.fromkeys(stored["origin"], "default") | kept | dict.fromkeys(values, origin)
+    defaults = {key: setting.default for key, setting in settings().items()}
+    stored |= {"config": defaults | values | {"steps": 3}, "origin": origins | {"steps": "command line"}}
+    words = shlex.split(command(stored))
+    assert words[2:4] == (["--preset", preset] if preset else ["--model", "Qwen/Qwen2.5-0.5B"])
     again, _ = new_run(build_parser(words[1:]).parse_args(words[1:]))
     assert to_dict(again.config) == stored["config"]
 

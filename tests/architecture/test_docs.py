@@ -147,7 +147,7 @@ def test_commands_take_the_flags_that_are_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROSE)
 def test_flags_in_backticks_exist(name: str) -> None:
-    other = ("pip ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ")
+    other = ("pip ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ")
     codes = [code for code in snippets((ROOT / name).read_text("utf-8")) if not code.startswith(other)]
     named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
     assert sorted(flag for flag in named - all_flags() if flag == flag.lower()) == []  # --algo.PART stands for several

@@ -18,16 +18,19 @@ ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
 ORDER = (
     "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer",
-    "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.sft", "reasoner.rl",
-    "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data", "reasoner.runtime",
-    "reasoner.progress", "reasoner.console",
+    "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.sft", "reasoner.rl", "reasoner.models",
+    "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
+    "reasoner.distributed", "reasoner.runtime", "reasoner.progress", "reasoner.console",
 )  # fmt: skip
 STACK = {"torch", "vllm", "transformers"}
 # Boxes, and files of the other boxes, that start without torch: the command line and the dashboard need them at once.
 LIGHT = (
     "data", "verifiers", "app", "reasoner.__main__", "reasoner.analysis", "reasoner.api", "reasoner.cli",
-    "reasoner.config", "reasoner.console", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.factory",
-    "reasoner.inference.model_spec", "reasoner.models.folder", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.config", "reasoner.console", "reasoner.distributed.assignment", "reasoner.distributed.launch",
+    "reasoner.distributed.world", "reasoner.doctor.budget", "reasoner.evals", "reasoner.inference.endpoint",
+    "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_client",
+    "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
+    "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
     "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip

@@ -1,7 +1,9 @@
 import json
+import signal
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -68,7 +70,7 @@ ROW = f"""print('{gpu.MARK}{{"measure": "a", "value": 1, "unit": ""}}', flush=Tr
     ],
 )
 def test_part_that_does_not_end_well_keeps_its_rows_and_says_why(record, code, seconds, status, reason):
-    found = gpu._watch(started(code), record, time.monotonic() + seconds)
+    found = gpu._watch(started(code), record, time.monotonic() + seconds, deque())
     assert found[0] == status
     assert found[1].startswith(reason)
     assert record.parts[0]["rows"] == [{"measure": "a", "value": 1, "unit": ""}]
@@ -77,8 +79,8 @@ def test_part_that_does_not_end_well_keeps_its_rows_and_says_why(record, code, s
 @pytest.mark.parametrize(
     ("part", "reason"),
     [
-        (gpu.Part(("torch", "no_such_package"), 0), "not installed: no_such_package"),
-        (gpu.Part(("torch",), 600), "30 s left, 600 needed"),
+        (gpu.Part(("torch", "no_such_package"), 0, 60), "not installed: no_such_package"),
+        (gpu.Part(("torch",), 600, 600), "30 s left, 600 needed"),
     ],
 )
 def test_part_without_its_packages_or_without_time_is_skipped_with_the_reason(
@@ -88,3 +90,49 @@ def test_part_without_its_packages_or_without_time_is_skipped_with_the_reason(
     gpu.run_part("machine", record, deadline=time.monotonic() + 30.4, work=tmp_path, is_rehearsal=False)
     written = json.loads((tmp_path / "gpu.json").read_text())["parts"][-1]
     assert (written["status"], written["reason"]) == ("skipped", reason)
+
+
+@pytest.mark.parametrize("code", ["raise ValueError('no such thing')", "print('before'); import os; os.abort()"])
+def test_failed_part_leaves_the_last_lines_of_its_output(record, tmp_path, monkeypatch, code):
+    monkeypatch.setattr(gpu, "_child", lambda *_: started(f"{ROW}; {code}"))
+    gpu.run_part("machine", record, deadline=time.monotonic() + 60, work=tmp_path, is_rehearsal=False)
+    part = json.loads((tmp_path / "gpu.json").read_text())["parts"][-1]
+    assert part["status"] == "failed"
+    assert part["rows"] == [{"measure": "a", "value": 1, "unit": ""}]
+    assert any("no such thing" in line or line == "before" for line in part["output"])
+    assert (tmp_path / "gpu-parts.log").read_text()
+
+
+def test_part_that_hangs_is_ended_after_its_own_time(record, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu, "_child", lambda *_: started("import time; time.sleep(600)"))
+    monkeypatch.setitem(gpu.PARTS, "machine", gpu.Part(("json",), 0, 1))
+    gpu.run_part("machine", record, deadline=time.monotonic() + 600, work=tmp_path, is_rehearsal=False)
+    assert json.loads((tmp_path / "gpu.json").read_text())["parts"][-1]["status"] == "skipped"
+
+
+STOPPED = """
+import subprocess, sys, time
+from bench import gpu
+code = 'import time; print("{mark}" + \\'{{"measure": "a", "value": 1, "unit": ""}}\\', flush=True); time.sleep(600)'
+gpu._child = lambda *_: subprocess.Popen(
+    [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+)
+sys.argv = ["gpu.py", "--only", "machine", "matrix products", "--out", "{out}"]
+sys.exit(gpu.main())
+"""
+
+
+def test_sigterm_leaves_the_table_so_far_and_ends_the_part(tmp_path):
+    out = tmp_path / "gpu.json"
+    command = [sys.executable, "-c", STOPPED.format(mark=gpu.MARK, out=out)]
+    child = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    lines = []
+    while not lines or "| a | 1 |" not in lines[-1]:
+        lines.append(child.stdout.readline())
+    child.send_signal(signal.SIGTERM)
+    rest = child.communicate(timeout=60)[0]
+    assert child.returncode == 143
+    assert "**stopped** by SystemExit" in rest
+    (part,) = json.loads(out.read_text())["parts"]
+    assert (part["status"], len(part["rows"])) == ("stopped", 1)

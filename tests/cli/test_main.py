@@ -36,7 +36,7 @@ def refused(capsys, *arguments: object) -> str:
         (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
         (
             ["train", "--preset", "bse"],
-            "--preset is 'bse'; known are base, cpu, cpu-large, 0.5b, 1.5b; did you mean 'base'?",
+            "preset is 'bse'; known are base, smollm-135m, qwen2.5-0.5b, ",
         ),
         (["train", "--algo.grup", "8"], "unknown argument '--algo.grup'; did you mean '--algo.group_size'"),
         (["train", "--algo.group_size", "1"], "algo.group_size is 1; it must be at least 2"),
@@ -105,7 +105,8 @@ REFUSED = [
     (["--model", "{tmp}/nothing"], "no model"),
     (["--model", "{tmp}/bare"], "it has no weights"),
     (["--sampling.max_tokens", "512"], "leaves no room for a question"),
-    (["--preset", "bse"], "--preset is 'bse'"),
+    (["--preset", "bse"], "preset is 'bse'"),
+    (["--preset", "qwen2.5-7b@24gb"], "does not fit a GPU of 24 GB"),
     (["--run.name", "used", "--run.dir", "{tmp}"], "is in use"),
     (["--json", "{tmp}/none/figures.json"], "there is no folder"),
 ]
@@ -316,8 +317,10 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     [
         ([], "--steps INT Number of training steps. A step samples completions, grades them and updates the policy. "
          "(at least 1; default: 36, preset base)"),
-        (["--preset", "0.5b"], "default: 200, preset 0.5b"),
-        (["--preset", "1.5b"], "default: dr_grpo, preset 1.5b"),
+        (["--preset", "0.5b"], "default: 200, preset qwen2.5-0.5b@24gb"),
+        (["--preset", "qwen2.5-math-1.5b@80gb"], "default: dr_grpo, preset qwen2.5-math-1.5b@80gb"),
+        (["--preset", "bse"], "with preset base (no preset suits bse)"),
+        ([], "qwen2.5-7b Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -, 80gb"),
         (["--algo", "dapo"], "default: 0.28, algorithm dapo"),
         (["--model", "/nowhere"], "defaults below are those of model /nowhere with preset"),
         ([], "--seed INT Seed of the run. It decides which problems each step gets, and every sample. (default: 0)"),
@@ -340,3 +343,15 @@ def test_a_preset_does_not_change_the_parts_of_another_algorithm(capsys):
     assert parts("--algo", "grpo")["algo.loss_aggregation"] == "token"
     assert parts("--algo", "dr_grpo")["algo.loss_aggregation"] == "constant"
     assert parts("--algo", "dr_grpo", "--algo.loss_aggregation", "sequence")["algo.loss_aggregation"] == "sequence"
+
+
+@pytest.mark.parametrize("arguments", [["data", "show", "generated"], ["data", "list"]], ids=["much", "little"])
+def test_a_reader_that_leaves_ends_a_command_without_a_message(arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "reasoner", *arguments]
+    reader, writer = os.pipe()
+    os.close(reader)  # as `| head` leaves
+    try:
+        result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=FROM_HERE)
+    finally:
+        os.close(writer)
+    assert (result.returncode, result.stderr) == (141, "")

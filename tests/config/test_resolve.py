@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.config.presets import PRESETS, preset_for
 from reasoner.config.resolve import _CHOICES, allowed_values, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
@@ -108,39 +107,6 @@ def test_a_file_that_holds_something_else_is_refused_by_name(tmp_path, text, mes
         read_file(path)
     with pytest.raises(ValueError, match="cannot read"):
         read_file(tmp_path / "none.toml")
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_can_be_run(name):
-    resolved = resolve([(f"preset {name}", PRESETS[name])])
-    assert {resolved.origin[key] for key in PRESETS[name]} == {f"preset {name}"}
-
-
-@pytest.mark.parametrize(
-    ("model", "parameters", "on_gpu", "on_cpu"),
-    [
-        ("base", None, "base", "base"),
-        ("Qwen/Qwen2.5-0.5B", None, "0.5b", "cpu-large"),
-        ("Qwen/Qwen2.5-Math-1.5B", None, "1.5b", "cpu-large"),
-        ("some/model", None, "0.5b", "cpu"),
-        ("folder", 5_000_000, "base", "base"),
-        ("folder", 134_515_008, "0.5b", "cpu"),
-        ("folder", 494_032_768, "0.5b", "cpu-large"),
-        ("folder", 1_543_714_304, "1.5b", "cpu-large"),
-    ],
-)
-def test_the_preset_of_a_model_follows_its_size_and_the_machine(model, parameters, on_gpu, on_cpu):
-    presets = [preset_for(model, parameters, has_gpu=gpu) for gpu in (True, False)]
-    assert [name for name, _ in presets] == [on_gpu, on_cpu]
-    assert all(why for _, why in presets)
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_evaluates_and_a_smaller_model_learns_faster(name):
-    cfg = resolve([("", PRESETS[name])]).config
-    assert cfg.validation.interval and cfg.eval.heldout_problems and cfg.steps > cfg.validation.interval
-    rates = [resolve([("", PRESETS[one])]).config.optim.lr for one in ("base", "cpu", "cpu-large", "0.5b")]
-    assert rates == sorted(rates, reverse=True) and len(set(rates)) == 4
 
 
 def test_the_table_of_settings_in_the_docs_is_up_to_date():

@@ -135,7 +135,9 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
     ("command", "parts", "outcome"),
     [
         pytest.param(EVAL, ("config",), NO_CONFIG, marks=pytest.mark.slow),
-        (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
+        pytest.param(  # tokenizer.json is read without the class
+            EVAL, ("tokenizer_config",), "generated:heldout  150", marks=pytest.mark.slow
+        ),
         pytest.param(EVAL, BOTH, NO_TOKENIZER, marks=pytest.mark.slow),
         (TRAIN, BOTH, NO_TOKENIZER),
         (CHAT, ("config",), NO_CONFIG),

@@ -11,6 +11,7 @@ pytest.importorskip("peft")
 from data.generated import problems
 from reasoner.config.schema import EngineConfig, LoraConfig
 from reasoner.inference.factory import make_engine
+from reasoner.inference.vllm_engine import VllmEngine
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.lora import adapter_of, add_adapter, merged_state, save_policy, trained_parameters
@@ -106,3 +107,26 @@ def test_vllm_adds_an_adapter_of_an_adapter_to_the_weights(folder, prompts, tmp_
 def test_adapter_of_too_large_a_rank_is_refused(folder):
     with pytest.raises(ValueError, match=r"lora\.rank is 513, and vLLM runs adapters up to 512"):
         make_engine(EngineConfig(name="vllm"), folder, max_model_len=512, seed=0, adapter_rank=513)
+
+
+def test_weights_reach_vllm_one_at_a_time():
+    """Those of a merged adapter are computed as they are taken: a list would hold the model twice."""
+    taken = []
+
+    class Receiver:
+        def collective_rpc(self, method, kwargs):
+            for count, (name, _) in enumerate(kwargs["weights_iterator"], 1):
+                assert computed == count
+                taken.append(name)
+
+    def weights():
+        nonlocal computed
+        for i in range(3):
+            computed += 1
+            yield f"layer.{i}", torch.zeros(1)
+
+    computed = 0
+    engine = object.__new__(VllmEngine)
+    engine._llm, engine._adapter = Receiver(), None
+    engine.update_weights(weights(), version=1)
+    assert taken == ["layer.0", "layer.1", "layer.2"]

@@ -148,6 +148,18 @@ def test_folder_holds_the_adapter_alone_and_loads_into_policy_and_full_model(tmp
     assert torch.equal(logprobs(other), logprobs(policy))
 
 
+def test_whole_weights_are_read_into_the_host_s_memory_and_copied_in_place(tmp_path):
+    base, _, _ = saved(tmp_path)
+    policy = tiny_model(vocabulary=60, width=32, layers=2, seed=3)
+    places = {name: tensor.data_ptr() for name, tensor in policy.state_dict().items()}
+    load_weights(policy, base)
+    stored = base_model().state_dict()
+    for name, tensor in policy.state_dict().items():
+        assert torch.equal(tensor, stored[name]) and tensor.data_ptr() == places[name]
+    with pytest.warns(UserWarning, match="which is a no-op"):  # a model on this device could not even be checked
+        load_weights(policy.to("meta"), base)
+
+
 @torch.no_grad()
 def test_peft_reads_the_folder(tmp_path):
     from peft import PeftModel

@@ -45,20 +45,25 @@ def test_num_parameters_is_none_for_damaged_file(tmp_path, content):
 
 @pytest.mark.parametrize(
     ("gpu", "rows", "preset", "lr"),
-    [(False, 134_515, "cpu", "1e-05"), (False, 1_000_000, "cpu-large", "3e-06"), (False, 5_000, "base", "0.0005"),
-     (True, 134_515, "0.5b", "1e-06"), (True, 1_500_000, "1.5b", "1e-06")],
+    [(0, 134_515, "smollm-135m@cpu", "1e-05"), (0, 1_000_000, "qwen2.5-0.5b@cpu", "3e-06"),
+     (0, 5_000, "base", "0.0005"), (24 * 10**9, 134_515, "smollm-135m@24gb", "5e-06"),
+     (85 * 10**9, 1_500_000, "qwen2.5-1.5b@80gb", "1e-06")],
 )  # fmt: skip
 def test_local_folder_gets_preset_by_size_and_a_log_line(tmp_path, capsys, monkeypatch, gpu, rows, preset, lr):
-    monkeypatch.setattr("reasoner.trainer.launch.has_gpu", lambda: gpu)
+    monkeypatch.setattr("reasoner.trainer.launch.gpu_memory", lambda: gpu)
     folder = with_header(tmp_path / "mine", {"a": {"dtype": "F32", "shape": [rows, 1000], "data_offsets": [0, 0]}})
-    assert main(["train", "--model", str(folder), "--dry-run", "--seed", "3"]) == 0
+    assert main(["train", "--model", str(folder), "--dry-run", "--seed", "3", "--data", "generated"]) == 0
     output = capsys.readouterr()
-    (line,) = output.err.splitlines()
+    line, *others = output.err.splitlines()
     assert line.startswith(f"preset {preset}: {folder} has {rows / 1000:,.1f}M parameters, and there is ")
-    assert f"lr {lr}" in line and "--preset (base, cpu, cpu-large, 0.5b, 1.5b)" in line and "--dry-run" in line
-    values = {one.split()[0]: one.split()[1] for one in output.out.splitlines() if len(one.split()) > 1}
-    assert values["optim.lr"] in (lr, str(float(lr)))
-    assert int(values["validation.interval"]) > 0 and int(values["eval.heldout_problems"]) > 0
+    assert f"lr {lr}" in line and "--preset (base, smollm-135m, qwen2.5-0.5b, " in line and "--dry-run" in line
+    rows_out = {one.split()[0]: one.split()[1:] for one in output.out.splitlines() if len(one.split()) > 1}
+    machine = preset.partition("@")[2]
+    of_machine = [f"{key} {value[0]}" for key, value in rows_out.items() if value[1:] == ["machine", machine]]
+    assert bool(machine) == bool(others) == bool(of_machine)
+    assert not others or f"values of the machine ({machine}): {', '.join(of_machine)}; the preset takes at" in others[0]
+    assert rows_out["optim.lr"][0] in (lr, str(float(lr)))
+    assert int(rows_out["validation.interval"][0]) > 0 and int(rows_out["eval.heldout_problems"][0]) > 0
 
 
 def test_run_gets_preset_by_size_of_last_checkpoint(tmp_path, capsys):
@@ -68,7 +73,7 @@ def test_run_gets_preset_by_size_of_last_checkpoint(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("preset ")
 
 
-def test_named_preset_logs_nothing(tmp_path, capsys):
+def test_named_preset_that_all_machines_share_logs_nothing(tmp_path, capsys):
     folder = with_header(tmp_path / "mine")
     assert main(["train", "--model", str(folder), "--preset", "base", "--dry-run"]) == 0
     assert capsys.readouterr().err == ""

@@ -10,6 +10,7 @@ from reasoner.config.schema import AlgoConfig
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.losses import token_weights
+from reasoner.trainer.schedule import minibatches
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import G, config, group, make_trainer, random_groups
 
@@ -77,8 +78,9 @@ def test_collate_refuses_empty_batch():
 
 
 def test_minibatches_hold_whole_groups_in_order_of_epoch():
-    trainer = make_trainer(config(minibatches=3))
-    first, again, other = ([part.tolist() for part in trainer._minibatches(7 * G, epoch)] for epoch in (0, 0, 1))
+    first, again, other = (
+        [part.tolist() for part in minibatches(7 * G, 3, config(), step=0, epoch=epoch)] for epoch in (0, 0, 1)
+    )
     assert len(first) == 3
     assert first == again != other
     assert sorted(i for part in first for i in part) == list(range(7 * G))

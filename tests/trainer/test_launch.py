@@ -34,11 +34,43 @@ def test_default_name_tells_model_and_algorithm(tmp_path):
 
 
 def test_unknown_preset_and_folder_in_use_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="preset is 'large'; known are base, cpu, "):
+    with pytest.raises(ValueError, match="preset is 'large'; known are base, smollm-135m, "):
         resolve_new_run({}, origin="a test", preset="large")
     stored_run(tmp_path)
     with pytest.raises(ValueError, match="is in use"):
         resolve_new_run({"run.dir": str(tmp_path), "run.name": "a"}, origin="a test")
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpu", "origins", "note"),
+    [
+        ("qwen2.5-0.5b", 0, ("preset qwen2.5-0.5b@cpu", "machine cpu", "default"), "values of the machine (cpu): "),
+        (
+            "qwen2.5-0.5b",
+            85 * 10**9,
+            ("preset qwen2.5-0.5b@80gb", *["machine 80gb"] * 2),
+            "values of the machine (80gb)",
+        ),
+        ("0.5b", 0, ("preset qwen2.5-0.5b@24gb", *["machine 24gb"] * 2), "preset 0.5b is now qwen2.5-0.5b@24gb (qwen2"),
+        ("base", 0, ("preset base", "preset base", "default"), ""),
+    ],
+)
+def test_preset_gives_its_recipe_and_the_values_of_the_machine(tmp_path, monkeypatch, preset, gpu, origins, note):
+    monkeypatch.setattr("reasoner.trainer.launch.gpu_memory", lambda: gpu)
+    resolved, _ = resolve_new_run({"run.dir": str(tmp_path)}, origin="a test", preset=preset)
+    keys = ("steps", "optim.micro_batch_tokens", "optim.dtype")
+    assert tuple(resolved.origin[key] for key in keys) == origins
+    assert resolved.note.startswith(note) and bool(resolved.note) == bool(note)
+
+
+def test_run_of_a_former_preset_is_resumed_with_its_values(tmp_path):
+    run_dir = stored_run(tmp_path)
+    stored = json.loads((run_dir / "config.json").read_text())
+    stored["origin"] = {key: value.replace("preset base", "preset 0.5b") for key, value in stored["origin"].items()}
+    (run_dir / "config.json").write_text(json.dumps(stored))
+    resolved, _ = resolve_resumed_run("a", {"steps": 40}, origin="another test", runs=tmp_path)
+    assert to_dict(resolved.config) == stored["config"] | {"steps": 40}
+    assert resolved.origin["optim.lr"] == "preset 0.5b"
 
 
 def test_resumed_run_has_its_stored_settings_and_the_allowed_changes(tmp_path):

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from reasoner.config.schema import EngineConfig
+from reasoner.inference import continuous_batch
 from reasoner.inference.hf_engine import TransformersEngine
-from reasoner.models import loading
+from reasoner.models import loading, lora
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.token_stats import TokenStats
 from reasoner.types import Completion, SamplingParams
@@ -117,3 +118,31 @@ def test_transformers_engine_on_another_device_samples_what_it_samples_on_the_cp
         found = sample()
     assert [one.token_ids for one in found] == [one.token_ids for one in expected]
     assert END not in "".join(one.text for one in found)
+
+
+def test_weights_of_a_rollback_are_loaded_by_way_of_the_cpu(folder, monkeypatch):
+    """A GPU that held them twice could run out of memory."""
+    devices = []
+
+    def load_policy(path: Path, *, device: torch.device):
+        devices.append(device)
+        return loading.load_policy(path, device=device)
+
+    monkeypatch.setattr(lora, "load_policy", load_policy)
+    policy = tiny_model(vocabulary=len(tiny_tokenizer()), seed=3)
+    with OtherDevice():
+        move(policy)
+        lora.load_weights(policy, folder)
+        values = {name: tensor.cpu() for name, tensor in policy.state_dict().items()}
+        assert {tensor.device for tensor in policy.state_dict().values()} == {DEVICE}
+    stored = loading.load_policy(folder, device=torch.device("cpu")).state_dict()
+    assert devices == [torch.device("cpu")]
+    assert all(torch.equal(values[name], tensor) for name, tensor in stored.items())
+
+
+def test_sums_of_top_p_on_another_device_are_those_of_the_cpu():
+    probabilities = torch.randn(8, 5000, generator=torch.Generator().manual_seed(0)).softmax(dim=-1)
+    expected = probabilities.double().cumsum(dim=-1)
+    with OtherDevice():
+        sums = torch.tensor(continuous_batch._cumulative(probabilities.to(DEVICE)).tolist(), dtype=torch.float64)
+    assert torch.allclose(sums, expected, rtol=0, atol=1e-11)

@@ -161,3 +161,19 @@ def test_training_raises_reward_of_toy_task(name):
         made.train_step(made.compute_advantages(made.compute_logprobs(collate(groups))))
     assert sum(shares[:3]) / 3 < 0.4
     assert sum(shares[-10:]) / 10 > 0.8
+
+
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_gradients_that_are_freed_after_a_step_change_no_later_step(name):
+    results = []
+    for is_freed in (False, True):
+        trainer = make_trainer(config(name=name))
+        for seed in (1, 2):
+            metrics = trainer.train_step(trainer.prepare_batch(random_groups(seed=seed)))
+            if is_freed:
+                trainer.free_gradients()
+                own = [] if trainer.critic is None else list(trainer.critic.own.parameters())
+                assert all(parameter.grad is None for parameter in (*trainer.policy.parameters(), *own))
+        results.append((metrics, [parameter.detach() for parameter in trainer.policy.parameters()]))
+    assert results[0][0] == results[1][0]
+    assert all(torch.equal(one, other) for one, other in zip(results[0][1], results[1][1], strict=True))

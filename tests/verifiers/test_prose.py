@@ -1,6 +1,6 @@
 import pytest
 
-from verifiers.prose import hedges, plain
+from verifiers.prose import hedges, plain, states
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,15 @@ def test_a_hedge_is_a_word_that_the_gold_does_not_use() -> None:
     assert hedges("not 42", "42") and hedges("Maybe 42", "42") and hedges("it might be 42", "42")
     assert not hedges("not possible", "not possible") and not hedges("42", "42")
     assert not hedges("nothing", "42")  # only whole words
+
+
+def test_a_sentence_states_yes_no_or_the_winner() -> None:
+    assert states("yes", "yes, such a set exists") and states("no", "no, it does not converge")
+    assert states("alice", "alice wins") and states("the second player", "the second player has a winning strategy")
+    for gold, sentence in [
+        ("yes", "yes, but not always"),
+        ("yes", "no, yes"),
+        ("alice", "alice loses"),
+        ("bob", "alice wins"),
+    ]:
+        assert not states(gold, sentence)

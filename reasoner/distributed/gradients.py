@@ -1,0 +1,49 @@
+"""Sum of the ranks' gradients: one all-reduce an optimiser step, indifferent to which passes filled the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from reasoner.distributed.world import World
+
+_BUCKET = 2**24  # values sent at once: bounds the memory of the copy
+
+_GRADIENT = "the sum of the gradients"
+
+
+@torch.no_grad()
+def sum_gradients(parameters: Sequence[nn.Parameter], world: World) -> None:
+    """Replace each gradient by its sum over the ranks. A parameter without a gradient on any rank stays without one, so
+    that the optimiser leaves it alone as it does in a single process. A collective operation.
+    """
+    if world.size == 1:
+        return
+    count = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.float32)
+    world.sum_(count, _GRADIENT)
+    trained = [parameter for parameter, ranks in zip(parameters, count.tolist(), strict=True) if ranks]
+    for bucket in _buckets(trained):
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in bucket]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        world.sum_(flat, _GRADIENT)
+        for parameter, part in zip(bucket, torch.split(flat, [p.numel() for p in bucket]), strict=True):
+            parameter.grad = _into(parameter.grad, part.view_as(parameter))
+
+
+def _into(gradient: Tensor | None, total: Tensor) -> Tensor:
+    """The gradient with the values of the sum, in its own memory where it has some."""
+    return total.clone() if gradient is None else gradient.copy_(total)
+
+
+def _buckets(parameters: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """The parameters in order, in parts of at most _BUCKET values or of one parameter."""
+    bucket: list[nn.Parameter] = []
+    for parameter in parameters:
+        if bucket and sum(p.numel() for p in bucket) + parameter.numel() > _BUCKET:
+            yield bucket
+            bucket = []
+        bucket.append(parameter)
+    if bucket:
+        yield bucket

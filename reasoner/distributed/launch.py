@@ -1,0 +1,29 @@
+"""Start the processes of a run on this machine by torch.distributed.run (torchrun)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import NoReturn
+
+_SHUTDOWN_SECONDS = 300  # to finish a step and save after a signal; then torchrun kills
+
+
+def launch(processes: int, arguments: Sequence[str]) -> NoReturn:
+    """Run `reasoner` with the arguments as so many processes on this machine, and end with the status of the first that
+    fails, or of the signal that ended this one. The processes share the cores, unless OMP_NUM_THREADS is set.
+    """
+    from torch.distributed import run
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // processes)))
+    options = ["--standalone", f"--nproc-per-node={processes}", f"--shutdown_timeout={_SHUTDOWN_SECONDS}"]
+    try:
+        run.run(run.parse_args([*options, "-m", "reasoner", *arguments]))  # type: ignore[no-untyped-call]
+    except SignalException as stop:
+        raise SystemExit(128 + int(stop.sigval)) from None
+    except ChildFailedError as error:  # the processes have said why
+        status = error.get_first_failure()[1].exitcode
+        raise SystemExit(status if status > 0 else 128 - status) from None
+    raise SystemExit(0)

@@ -1,0 +1,197 @@
+"""The processes of a run: rank and size, and the values that they exchange.
+
+Every rank runs the same program and has the rollouts of all ranks; only sampling, grading and the passes through the
+models are divided. A collective operation must be called by every rank, in the same order. In a world of one process
+each of them is the identity, and torch.distributed is not used. Light: torch is imported where a second process exists.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+TIME_LIMIT = timedelta(minutes=10)  # of a collective operation
+
+
+class RunInterrupt(BaseException):  # not an Exception: no library's handler may swallow it
+    """The run was asked to stop by a signal, and can be resumed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(number).name}")
+        self.number = number
+        self.status = 128 + number
+
+    def __reduce__(self) -> tuple[type[RunInterrupt], tuple[int]]:
+        return RunInterrupt, (self.number,)
+
+
+class RankError(RuntimeError):
+    """An error of one of several ranks, with its rank and the place in the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """This process among those of the run. `waiting_for` is what a collective operation gives, for messages."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0  # among the processes of this machine
+    local_size: int = 1
+    time_limit: timedelta = TIME_LIMIT
+    group: Any = field(default=None, compare=False)  # of torch.distributed; None: the default one
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes the run folder and the console."""
+        return self.rank == 0
+
+    def sum_(self, tensor: Tensor, waiting_for: str) -> None:
+        """Replace a tensor by its sum over the ranks, which has the same bits on each."""
+        if self.size > 1:
+            import torch.distributed as dist
+
+            with self._errors(waiting_for):
+                dist.all_reduce(tensor, group=self.group)
+
+    def gather(self, value: T, waiting_for: str) -> list[T]:
+        """The values of all ranks, in their order: numbers, text and values made of them."""
+        if self.size == 1:
+            return [value]
+        import torch.distributed as dist
+
+        values: list[Any] = [None] * self.size
+        with self._errors(waiting_for):
+            dist.all_gather_object(values, value, group=self.group)
+        return values
+
+    def total(self, value: float, waiting_for: str) -> float:
+        """The sum of a number over the ranks."""
+        return value if self.size == 1 else sum(self.gather(value, waiting_for))
+
+    def largest(self, value: float, waiting_for: str) -> float:
+        """The largest of the ranks' numbers."""
+        return max(self.gather(value, waiting_for))
+
+    def from_first(self, compute: Callable[[], T], waiting_for: str) -> T:
+        """The value that the first rank alone computes. If that fails, the error is the first rank's, and the others
+        end by SystemExit, without a message of their own.
+        """
+        if self.size == 1:
+            return compute()
+        value, error = None, None
+        if self.is_first:
+            try:
+                value = compute()
+            except BaseException as raised:
+                error = raised
+        has_failed, value = self.gather((error is not None, value), waiting_for)[0]
+        if error is not None:
+            raise error
+        if has_failed:
+            raise SystemExit(1)
+        return value  # type: ignore[return-value]
+
+    def stripe(self, items: Sequence[S], compute: Callable[[Sequence[S]], Sequence[T]], waiting_for: str) -> list[T]:
+        """The result for each item, in order, on every rank. Each rank computes those of its own items: item i is that
+        of rank i modulo size. RunInterrupt if a signal interrupts `compute` on any rank.
+        """
+        if self.size == 1:
+            return list(compute(items))
+        own: Sequence[T] | RunInterrupt
+        try:
+            own = compute(items[self.rank :: self.size]) if len(items) > self.rank else []
+        except RunInterrupt as interrupt:
+            own = interrupt
+        parts: list[Sequence[T]] = []
+        for part in self.gather(own, waiting_for):
+            if isinstance(part, RunInterrupt):
+                raise part
+            parts.append(part)
+        return [parts[i % self.size][i // self.size] for i in range(len(items))]
+
+    def with_own_group(self) -> World:
+        """The same processes with a group of their own: operations of a second thread do not meet those of the first.
+        A collective operation itself.
+        """
+        if self.size == 1:
+            return self
+        import torch.distributed as dist
+
+        return replace(self, group=dist.new_group(backend="gloo", timeout=self.time_limit))
+
+    @contextmanager
+    def name_errors(self, place: Callable[[], str]) -> Iterator[None]:
+        """A block whose errors say the rank, and the place in the run, unless a block inside has said so."""
+        try:
+            yield
+        except Exception as error:
+            if self.size == 1 or isinstance(error, RankError):
+                raise
+            at = f"rank {self.rank} of {self.size}, {place()}"
+            raise RankError(f"{at}: {type(error).__name__}: {error}") from error
+
+    @contextmanager
+    def _errors(self, waiting_for: str) -> Iterator[None]:
+        """A collective operation. RuntimeError that says what was waited for, if another rank has ended or is late."""
+        try:
+            yield
+        except RuntimeError as error:
+            minutes = self.time_limit.total_seconds() / 60
+            raise RuntimeError(
+                f"waited for {waiting_for}, and another rank has ended, whose own message says why, or did not come "
+                f"within {minutes:g} minutes ({str(error).strip().splitlines()[0]})"
+            ) from error
+
+
+ALONE = World()
+
+
+def num_launched() -> int:
+    """The number of processes that torchrun has started, by its environment variables; 0 if it has not."""
+    return int(os.environ["WORLD_SIZE"]) if {"RANK", "WORLD_SIZE", "LOCAL_RANK"} <= os.environ.keys() else 0
+
+
+def _end_with_parent() -> None:
+    """Let Linux send SIGTERM when the program that started this rank dies: no rank trains on without it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+@contextmanager
+def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
+    """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
+
+    Before vLLM is imported: it uses the group that it finds, and would otherwise make one of a single process.
+    """
+    if num_launched() < 2:
+        yield ALONE
+        return
+    import torch
+    import torch.distributed as dist
+
+    rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+    world = World(rank, size, local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", size)), time_limit)
+    _end_with_parent()
+    has_gpu = torch.cuda.is_available()
+    if has_gpu:
+        torch.cuda.set_device(local_rank)
+    with world._errors(f"the {size} processes to start"):
+        dist.init_process_group("cpu:gloo,cuda:nccl" if has_gpu else "gloo", timeout=time_limit)
+    try:
+        yield world
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()

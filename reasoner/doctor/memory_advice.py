@@ -1,0 +1,108 @@
+"""The doctor's finding on memory: whether a run fits, and the settings that make it fit where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from reasoner.config.resolve import to_dict
+from reasoner.config.schema import Config
+from reasoner.doctor.findings import Finding, Severity
+from reasoner.doctor.memory import MemoryEstimate
+
+_MIB = 2**20
+_SMALLEST = 256  # smallest micro-batch and completion, in tokens, that are suggested
+_LEAST_SHARE = 0.2  # smallest fraction of a GPU's memory that is suggested for the engine
+_LORA_RANK = 16  # that is suggested
+
+
+def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
+    """The finding on memory, with settings that fit where these do not. `free`: available bytes; None where unknown."""
+    peak = estimate.peak()
+    parts = ", ".join(f"{name.replace('_', ' ')} {size / _MIB:,.0f}" for name, size in estimate.parts().items() if size)
+    text = f"{peak / _MIB:,.0f} MiB by formula ({parts})"
+    if free is None:
+        return Finding(Severity.OK, "memory", text)
+    where = "GPU" if estimate.device == "cuda" else "machine"
+    text += f"; {free / _MIB:,.0f} MiB free on this {where}"
+    if not estimate.fits_share():
+        share = estimate.cfg.engine.gpu_memory
+        text += f"; the fraction {share:g} that vLLM gets does not hold its weights and one response"
+        return Finding(Severity.ERROR, "memory", text, f"--engine.gpu_memory {min(1.0, share + 0.2):g}")
+    if peak <= free:
+        return Finding(Severity.OK, "memory", text)
+    fitting = _raise_micro_batches(_smallest(estimate, free), estimate.cfg, free)
+    settings = _setting_arguments(estimate.cfg, fitting.cfg)
+    if fitting.peak() <= free:
+        return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; lower {settings}", settings)
+    remainder = (
+        f"with {settings} it would still be {fitting.peak() / _MIB:,.0f} MiB" if settings else "no setting helps"
+    )
+    return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; {remainder}, take a smaller model")
+
+
+def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
+    """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
+    while estimate.peak() > free:
+        lower = next((one for one in _lower(estimate) if one.peak() < estimate.peak()), None)
+        if lower is None:
+            break
+        estimate = lower
+    return estimate
+
+
+def _raise_micro_batches(estimate: MemoryEstimate, cfg: Config, free: int) -> MemoryEstimate:
+    """Double the micro-batches, up to those of `cfg`, as long as the run fits: later settings may have made room."""
+    while (tokens := estimate.cfg.optim.micro_batch_tokens) < cfg.optim.micro_batch_tokens:
+        higher = _changed(estimate, "optim", micro_batch_tokens=min(2 * tokens, cfg.optim.micro_batch_tokens))
+        if higher.peak() > free:
+            break
+        estimate = higher
+    return estimate
+
+
+def _lower(estimate: MemoryEstimate) -> Iterator[MemoryEstimate]:
+    """Candidates with one setting lowered a little, in the order of what they change: the gradient's rounding, the
+    precision of the reference, of the moments and of the engine, the weights that are trained, the objective, the task.
+    """
+    cfg = estimate.cfg
+    tokens = 2 ** ((cfg.optim.micro_batch_tokens - 1).bit_length() - 1)
+    if tokens >= _SMALLEST:
+        yield _changed(estimate, "optim", micro_batch_tokens=tokens)
+    if cfg.engine.gpu_memory > _LEAST_SHARE:
+        smaller = _changed(estimate, "engine", gpu_memory=max(_LEAST_SHARE, round(cfg.engine.gpu_memory - 0.1, 1)))
+        yield from [smaller] if smaller.fits_share() else []
+    if any(isinstance(module, GradientCheckpointingLayer) for module in estimate.model.modules()):
+        yield _changed(estimate, "optim", recompute=True)
+    yield _changed(estimate, "algo", reference_dtype="bfloat16")
+    if find_spec("torchao") is not None:
+        yield _changed(estimate, "optim", state_dtype="8bit")
+    if cfg.engine.dtype == "float32":
+        yield _changed(estimate, "engine", dtype="bfloat16")
+    if not cfg.lora.rank and not cfg.algo.ref_sync_steps and find_spec("peft") is not None:
+        yield _changed(estimate, "lora", rank=_LORA_RANK)
+    if cfg.algo.beta:
+        yield _changed(estimate, "algo", beta=0.0)
+    if cfg.sampling.max_tokens >= 2 * _SMALLEST:
+        yield _changed(estimate, "sampling", max_tokens=cfg.sampling.max_tokens // 2)
+
+
+def _changed(estimate: MemoryEstimate, section: str, **values: object) -> MemoryEstimate:
+    """The estimate for other values of a section's settings."""
+    own = replace(getattr(estimate.cfg, section), **values)
+    return replace(estimate, cfg=replace(estimate.cfg, **{section: own}))
+
+
+def _setting_arguments(cfg: Config, lowered: Config) -> str:
+    """The settings that differ, as command-line arguments."""
+    before, after = to_dict(cfg), to_dict(lowered)
+    return " ".join(f"--{key} {_argument(value)}" for key, value in after.items() if value != before[key])
+
+
+def _argument(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

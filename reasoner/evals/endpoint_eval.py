@@ -1,0 +1,106 @@
+"""Evaluate a model on a server with OpenAI's interface: `reasoner eval --model-url`. Neither its weights nor its
+tokenizer are needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from data import Problem, load
+from data.registry import check as check_problems
+from data.registry import evaluation_spec
+from reasoner.console import log
+from reasoner.evals import eval_log
+from reasoner.evals.manifest import check_set_names, eval_folder, make_manifest, provenance
+from reasoner.evals.model_eval import evaluate_way, sampling_identity, sampling_ways
+from reasoner.evals.request import EvalRequest
+from reasoner.evals.result import EvalResult
+from reasoner.evals.tables import Sets
+from reasoner.inference.endpoint import Endpoint, EndpointClient, EndpointSpec
+from reasoner.inference.model_spec import DEFAULTS
+from reasoner.rollouts.dataset import filter_gradable
+from reasoner.rollouts.prompts import check_text, load_template
+from reasoner.rollouts.seeds import digest
+from reasoner.types import Prompt
+from verifiers import VerifierPool
+
+_STYLES = {"chat": "boxed", "completions": "r1-zero"}  # the default of --prompt, by --api
+
+
+def evaluate_endpoint(request: EvalRequest, pool: VerifierPool) -> tuple[dict[str, Any], Sets]:
+    """Ask the endpoint for responses to the problems of `request.data` and grade: (the manifest, the metrics by set and
+    way).
+
+    Responses are cached by address and name of the model. ValueError before anything is asked for arguments that cannot
+    be evaluated.
+    """
+    specs = [evaluation_spec(spec) for spec in request.data or ["generated"]]
+    check_set_names(specs)
+    for name in specs:
+        check_problems(name)
+    spec = _endpoint_spec(request)
+    ways = sampling_ways(request, spec)
+    problems = {name: load(name, limit=request.max_problems(name)) for name in specs}
+    prompts = {name: [_render(one, spec) for one in filter_gradable(own)] for name, own in problems.items()}
+    manifest = make_manifest(
+        model=spec.endpoint.model,
+        model_fingerprint=digest([spec.endpoint.url, spec.endpoint.model, asdict(spec.template)]),
+        engine=f"{spec.endpoint.api} of {spec.endpoint.url}",
+        prompt={"style": spec.prompt, **asdict(spec.template)},
+        sampling={way: sampling_identity(sampling) for way, sampling in ways.items()},
+        num_samples=max(sampling.num_samples for sampling in ways.values()),
+        seed=request.seed,
+        ks=request.ks,
+        data={
+            name: eval_log.data_entry([one.problem for one in own], left_out=len(problems[name]) - len(own))
+            for name, own in prompts.items()
+        },
+    )
+    eval_folder(request, manifest)
+    log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
+    client = EndpointClient(spec.endpoint)
+    sets: dict[str, dict[str, EvalResult]] = {name: {} for name in specs}
+    for way, sampling in ways.items():
+        for name, result in evaluate_way(request, manifest, lambda: client, pool, prompts, way, sampling).items():
+            sets[name][way] = result
+    return manifest, sets
+
+
+def _endpoint_spec(request: EvalRequest) -> EndpointSpec:
+    """Resolve the arguments. ValueError for a prompt that the interface cannot take."""
+    assert request.model_url is not None and request.model_name is not None, "EvalRequest.check was not called"
+    endpoint = Endpoint(
+        request.model_url.rstrip("/"),
+        request.model_name,
+        request.api,
+        request.api_key_variable,
+        request.concurrency,
+    )
+    endpoint.check()
+    style = request.prompt or _STYLES[endpoint.api]
+    template = load_template(style)
+    if template.chat and endpoint.api == "completions":
+        raise ValueError(f"the prompt {style!r} is a chat, which the server must render; use --api chat")
+    if (template.prefill or template.system) and endpoint.api == "chat":
+        raise ValueError(f"the prompt {style!r} has a prefill or a system message; use --api completions")
+    template = replace(template, extract=request.extract or template.extract, stop=tuple(request.stop or template.stop))
+    return EndpointSpec(
+        endpoint=endpoint,
+        template=template,
+        prompt=style,
+        temperature=_or_default(request.temperature, "sampling.temperature"),
+        top_p=_or_default(request.top_p, "sampling.top_p"),
+        max_tokens=int(_or_default(request.max_tokens, "sampling.max_tokens")),
+    )
+
+
+def _or_default(value: float | None, setting: str) -> float:
+    return float(DEFAULTS[setting]) if value is None else value
+
+
+def _render(problem: Problem, spec: EndpointSpec) -> Prompt:
+    """The problem as text. There are no token ids: the tokenizer is the server's."""
+    check_text(problem.question, f"the question of problem {problem.id!r}")
+    text = spec.template.text.replace("{question}", problem.question) + spec.template.prefill
+    return Prompt(problem, text, spec.template.prefill, (), spec.template.extract)

@@ -1,0 +1,93 @@
+"""Weights to servers by NCCL, from the trainer's GPU to theirs, over vLLM's own transfer engine.
+
+NOT RUN YET: it needs two GPUs. Written after the documentation and source of vLLM 0.32
+(vllm.distributed.weight_transfer).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import torch
+from torch import Tensor
+
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.server_client import Post
+
+
+class NcclSender:
+    """One NCCL group for each server: the trainer and the server's workers. A server that fails ends its own alone.
+
+    It cannot repeat a version: the trainer's tensors have moved on. A server that was left out gets the next one.
+    """
+
+    can_repeat = False
+
+    def __init__(self, cfg: EngineConfig) -> None:
+        """ValueError without a CUDA device."""
+        if not torch.cuda.is_available():
+            raise ValueError("engine.transfer is 'nccl', which needs a GPU in trainer and servers; use file")
+        self._dtype: torch.dtype = getattr(torch, cfg.dtype)
+        self._seconds = cfg.timeout_seconds
+        self._weights: Sequence[tuple[str, Tensor]] = ()
+        self._version = ""
+        self._groups: dict[str, Any] = {}  # vLLM's trainer-side transfer engine, by the server's address
+
+    def prepare(self, weights: Sequence[tuple[str, Tensor]], version: str) -> None:
+        self._weights = [(name, tensor.detach().to("cuda", self._dtype)) for name, tensor in weights]
+        self._version = version
+
+    async def send(self, post: Post, url: str, *, num_workers: int) -> None:
+        async with asyncio.timeout(self._seconds):
+            if url not in self._groups:
+                self._groups[url] = await asyncio.to_thread(self._open_group, url, num_workers)
+            await asyncio.to_thread(self._groups[url].send_weights)
+        await post("/update_weight_version", {"new_version": self._version})
+
+    def _open_group(self, url: str, num_workers: int) -> Any:
+        """Meet the server's workers in a new NCCL group."""
+        from vllm.distributed.weight_transfer import HTTPVLLMWeightSyncClient
+        from vllm.distributed.weight_transfer.base import ParamMeta, WeightSource
+        from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
+        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+
+        sender = self
+
+        class PreparedWeights(WeightSource):
+            """The sender's present weights, as vLLM's transfer engine reads them."""
+
+            def metadata(self) -> list[ParamMeta]:
+                return [ParamMeta(name, tensor.dtype, tuple(tensor.shape)) for name, tensor in sender._weights]
+
+            def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+                return iter(sender._weights)
+
+        address, port = _own_address(url)
+        return WeightTransferTrainerFactory.trainer_init(
+            NCCLTrainerInitInfo(master_address=address, master_port=port, world_size=1 + num_workers, rank=0),
+            client=HTTPVLLMWeightSyncClient(url, timeout=self._seconds),
+            source=PreparedWeights(),
+        )
+
+    def forget(self, url: str) -> None:
+        self._groups.pop(url, None)  # not shut down: that would wait for the server
+
+    def close(self) -> None:
+        for group in self._groups.values():
+            group.shutdown()
+        self._groups.clear()
+
+
+def _own_address(url: str) -> tuple[str, int]:
+    """The address of this machine that the server reaches, and a free port there."""
+    parts = urlsplit(url)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect((parts.hostname, parts.port or 80))  # sends nothing: it only chooses the network interface
+        address = probe.getsockname()[0]
+    with socket.socket() as listener:
+        listener.bind((address, 0))
+        return address, listener.getsockname()[1]

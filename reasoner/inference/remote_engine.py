@@ -1,0 +1,187 @@
+"""Sampling engine on vLLM servers that run elsewhere, started by `reasoner serve`: the same prompts with the same seeds
+give the same completions as the engine in this process.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.server_client import ServerError, run_async
+from reasoner.inference.server_dispatch import Request, sample
+from reasoner.inference.server_identity import identity
+from reasoner.inference.server_pool import ServerPool
+from reasoner.inference.stop_tokens import decode_completions, end_token_ids, max_completion_tokens, stop_token_ids
+from reasoner.inference.vllm_adapter import is_adapter_state, stored_weights
+from reasoner.inference.weight_senders import SENDERS
+from reasoner.models.loading import load_config, load_meta_model, load_tokenizer
+from reasoner.models.resolve import full_folder
+from reasoner.progress import OnDecodeStep
+from reasoner.types import Completion, Finish, OnGroupDone, Prompt, SamplingParams
+
+_FINISH: dict[str, Finish] = {"stop": "stop", "length": "length"}
+
+_Output = tuple[tuple[int, ...], tuple[float, ...], Finish]  # token ids, log-probabilities, finish reason
+
+
+def server_urls(urls: str) -> list[str]:
+    """The addresses in engine.urls, without a final slash."""
+    return [url.strip().rstrip("/") for url in urls.split(",") if url.strip()]
+
+
+class RemoteEngine:
+    """Requests to the servers of engine.urls. Weights are sent to all of them; close() leaves them running."""
+
+    name = "remote"
+    accepts_adapter = False  # merged weights are sent: vLLM's weight transfer knows no adapters
+
+    def __init__(self, folder: Path, cfg: EngineConfig, *, max_model_len: int) -> None:
+        """Wait for the servers. TimeoutError for one that does not start, ValueError for one with another model."""
+        self._folder = folder
+        self._tokenizer = load_tokenizer(folder)
+        self._end_ids = end_token_ids(folder, self._tokenizer)
+        full = full_folder(folder)
+        self._weight_names = load_meta_model(full).state_dict().keys()
+        self._max_model_len = max_model_len
+        self._version: int | None = None  # None: nothing has been sent yet
+        self._num_updates = 0
+        self._run = secrets.token_hex(4)  # a part of the version's name at the servers, which other runs may use
+        self._sender = SENDERS[cfg.transfer](cfg)
+        self._pool = ServerPool(
+            server_urls(cfg.urls),
+            self._sender,
+            identity(load_config(full), self._tokenizer, cfg.dtype),
+            cfg.transfer,
+            cfg.timeout_seconds,
+            cfg.requests_per_server,
+        )
+        try:
+            run_async(self._pool.connect())
+        except BaseException:
+            self._sender.close()
+            raise
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: SamplingParams,
+        seeds: Sequence[Sequence[int]],
+        on_group_done: OnGroupDone | None = None,
+        on_decode_step: OnDecodeStep | None = None,
+    ) -> list[tuple[Completion, ...]]:
+        if self._version is None:
+            self.update_weights(stored_weights(self._folder, as_adapter=False), version=0)
+        stop_ids, stop_texts = stop_token_ids(sampling, self._tokenizer)
+        requests = self._requests(prompts, sampling, seeds, stop_ids, stop_texts)
+        outputs: list[dict[int, _Output]] = [{} for _ in prompts]
+        completions: list[tuple[Completion, ...]] = [()] * len(prompts)
+        counts = [0, 0]  # completions, and their tokens
+
+        def on_answer(request: Request, output: _Output) -> None:
+            place = request.place
+            outputs[place][request.number] = output
+            counts[0], counts[1] = counts[0] + 1, counts[1] + len(output[0])
+            if len(outputs[place]) == len(seeds[place]):
+                completions[place] = self._completions([own for _, own in sorted(outputs[place].items())], stop_texts)
+                if on_group_done is not None:
+                    on_group_done(place, completions[place])
+
+        def on_tick() -> None:
+            if on_decode_step is not None:
+                on_decode_step(lambda: (counts[0], counts[1]))
+
+        if requests:
+            run_async(sample(self._pool, requests, _parse, on_answer, on_tick))
+        return completions
+
+    def _requests(
+        self,
+        prompts: Sequence[Prompt],
+        sampling: SamplingParams,
+        seeds: Sequence[Sequence[int]],
+        stop_ids: Sequence[int],
+        stop_texts: Sequence[str],
+    ) -> list[Request]:
+        """A request for each completion. ValueError for one that is too long for a server."""
+        settings = {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "min_p": 0.0,
+            "repetition_penalty": 1.0,
+            "stop_token_ids": sorted({*stop_ids, *self._end_ids}),
+            **({"stop": list(stop_texts)} if stop_texts else {}),
+            "include_stop_str_in_output": True,
+            "skip_special_tokens": False,
+            "logprobs": 0,  # of the sampled token only
+            "return_token_ids": True,
+        }
+        requests = []
+        for place, (prompt, own) in enumerate(zip(prompts, seeds, strict=True)):
+            limit = max_completion_tokens(prompt, sampling, self._max_model_len)
+            size = len(prompt.token_ids) + limit
+            for server in self._pool.servers:
+                if server.max_model_len < size:
+                    raise ValueError(
+                        f"the server {server.url} takes {server.max_model_len} tokens (reasoner serve "
+                        f"--max-model-len), and problem {prompt.problem.id} needs {size}"
+                    )
+            body = {"prompt": list(prompt.token_ids), "max_tokens": limit, **settings}
+            requests += [Request(place, number, seed, size, body) for number, seed in enumerate(own)]
+        return requests
+
+    def _completions(self, outputs: Sequence[_Output], stop_texts: Sequence[str]) -> tuple[Completion, ...]:
+        """The completions of one prompt."""
+        assert self._version is not None
+        texts = decode_completions([ids for ids, _, _ in outputs], self._end_ids, stop_texts, self._tokenizer)
+        return tuple(
+            Completion(text, ids, logprobs, finish, self._version)
+            for text, (ids, logprobs, finish) in zip(texts, outputs, strict=True)
+        )
+
+    def update_weights(self, named: Iterable[tuple[str, Tensor]], version: int) -> None:
+        weights = list(named)
+        if is_adapter_state(weights):
+            raise ValueError("servers take merged weights, not LoRA adapters (accepts_adapter is False)")
+        names = {name for name, _ in weights}
+        if differing := sorted(names ^ self._weight_names):
+            what = "has no weights named" if differing[0] in names else "lacks the weights"
+            raise ValueError(f"the model {what} {differing[0]!r}")
+        self._num_updates += 1
+        name = f"{self._run}-{self._num_updates}-step{version}"
+        self._sender.prepare(weights, name)
+        self._version = version
+        run_async(self._pool.update(name))
+
+    def sleep(self) -> None:
+        pass
+
+    def wake_up(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+def _parse(request: Request, answer: Mapping[str, Any]) -> _Output:
+    """(token ids, log-probabilities, finish reason) of an answer. ServerError if it is malformed or was broken off."""
+    try:
+        choice = answer["choices"][0]
+        ids, logprobs = choice["token_ids"], choice["logprobs"]["token_logprobs"]
+        reason = choice["finish_reason"]
+    except (LookupError, TypeError):
+        raise ServerError(f"malformed answer to POST /v1/completions: {str(answer)[:80]}") from None
+    if reason not in _FINISH:
+        raise ServerError(f"a completion was broken off with the finish reason {reason!r}")
+    is_whole = isinstance(ids, list) and isinstance(logprobs, list) and 0 < len(ids) == len(logprobs)
+    if not is_whole or len(ids) > request.body["max_tokens"] or not all(type(one) is int for one in ids):
+        raise ServerError(f"malformed answer to POST /v1/completions: token_ids {str(ids)[:80]}")
+    if not all(type(one) in (float, int) and math.isfinite(one) for one in logprobs):
+        raise ServerError(f"malformed answer to POST /v1/completions: token_logprobs {str(logprobs)[:80]}")
+    return tuple(ids), tuple(map(float, logprobs)), _FINISH[reason]

@@ -1,0 +1,216 @@
+"""The servers of a run, and which of them hold the present weights."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from reasoner.console import log
+from reasoner.inference.server_client import RefusalError, ServerError, new_client, request_json
+from reasoner.inference.server_identity import check_identity
+from reasoner.types import EngineUnavailableError
+
+if TYPE_CHECKING:
+    from reasoner.inference.weight_senders import WeightSender
+
+_PROBE_SECONDS = 5.0  # a server that is left out must answer /health in this time to be taken back
+_LOG_INTERVAL = 10.0  # seconds between two lines while waiting
+
+
+@dataclass(slots=True, eq=False)
+class Server:
+    """A server, and what is known of it."""
+
+    url: str
+    is_ready: bool = False  # whether it holds the present weights
+    is_left_out: bool = False  # whether it failed since it was ready
+    reason: str = "not asked yet"  # why it is not ready
+    model: str = ""  # its name for the model
+    has_own_sampler: bool = False  # whether it samples with (seed, position), as the in-process engine on a CPU
+    max_model_len: int = 0
+    num_workers: int = 1
+    num_requests: int = 0  # in flight
+    num_tokens: int = 0  # of the requests in flight: prompt, and the longest completion
+
+
+@dataclass(slots=True)
+class ServerPool:
+    """Servers with the same model. One that fails is left out, with a line, and taken back once it answers and has
+    received the present weights.
+    """
+
+    urls: Sequence[str]
+    sender: WeightSender
+    identity: Mapping[str, Any]  # that a server must have
+    transfer: str  # engine.transfer
+    seconds: float  # limit of every wait
+    requests_per_server: int
+    servers: list[Server] = field(init=False)
+    _version: str | None = None  # of the present weights, as the servers name them
+    _has_given_up: bool = False  # whether the last wait for any server was in vain
+
+    def __post_init__(self) -> None:
+        self.servers = [Server(url) for url in self.urls]
+
+    @property
+    def ready(self) -> list[Server]:
+        """The servers that hold the present weights."""
+        return [server for server in self.servers if server.is_ready]
+
+    # -------------------------------------------------------------------------------------------- admission
+
+    async def connect(self) -> None:
+        """Wait until every server answers, and check that each holds the run's model.
+
+        TimeoutError that names a server that does not answer in time; ValueError for one with another model.
+        """
+        async with new_client() as client:
+            await asyncio.gather(*(self._wait_for(client, server) for server in self.servers))
+
+    async def _wait_for(self, client: httpx.AsyncClient, server: Server) -> None:
+        start = time.monotonic()
+        next_line = start
+        while True:
+            try:
+                await self._admit(client, server, seconds=_PROBE_SECONDS)
+                return
+            except ServerError as error:
+                server.reason = str(error)
+            now = time.monotonic()
+            if now - start > self.seconds:
+                raise TimeoutError(f"the server {server.url} did not start in {self.seconds:g} s: {server.reason}")
+            if now >= next_line:
+                log(f"waiting for the server {server.url}, up to {self.seconds:g} s ({server.reason})")
+                next_line = now + _LOG_INTERVAL
+            await asyncio.sleep(min(1.0, self.seconds / 10))
+
+    async def _admit(self, client: httpx.AsyncClient, server: Server, *, seconds: float) -> None:
+        """Ask a server for its model and prepare it. `seconds` is the limit of its first answer.
+
+        ServerError if it does not answer; ValueError if it holds another model, or cannot get the run's weights.
+        """
+        await request_json(client, "GET", f"{server.url}/health", seconds=seconds, what="GET /health")
+        try:
+            models = await self.call(client, server, "GET", "/v1/models")
+            answer = await self.call(client, server, "POST", "/collective_rpc", {"method": "prepare_rollouts"})
+        except (RefusalError, ServerError) as error:
+            if isinstance(error, RefusalError) or "has no attribute" in str(error):
+                raise ValueError(f"the server {server.url} was not started by reasoner serve: {error}") from error
+            raise
+        try:
+            prepared = answer["results"][0]
+            server.model = str(models["data"][0]["id"])
+            server.has_own_sampler = bool(prepared["has_own_sampler"])
+            server.max_model_len, server.num_workers = int(prepared["max_model_len"]), int(prepared["workers"])
+            own, transfer = dict(prepared["identity"]), str(prepared["transfer"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise ServerError(f"malformed answer to prepare_rollouts: {str(answer)[:80]}") from error
+        check_identity(own, self.identity, server.url)
+        if transfer != self.transfer:
+            raise ValueError(
+                f"the server {server.url} takes weights by {transfer!r} (reasoner serve --transfer), and "
+                f"engine.transfer is {self.transfer!r}"
+            )
+
+    async def call(
+        self, client: httpx.AsyncClient, server: Server, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        what = f"{method} {path.partition('?')[0]}"
+        return await request_json(client, method, server.url + path, body, seconds=self.seconds, what=what)
+
+    # -------------------------------------------------------------------------------------------- weights
+
+    async def update(self, version: str) -> None:
+        """Send the version that the sender has prepared to every server that answers; the others are left out.
+
+        EngineUnavailableError if no server takes the first version. Later sample() waits for one and raises it: there
+        a run can save its state.
+        """
+        is_first, self._version = self._version is None, version
+        async with new_client() as client:
+            await asyncio.gather(*(self._update(client, server) for server in self.servers))
+        if is_first and not self.ready:
+            raise EngineUnavailableError(f"no inference server takes the weights ({self._reasons()})")
+
+    async def _update(self, client: httpx.AsyncClient, server: Server) -> None:
+        """Send the present weights to a server, which is ready afterwards or left out."""
+        was_ready, server.is_ready = server.is_ready, False
+        try:
+            if not was_ready:
+                await self._admit(client, server, seconds=_PROBE_SECONDS)
+            await self._send(client, server)
+        except (ServerError, ValueError, TimeoutError) as error:
+            self.leave_out(server, str(error) or type(error).__name__)
+            return
+        if server.is_left_out:
+            log(f"the server {server.url} is back, with the present weights")
+        server.is_ready, server.is_left_out, server.reason, self._has_given_up = True, False, "", False
+
+    async def _send(self, client: httpx.AsyncClient, server: Server) -> None:
+        post = partial(self.call, client, server, "POST")
+        await post("/pause?mode=keep")
+        await self.sender.send(post, server.url, num_workers=server.num_workers)
+        await post("/reset_prefix_cache")
+        await post("/resume")
+        await self._check_version(client, server)
+
+    async def _check_version(self, client: httpx.AsyncClient, server: Server) -> None:
+        """ServerError where a server holds other weights: it was started again, or another run uses it."""
+        version = (await self.call(client, server, "GET", "/weight_info")).get("weight_version")
+        if version != self._version:
+            raise ServerError(
+                f"it holds the weights {version!r}, not {self._version!r}: it was started again, or another run uses it"
+            )
+
+    def leave_out(self, server: Server, reason: str) -> None:
+        if not server.is_left_out:
+            log(f"the server {server.url} is left out: {reason}")
+        server.is_ready, server.is_left_out, server.reason = False, True, reason
+        self.sender.forget(server.url)
+
+    def _reasons(self) -> str:
+        """Why each server is not ready."""
+        return "; ".join(f"{server.url}: {server.reason}" for server in self.servers)
+
+    async def refresh(self, client: httpx.AsyncClient) -> None:
+        """Before sampling: check that the servers still hold the present weights, and take back those that answer."""
+
+        async def check(server: Server) -> None:
+            if server.is_ready:
+                try:
+                    await self._check_version(client, server)
+                    await self.call(client, server, "POST", "/reset_prefix_cache")
+                    return
+                except (ServerError, RefusalError) as error:
+                    self.leave_out(server, str(error))
+            if self.sender.can_repeat:
+                await self._update(client, server)
+
+        await asyncio.gather(*(check(server) for server in self.servers))
+
+    async def wait_for_any(self, client: httpx.AsyncClient) -> None:
+        """Wait until a server is ready. EngineUnavailableError after the limit, and at once if the last wait was in
+        vain.
+        """
+        start = time.monotonic()
+        next_line = start
+        while True:
+            now = time.monotonic()
+            if self._has_given_up or not self.sender.can_repeat or now - start > self.seconds:
+                self._has_given_up = True
+                raise EngineUnavailableError(
+                    f"no inference server is left ({self._reasons()}); waited {now - start:.0f} s"
+                )
+            if now >= next_line:
+                log(f"no inference server is left; waiting for one, up to {self.seconds:g} s ({self._reasons()})")
+                next_line = now + _LOG_INTERVAL
+            await asyncio.sleep(min(1.0, self.seconds / 10))
+            await self.refresh(client)
+            if self.ready:
+                return

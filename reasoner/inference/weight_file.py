@@ -1,0 +1,114 @@
+"""Weights in a file: the trainer writes a version, servers that see the same folder read it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+_IN_MEMORY = Path("/dev/shm")
+_PREFIX = f"reasoner-weights-{socket.gethostname()}-"  # then the trainer's process id, and a random part
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFile:
+    """A complete file of weights, and what a reader compares it with."""
+
+    path: str
+    version: str
+    num_tensors: int
+    num_bytes: int  # of the whole file
+
+
+class WeightFolder:
+    """The folder of a trainer's weight files. It holds the last version only, and close() removes it."""
+
+    def __init__(self, parent: str = "") -> None:
+        """Make a folder in `parent`; by default in memory (/dev/shm), or where that is missing in the folder of
+        temporary files. Folders that ended trainers of this machine left there are removed. ValueError if it cannot be
+        written.
+        """
+        home = Path(parent) if parent else _IN_MEMORY if _IN_MEMORY.is_dir() else Path(tempfile.gettempdir())
+        try:
+            _remove_abandoned(home)
+            self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=home))
+        except OSError as error:
+            raise ValueError(f"the folder for weights {home} cannot be written: {error.strerror}") from error
+        if parent:
+            self.path.chmod(0o755)  # a folder of several machines, where servers may run as another user
+        self.file: WeightFile | None = None  # the last version
+
+    def write(self, weights: Sequence[tuple[str, Tensor]], version: str, dtype: torch.dtype) -> WeightFile:
+        """Write a version under a new name; floating-point tensors in the precision `dtype`. The former is removed."""
+        tensors, storages = {}, set()
+        for name, tensor in weights:
+            tensor = tensor.detach().to("cpu", dtype if tensor.is_floating_point() else tensor.dtype).contiguous()
+            if tensor.data_ptr() in storages:  # tied: safetensors refuses tensors that share memory
+                tensor = tensor.clone()
+            storages.add(tensor.data_ptr())
+            tensors[name] = tensor
+        path = self.path / f"{version}.safetensors"
+        partial = path.with_suffix(".partial")
+        save_file(tensors, partial, metadata={"version": version})
+        partial.chmod(0o644)
+        partial.rename(path)
+        former, self.file = self.file, WeightFile(str(path), version, len(tensors), path.stat().st_size)
+        if former is not None:
+            Path(former.path).unlink(missing_ok=True)
+        return self.file
+
+    def close(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+@contextmanager
+def open_weights(file: WeightFile) -> Iterator[Iterator[tuple[str, Tensor]]]:
+    """Open a file of weights and give an iterator over its (name, tensor).
+
+    ValueError where it is missing, or is not the complete version that the trainer wrote.
+    """
+    try:
+        num_bytes = Path(file.path).stat().st_size
+        with safe_open(file.path, framework="pt") as tensors:
+            names = list(tensors.keys())
+            version = (tensors.metadata() or {}).get("version")
+            if (version, len(names), num_bytes) != (file.version, file.num_tensors, file.num_bytes):
+                raise ValueError(
+                    f"{file.path} holds version {version!r} with {len(names)} tensors in {num_bytes} bytes; the "
+                    f"trainer wrote {file.version!r} with {file.num_tensors} tensors in {file.num_bytes} bytes"
+                )
+            yield ((name, tensors.get_tensor(name)) for name in names)
+    except (OSError, SafetensorError) as error:
+        raise ValueError(
+            f"the weights in {file.path} cannot be read: {error}. Trainer and server must see the same folder "
+            "(engine.transfer_dir)"
+        ) from error
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Remove the folders of trainers of this machine that are no longer alive."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        process = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if process.isdigit() and not _is_alive(int(process)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

@@ -1,0 +1,81 @@
+"""Download of a model from the hub into the user's cache. Every failure is a ValueError of one line with its reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+_FILES = ["*.json", "*.safetensors", "tokenizer*", "*.txt", "*.model"]
+
+
+def download_model(name: str) -> Path:
+    """Return the folder of the model ORG/NAME in the user's cache, downloaded where it is not there. ValueError for a
+    model that the hub does not have or does not give, and without a network.
+    """
+    from huggingface_hub import snapshot_download
+
+    with _hub_errors(name):
+        return Path(snapshot_download(name, allow_patterns=_FILES))
+
+
+def find_in_cache(name: str) -> Path | None:
+    """Return the folder of the model in the user's cache; None if it is not there. ValueError if it is not there and
+    the hub, which can be reached, does not give it.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import DryRunError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, allow_patterns=_FILES, local_files_only=True))
+    except LocalEntryNotFoundError:
+        pass
+    try:
+        snapshot_download(name, allow_patterns=_FILES, dry_run=True)
+    except (DryRunError, http_library().HTTPError) as error:  # without a network nothing is known about the model
+        if isinstance(error.__cause__, RepositoryNotFoundError):
+            raise ValueError(_reason(name, error.__cause__)) from error
+    return None
+
+
+def http_library() -> ModuleType:
+    """The library whose errors huggingface_hub raises for a broken connection: httpx, or the fork that is installed."""
+    from huggingface_hub import get_session
+
+    return import_module(type(get_session()).__module__.partition(".")[0])
+
+
+@contextmanager
+def _hub_errors(name: str) -> Iterator[None]:
+    """Raise the errors of a download in the block as a ValueError."""
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        yield
+    except LocalEntryNotFoundError as error:  # the cause is why the hub was not asked, or what it answered
+        raise ValueError(_reason(name, error.__cause__ or error)) from error
+    except (OSError, http_library().HTTPError) as error:
+        raise ValueError(_reason(name, error)) from error
+
+
+def _reason(name: str, error: BaseException) -> str:
+    """The message for an error of huggingface_hub, of the connection, or of the disk."""
+    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, RepositoryNotFoundError
+
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    if isinstance(error, GatedRepoError):
+        return (
+            f"the hub gives {name!r} only to users who accepted its conditions there and are logged in (hf auth login)"
+        )
+    if isinstance(error, RepositoryNotFoundError):
+        return f"no model {name!r} on the hub, nor a run or a folder of that name"
+    if isinstance(error, HfHubHTTPError):
+        return f"the hub refused to give the model {name!r}: {text}"
+    if isinstance(error, http_library().HTTPError | ConnectionError):
+        return (
+            f"model {name!r} is neither a run nor a folder, and the hub cannot be reached to download it ({text}); "
+            "name a local folder"
+        )
+    return f"model {name!r} is neither a run nor a folder, and cannot be downloaded from the hub: {text}"

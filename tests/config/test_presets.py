@@ -1,0 +1,190 @@
+"""Presets: names and former names, the one for a model and a machine, their values, their tables in the docs."""
+
+from pathlib import Path
+
+import pytest
+
+from reasoner.config.former_names import PRESETS as FORMER
+from reasoner.config.preset_docs import listing, markdown
+from reasoner.config.presets import (
+    GPUS,
+    HEADROOM,
+    MACHINES,
+    find_preset,
+    fits,
+    former_name_note,
+    is_same_preset,
+    machine_of,
+    preset_for,
+)
+from reasoner.config.recipes import RECIPES
+from reasoner.config.resolve import resolve
+
+ROOT = Path(__file__).parents[2]
+VARIANTS = [label for label, row in fits().items() if row.fits]
+CPU, UNKNOWN, SMALL, A10G, A100, H200 = 0, None, 16 * 10**9, 23_609_475_072, 84_987_740_160, 150_010_000_000
+
+
+@pytest.mark.parametrize(
+    ("memory", "machine"),
+    [(CPU, "cpu"), (UNKNOWN, "24gb"), (SMALL, "24gb"), (A10G, "24gb"), (25_390_809_088, "24gb"), (48 * 10**9, "24gb"),
+     (A100, "80gb"), (97 * 10**9, "80gb"), (H200, "141gb"), (192 * 10**9, "141gb")],
+)  # fmt: skip
+def test_machine_is_the_largest_that_is_not_larger_than_the_gpu(memory, machine):
+    assert machine_of(memory) == machine
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "memory", "label"),
+    [
+        ("base", None, CPU, "base"),
+        ("base", None, A100, "base"),
+        ("folder", 5_000_000, CPU, "base"),
+        ("folder", 5_000_000, A100, "base"),
+        ("folder", 134_515_008, CPU, "smollm-135m@cpu"),
+        ("folder", 134_515_008, A10G, "smollm-135m@24gb"),
+        ("folder", 134_515_009, A10G, "qwen2.5-0.5b@24gb"),
+        ("folder", 361_821_120, CPU, "qwen2.5-0.5b@cpu"),
+        ("folder", 494_032_768, H200, "qwen2.5-0.5b@141gb"),
+        ("folder", 1_235_814_400, A10G, "qwen2.5-1.5b@24gb"),
+        ("folder", 1_543_714_304, CPU, "qwen2.5-0.5b@cpu"),
+        ("folder", 3_085_938_688, A100, "qwen2.5-7b@80gb"),
+        ("folder", 14_770_033_664, A100, "qwen2.5-7b@80gb"),
+        ("Qwen/Qwen2.5-0.5B", None, CPU, "qwen2.5-0.5b@cpu"),
+        ("Qwen/Qwen2.5-0.5B-Instruct", None, A10G, "qwen2.5-0.5b@24gb"),
+        ("Qwen/Qwen2.5-Math-1.5B", None, A100, "qwen2.5-math-1.5b@80gb"),
+        ("Qwen/Qwen2.5-7B", None, CPU, "qwen2.5-0.5b@cpu"),
+        ("HuggingFaceTB/SmolLM2-135M", None, CPU, "smollm-135m@cpu"),
+        ("some/model", None, CPU, "smollm-135m@cpu"),
+        ("some/model", None, A100, "qwen2.5-0.5b@80gb"),
+        ("some/model", None, UNKNOWN, "qwen2.5-0.5b@24gb"),
+    ],
+)
+def test_preset_of_a_model_follows_its_name_or_size_and_the_machine(model, parameters, memory, label):
+    preset, why = preset_for(model, parameters, gpu_memory=memory)
+    assert preset.label == label
+    assert why.startswith((model, f"the size of {model}")) and "GPU" in why
+
+
+@pytest.mark.parametrize(
+    ("parameters", "memory", "words"),
+    [
+        (3_000_000_000, CPU, "there is no GPU; the preset is for a smaller model"),
+        (100_000_000, SMALL, "there is a GPU of 16 GB, less than any preset is for: `reasoner doctor` says what to"),
+        (100_000_000, UNKNOWN, "a GPU whose memory could not be read: these are the values for 24 GB"),
+        (100_000_000, A100, "folder has 100.0M parameters, and there is a GPU of 85 GB"),
+    ],
+)
+def test_reason_names_what_may_not_fit(parameters, memory, words):
+    assert words in preset_for("folder", parameters, gpu_memory=memory)[1]
+
+
+def test_model_that_does_not_fit_the_gpu_is_refused_with_what_does():
+    with pytest.raises(ValueError, match=r"qwen2\.5-7b does not fit a GPU of 24 GB: it needs at least .* may be used"):
+        preset_for("Qwen/Qwen2.5-7B", None, gpu_memory=A10G)
+    with pytest.raises(ValueError, match=r"fits 80gb, 141gb; 24gb fits base, .*1\.5b\. .*--preset qwen2\.5-7b@80gb"):
+        find_preset("qwen2.5-7b@24gb", "cpu")
+    with pytest.raises(ValueError, match=r"preset qwen2\.5-1\.5b is too large for a CPU\. It fits 24gb, 80gb, 141gb"):
+        find_preset("qwen2.5-1.5b", "cpu")
+    assert find_preset("qwen2.5-7b@80gb", "24gb").machine == "80gb"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bse", r"preset is 'bse'; known are base, smollm-135m, .*@cpu, @24gb, @80gb, @141gb; did you mean 'base'\?"),
+        ("qwen2.5-0.5b@8gb", r"preset is 'qwen2\.5-0\.5b@8gb'; .*did you mean 'qwen2\.5-0\.5b@80gb'\?"),
+        ("", r"preset is ''; known are"),
+        ("large", r"preset is 'large'"),
+    ],
+)
+def test_unknown_preset_is_refused_with_the_known_ones(name, message):
+    with pytest.raises(ValueError, match=message):
+        find_preset(name, "cpu")
+
+
+@pytest.mark.parametrize("name", FORMER)
+def test_former_name_is_a_preset_of_today_on_any_machine(name):
+    for machine in MACHINES:
+        assert find_preset(name, machine).label == FORMER[name]
+    assert FORMER[name] in former_name_note(name) and not former_name_note("base")
+
+
+def test_former_cpu_presets_keep_their_numbers():
+    values = {name: find_preset(name, "80gb").values() for name in ("cpu", "cpu-large", "base")}
+    assert values["cpu"] == {
+        "model": "HuggingFaceTB/SmolLM2-135M-Instruct", "steps": 40, "data.prompts_per_step": 8,
+        "sampling.max_tokens": 256, "optim.lr": 1e-5, "optim.micro_batch_tokens": 1024, "validation.interval": 10,
+        "validation.problems": 20, "validation.samples": 4, "eval.heldout_problems": 40, "eval.samples": 4,
+        "run.save_interval": 10,
+    }  # fmt: skip
+    assert values["cpu-large"] == values["cpu"] | {
+        "model": "Qwen/Qwen2.5-0.5B", "steps": 20, "data.prompts_per_step": 4, "optim.lr": 3e-6,
+        "optim.micro_batch_tokens": 512, "validation.problems": 10, "eval.heldout_problems": 20,
+    }  # fmt: skip
+    assert values["base"] == {
+        "steps": 36, "optim.lr": 5e-4, "optim.decay_share": 0.4, "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3,
+        "algo.loss_aggregation": "token", "sampling.max_tokens": 288, "validation.interval": 12,
+        "validation.problems": 30,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("0.5b", "qwen2.5-0.5b@24gb", True),
+        ("0.5b", "qwen2.5-0.5b", True),
+        ("qwen2.5-0.5b@24gb", "qwen2.5-0.5b@80gb", False),
+        ("base", "base", True),
+        ("base", "cpu", False),
+    ],
+)
+def test_same_preset_by_another_name(one, other, same):
+    assert is_same_preset(one, other) is is_same_preset(other, one) is same
+
+
+@pytest.mark.parametrize("label", VARIANTS)
+def test_every_preset_can_be_run_and_evaluates(label):
+    preset = find_preset(label, "cpu")
+    (recipe, own), (machine, rest) = layers = preset.layers()
+    resolved = resolve(layers)
+    assert {resolved.origin[key] for key in own} == {recipe} == {f"preset {preset.label}"}
+    assert {resolved.origin[key] for key in rest} <= {machine} and not own.keys() & rest.keys()
+    cfg = resolved.config
+    assert cfg.validation.interval and cfg.eval.heldout_problems and cfg.steps > cfg.validation.interval
+    assert cfg.model == RECIPES[preset.name].models[0]
+
+
+def test_larger_model_learns_more_slowly_on_each_kind_of_machine():
+    for names, machine in (
+        (("base", "smollm-135m", "qwen2.5-0.5b"), "cpu"),
+        (("base", "smollm-135m", "qwen2.5-0.5b"), "80gb"),
+    ):
+        rates = [resolve(find_preset(name, machine).layers()).config.optim.lr for name in names]
+        assert rates == sorted(rates, reverse=True) and len(set(rates)) == len(rates)
+
+
+def test_another_algorithm_keeps_its_own_parts():
+    preset = find_preset("base", "cpu")
+    assert preset.values("grpo")["algo.loss_aggregation"] == "token"
+    assert "algo.loss_aggregation" not in preset.values("dr_grpo")
+    assert find_preset("qwen2.5-math-1.5b", "80gb").values("ppo")["algo.beta"] == 0.0
+
+
+@pytest.mark.parametrize("label", [label for label in VARIANTS if label.partition("@")[2] in GPUS])
+def test_stored_peak_leaves_the_headroom_free(label):
+    row, total = fits()[label], GPUS[label.partition("@")[2]]
+    assert row.peak_gib <= (1 - HEADROOM) * total / 2**30 + 0.1  # stored figures are rounded up to a tenth
+
+
+def test_table_has_a_row_for_every_preset_and_machine():
+    expected = [f"{name}@{m}" for name, recipe in RECIPES.items() for m in MACHINES if m in GPUS or recipe.cpu]
+    assert list(fits()) == expected
+    sizes = [recipe.largest for recipe in RECIPES.values()]
+    assert sizes == sorted(sizes)
+
+
+def test_presets_in_the_docs_and_the_help_are_up_to_date():
+    assert (ROOT / "docs" / "PRESETS.md").read_text() == markdown(), "make docs"
+    rows = listing().splitlines()[1:]
+    assert [row.split()[0] for row in rows] == list(RECIPES) and "24gb -" in rows[-1]

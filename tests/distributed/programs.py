@@ -1,0 +1,222 @@
+"""What the tests of this folder run on the ranks of a world (tests.fixtures.ranks)."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from threading import Thread
+
+import numpy as np
+import torch
+from torch.optim import Optimizer
+
+from data import Problem
+from reasoner.config.schema import DataConfig, LoraConfig
+from reasoner.distributed.world import RunInterrupt, World
+from reasoner.models.lora import add_adapter
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
+from reasoner.rl.batch import collate
+from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.trainer.launch import resolve_new_run
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.rollout_generator import RolloutGenerator
+from reasoner.trainer.train import train
+from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
+from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import config, group, random_groups
+from verifiers import VerifierPool
+
+
+def operations(world: World) -> dict[str, object]:
+    """One of each collective operation."""
+    tensor = torch.tensor([1.0 + world.rank, 2.0])
+    world.sum_(tensor, "a sum")
+    return {
+        "place": (world.rank, world.size, world.local_rank, world.is_first),
+        "sum": tensor.tolist(),
+        "gather": world.gather(("rank", world.rank), "values"),
+        "total": world.total(world.rank + 0.5, "a total"),
+        "largest": world.largest(-world.rank, "a maximum"),
+        "first": world.from_first(lambda: f"of rank {world.rank}", "a value"),
+        "stripe": world.stripe(range(5), lambda own: [(item, world.rank) for item in own], "items"),
+        "few": world.stripe(["one"], lambda own: own, "fewer items than ranks"),
+    }
+
+
+def two_threads(world: World) -> list[float]:
+    """Sums in two threads at once, which start them in different orders on the two ranks."""
+    beside, results = world.with_own_group(), [0.0, 0.0]
+
+    def work(place: int, own: World) -> None:
+        for number in range(50):
+            tensor = torch.tensor([float(place * 1000 + number)])
+            own.sum_(tensor, "a thread's sum")
+            results[place] += float(tensor)
+
+    thread = Thread(target=work, args=(1, beside))
+    if world.rank:
+        thread.start()
+    work(0, world)
+    if not world.rank:
+        thread.start()
+    thread.join()
+    return results
+
+
+def failure_of_first(world: World) -> None:
+    def fail() -> None:
+        raise ValueError("the disk is full")
+
+    world.from_first(fail, "a file")
+
+
+def interrupt_of_last(world: World) -> None:
+    def sample(own: Sequence[int]) -> Sequence[int]:
+        if world.rank == world.size - 1:
+            raise RunInterrupt(signal.SIGTERM)
+        return own
+
+    world.stripe(range(4), sample, "samples")
+
+
+def absent_rank(world: World) -> None:
+    """The last rank ends while the others wait for it."""
+    if world.rank < world.size - 1:
+        world.gather(1, "the gradient's sum")
+
+
+def late_rank(world: World) -> None:
+    """The last rank comes only when the others have given up."""
+    if world.rank < world.size - 1:
+        world.gather(1, "the gradient's sum")
+    time.sleep(3)
+
+
+# ------------------------------------------------------------------------------------------------ gradients
+
+CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITHMS} | {
+    "reference": {"name": "grpo", "beta": 0.1},
+    "penalty in the reward": {"name": "reinforce_pp", "beta": 0.1},
+    "minibatches and epochs": {"name": "grpo", "minibatches": 2, "epochs": 2, "stop_kl": 10.0},
+    "micro-batches of few tokens": {"name": "dapo", "micro": 13},
+    "entropy bonus": {"name": "dr_grpo", "entropy_coef": 0.01},
+    "critic on the policy's backbone": {"name": "ppo", "critic_backbone": "shared"},
+    "LoRA": {"name": "grpo", "lora": 4},
+    "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
+}
+_ROWS = [[7, 8, 9], [10, 11], [12], [13, 14, 15, 16]]
+_GROUPS = {
+    "six groups": random_groups(6),
+    "fewer groups than ranks": random_groups(1, seed=3),
+    "nothing moves": [group([5, 6], _ROWS, [1, 1, 1, 1]), group([5, 6, 7], _ROWS, [0, 0, 0, 0])],
+    "one token each": [group([5, own], [[7], [8], [9], [10]], [1, 0, 0, own % 2]) for own in (3, 4, 5)],
+    "zero variance beside": [*random_groups(2, seed=1), group([5, 6], _ROWS, [1, 1, 1, 1]), *random_groups(1, seed=2)],
+}
+GROUPS = tuple(_GROUPS)
+
+
+def gradients(world: World, cases: Sequence[tuple[str, str]]) -> list[tuple[list[np.ndarray], dict[str, float]]]:
+    """([gradients of every optimiser step ..., weights at the end], metrics) of two training steps in float64, for each
+    (case, groups).
+    """
+    return [_two_steps(world, CASES[case], _GROUPS[groups]) for case, groups in cases]
+
+
+def _two_steps(
+    world: World, changes: dict[str, object], groups: list[RolloutGroup]
+) -> tuple[list[np.ndarray], dict[str, float]]:
+    changes = dict(changes)
+    lora = LoraConfig(rank=changes.pop("lora", 0))
+    cfg = replace(config(**changes), lora=lora)
+    model = tiny_model(vocabulary=60, width=32, layers=2)
+    if lora.rank:
+        add_adapter(model, lora, seed=0)
+    reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
+    trainer = PolicyTrainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world)
+    results: list[np.ndarray] = []
+    _record(trainer.optimizer, results)
+    if trainer.critic is not None:
+        trainer.critic.own.double()
+        _record(trainer.critic.optimizer, results)
+    for _ in range(2):
+        is_process = trainer.algorithm.returns == "process"
+        lengths = [len(completion.token_ids) for own in groups for completion in own.completions]
+        rewards = [score.reward for own in groups for score in own.scores]
+        ends = [[(length - 1, reward)] for length, reward in zip(lengths, rewards, strict=True)]
+        batch = collate(groups, ends if is_process else None)
+        stats = TokenStats(keeps_tokens=True)
+        metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), stats)
+        assert all(len(own["entropy"]) == lengths[row] for row, own in stats.tokens.items())
+    weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+    return [*results, weights.numpy()], metrics | {"rows with values": float(len(stats.tokens))}
+
+
+def _record(optimizer: Optimizer, results: list[np.ndarray]) -> None:
+    """Add the gradients to the results before each step of the optimiser. A parameter without one counts as NaN."""
+
+    def record(*_: object) -> None:
+        parameters = optimizer.param_groups[0]["params"]
+        parts = [torch.full_like(p, torch.nan) if p.grad is None else p.grad for p in parameters]
+        results.append(torch.cat([part.detach().flatten() for part in parts]).numpy())
+
+    optimizer.register_step_pre_hook(record)
+
+
+# ------------------------------------------------------------------------------------------------ training
+
+
+def train_with_fault(world: World, values: dict[str, object], faulty_rank: int, calls_before: int) -> None:
+    """Train with a reward function that raises on one rank, after it has been called so many times there."""
+    calls = 0
+
+    def reward(completions: list[str], **columns: object) -> list[float]:
+        nonlocal calls
+        calls += 1
+        if world.rank == faulty_rank and calls > calls_before:
+            raise ZeroDivisionError("a fault of the reward")
+        return [0.0 for _ in completions]
+
+    resolved, run_dir = world.from_first(lambda: resolve_new_run(values, origin="test"), "the settings")
+    train(resolved, run_dir, reward_functions=[RewardFunction("fault", reward, 1.0)], world=world)
+
+
+class OneWord:
+    """An engine whose answers depend on the seed alone and are correct once in four times."""
+
+    name = "one word"
+    accepts_adapter = False
+
+    def generate(self, prompts, sampling, seeds, on_group_done=None, on_decode_step=None):  # type: ignore[no-untyped-def]
+        groups = []
+        for place, own in enumerate(seeds):
+            groups.append(tuple(self._completion(seed) for seed in own))
+            if on_group_done is not None:
+                on_group_done(place, groups[-1])
+        return groups
+
+    def _completion(self, seed: int) -> Completion:
+        answer = 1 if seed % 4 == 0 else 2
+        return Completion(f"so </think> <answer> {answer} </answer>", (seed % 50 + 3,), (-1.0,), "stop", 0)
+
+
+def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[list[int]]]]:
+    """(problems of the groups, of the replaced groups, seeds' tokens) of steps with dynamic sampling."""
+    problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(40)]
+    prompts = [Prompt(problem, "?", "<think>", (n + 3,)) for n, problem in enumerate(problems)]
+    cfg = replace(config(name="dapo"), data=DataConfig(prompts_per_step=5))
+    with VerifierPool(1) as pool:
+        generator = RolloutGenerator(
+            OneWord(), pool, prompts, SamplingParams(num_samples=2), cfg, dynamic_sampling=True, world=world
+        )
+        rollouts = [generator.generate(step) for step in range(steps)]
+    return [
+        (
+            [group.prompt.problem.id for group in step.groups],
+            [group.prompt.problem.id for group in step.replaced],
+            [[completion.token_ids[0] for completion in group.completions] for group in step.all],
+        )
+        for step in rollouts
+    ]

@@ -1,0 +1,63 @@
+"""One gradient on one, two and three ranks, in float64, where a wrong denominator cannot hide behind rounding."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+
+from reasoner.distributed.world import ALONE
+from reasoner.rl.algorithms import ALGORITHMS
+from tests.distributed.programs import CASES, GROUPS, gradients
+from tests.fixtures.ranks import run_ranks
+
+OTHERS = [name for name in CASES if name not in ALGORITHMS and (name != "LoRA" or find_spec("peft"))]
+ROWS = [*((name, groups) for name in ALGORITHMS for groups in GROUPS), *((name, "six groups") for name in OTHERS)]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    results = dict(zip(ROWS, gradients(ALONE, ROWS), strict=True))
+    torch.set_num_threads(threads)
+    return results
+
+
+@pytest.fixture(scope="module")
+def two_ranks():
+    zero, one = run_ranks(2, gradients, ROWS)
+    assert isinstance(zero, list) and isinstance(one, list), (zero, one)
+    return dict(zip(ROWS, zip(zero, one, strict=True), strict=True))
+
+
+def assert_same(found, expected):
+    """Gradients and weights within 1e-12, relative in the L2 norm; no gradient where there was none; equal metrics."""
+    (arrays, metrics), (expected_arrays, expected_metrics) = found, expected
+    assert len(arrays) == len(expected_arrays)
+    for array, wanted in zip(arrays, expected_arrays, strict=True):
+        assert np.array_equal(np.isnan(array), np.isnan(wanted))
+        difference = np.linalg.norm(np.nan_to_num(array - wanted))
+        assert difference <= 1e-12 * np.linalg.norm(np.nan_to_num(wanted))
+    assert metrics == pytest.approx(expected_metrics, rel=1e-5, abs=1e-7)  # sums in float32
+
+
+@pytest.mark.parametrize(("case", "groups"), ROWS)
+def test_two_ranks_have_the_gradient_of_one(alone, two_ranks, case, groups):
+    zero, one = two_ranks[case, groups]
+    assert_same(zero, alone[case, groups])
+    for own, other in zip(zero[0], one[0], strict=True):  # weights that part never come together again
+        assert np.array_equal(own, other, equal_nan=True)
+    assert zero[1] == one[1]
+
+
+@pytest.mark.parametrize("case", ALGORITHMS)
+def test_algorithm_moves_the_weights(alone, case):
+    assert alone[case, "six groups"][1]["grad_norm"] > 0
+
+
+def test_three_ranks_have_the_gradient_of_one(alone):
+    rows = [("gspo", groups) for groups in GROUPS]
+    for own in run_ranks(3, gradients, rows):
+        for row, result in zip(rows, own, strict=True):
+            assert_same(result, alone[row])

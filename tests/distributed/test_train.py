@@ -1,0 +1,196 @@
+"""`reasoner train` as several real processes: the numbers of one; what a signal, a kill and a fault leave behind."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import PIPE, Popen
+from unittest.mock import patch
+
+import pytest
+
+import reasoner
+from reasoner.distributed.world import ALONE
+from reasoner.models.resolve import BASE
+from reasoner.runs.metrics import read_metrics
+from reasoner.runs.rollouts import read
+from reasoner.trainer.checkpoint import list_checkpoints
+from tests.distributed import programs
+from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.ranks import environment, free_port, run_ranks
+
+needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+SMALL = {
+    "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 2,
+    "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
+    "run.save_interval": 2, "threads": 1, "run.name": "a", "optim.lr": 1e-4,
+    "data.train": str(ROOT / "tests" / "fixtures" / "sums.jsonl"), "engine.name": "transformers",
+}  # fmt: skip
+
+
+def arguments(runs: Path, **more: object) -> list[str]:
+    """Those of a new run in `runs`, or of one that goes on with it if it has begun."""
+    if (runs / "a" / "config.json").is_file():
+        return ["train", "--resume", str(runs / "a")]
+    settings = {"model": "base", "run.dir": runs} | SMALL | {name.replace("__", "."): v for name, v in more.items()}
+    return ["train", *(part for key, value in settings.items() for part in (f"--{key}", str(value)))]
+
+
+def start(runs: Path, size: int, **more: object) -> list[ForkedCommand]:
+    """The ranks of a run, as torchrun would start them; one process is started as a user does."""
+    command, port = arguments(runs, **more), free_port()
+    if size == 1:
+        return [forkserver(TRAINING).start(*command)]
+    commands = []
+    for rank in range(size):
+        with patch.dict(os.environ, environment(rank, size, port)):
+            commands.append(forkserver(TRAINING).start(*command))
+    return commands
+
+
+def finish(runs: Path, size: int, **more: object) -> str:
+    """What the first rank of a run that ends well has said; the others say nothing."""
+    first, *others = start(runs, size, **more)
+    for command in (first, *others):
+        assert command.wait(timeout=300) == 0, command.errors()[-3000:]
+    assert [command.output() + command.errors() for command in others] == [""] * (size - 1)
+    return first.errors()
+
+
+def wait_for(path: Path, commands: list[ForkedCommand]) -> None:
+    while not path.exists() and all(command.poll() is None for command in commands):
+        time.sleep(0.002)
+
+
+def content(runs: Path) -> dict[str, bytes]:
+    """Every file of the run but what a clock says, with the name of its folder taken out."""
+    files = [path for path in (runs / "a").rglob("*") if path.is_file() and path.name not in ("times.jsonl", "lock")]
+    own = str(runs).encode()
+    return {str(path.relative_to(runs / "a")): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """Runs that were not interrupted, by their number of processes."""
+    folders = {size: tmp_path_factory.mktemp(f"of-{size}") for size in (1, 2)}
+    for size, folder in folders.items():
+        finish(folder, size)
+    return folders
+
+
+@needs_base
+def test_two_processes_have_the_numbers_of_one(unbroken):
+    one, two = (read(unbroken[size] / "a", 0) for size in (1, 2))
+    for name in ("problem_id", "token_ids", "verdict", "rewards", "advantage", "finish"):
+        assert [row[name] for row in one] == [row[name] for row in two]
+    lines = [read_metrics(unbroken[size] / "a") for size in (1, 2)]
+    for alone, shared in zip(*lines, strict=True):
+        metrics = [name for name in alone if not name.startswith("time") and "per_second" not in name]
+        assert {name: shared[name] for name in metrics} == pytest.approx(
+            {name: alone[name] for name in metrics}, rel=1e-2, abs=2e-3
+        )
+    assert set(content(unbroken[1])) == set(content(unbroken[2]))
+
+
+@needs_base
+@pytest.mark.timeout(900)
+def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_path, unbroken):
+    commands = start(tmp_path, 2)
+    wait_for(tmp_path / "a" / "rollouts" / "step-000000.parquet", commands)
+    commands[1].send_signal(signal.SIGTERM)
+    assert [command.wait(timeout=200) for command in commands] == [143, 143], commands[0].errors()[-3000:]
+    assert "stopped by SIGTERM; resume with" in commands[0].errors()
+    assert len(read_metrics(tmp_path / "a")) == int(list_checkpoints(tmp_path / "a")[-1].name[-6:])
+    commands = start(tmp_path, 2)
+    wait_for(tmp_path / "a" / "rollouts" / "step-000002.parquet", commands)
+    commands[1].kill()
+    assert commands[0].wait(timeout=200) not in (0, None)
+    assert "rank 0 of 2, step " in commands[0].errors() and "another rank has ended" in commands[0].errors()
+    finish(tmp_path, 2)
+    found, expected = content(tmp_path), content(unbroken[2])
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if found[name] != expected[name]] == []
+
+
+@needs_base
+@pytest.mark.slow
+def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
+    commands = start(tmp_path, 2)
+    wait_for(tmp_path / "a" / "rollouts" / "step-000002.parquet", commands)
+    for command in commands:
+        command.kill()
+        command.wait(timeout=20)
+    said = forkserver(TRAINING).start("train", "--resume", tmp_path / "a", "--processes", "1")
+    assert said.wait(timeout=300) == 0, said.errors()[-3000:]
+    assert "the run had 2 processes so far and goes on with 1" in said.errors()
+    for own, other in zip(read_metrics(tmp_path / "a"), read_metrics(unbroken[2] / "a"), strict=True):
+        assert own["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2, abs=1e-4)
+
+
+@needs_base
+def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
+    values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
+    values |= {"processes": 2, "steps": 3}
+    waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
+    assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
+    assert "ZeroDivisionError: a fault of the reward" in faulty
+    assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting
+    assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
+
+
+def test_python_api_refuses_several_processes(tmp_path):
+    with pytest.raises(ValueError, match="one process, not 2: use reasoner train --processes 2"):
+        reasoner.train("base", runs=tmp_path, settings={"processes": 2})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_refills_of_two_and_three_ranks_are_those_of_one():
+    expected = programs.refills(ALONE, 3)
+    assert any(replaced for _, replaced, _ in expected)
+    for size in (2, 3):
+        assert run_ranks(size, programs.refills, 3) == [expected] * size
+
+
+@contextmanager
+def launched(runs: Path, *more: str):
+    """`reasoner train --processes 2` as a user starts it."""
+    command = [sys.executable, "-m", "reasoner", *arguments(runs), *more]
+    process = Popen(command, cwd=ROOT, stderr=PIPE, stdout=PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@needs_base
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["transformers", "vllm"])
+def test_processes_flag_starts_ranks_whose_first_rollouts_are_those_of_one(tmp_path, engine):
+    if find_spec(engine) is None:
+        pytest.skip(f"{engine} is not installed")
+    rows = {}
+    for size in (1, 2):
+        more = ("--processes", str(size), "--engine.name", engine, "--steps", "2")
+        with launched(tmp_path / str(size), *more) as process:
+            _, errors = process.communicate(timeout=280)
+            assert process.returncode == 0, errors[-3000:]
+        rows[size] = read(tmp_path / str(size) / "a", 0)
+    assert [row["token_ids"] for row in rows[1]] == [row["token_ids"] for row in rows[2]]
+    assert [row["advantage"] for row in rows[1]] == [row["advantage"] for row in rows[2]]
+
+
+@needs_base
+@pytest.mark.slow
+def test_signal_to_the_launcher_ends_all_with_a_checkpoint(tmp_path):
+    with launched(tmp_path, "--processes", "2", "--steps", "200", "--validation.interval", "0") as process:
+        while not (tmp_path / "a" / "rollouts" / "step-000001.parquet").exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 143 and "stopped by SIGTERM; resume with" in errors and "Traceback" not in errors
+    assert len(read_metrics(tmp_path / "a")) == int(list_checkpoints(tmp_path / "a")[-1].name[-6:])

@@ -1,0 +1,69 @@
+"""The world of a run: values between real processes over gloo, and what each rank is told when one fails."""
+
+import pickle
+import signal
+
+import pytest
+import torch
+
+from reasoner.distributed.world import ALONE, RunInterrupt, num_launched, open_world
+from tests.distributed import programs
+from tests.fixtures.ranks import run_ranks
+
+
+def test_every_operation_of_a_single_process_is_the_identity():
+    found = programs.operations(ALONE)
+    assert found == {
+        "place": (0, 1, 0, True), "sum": [1.0, 2.0], "gather": [("rank", 0)], "total": 0.5, "largest": 0,
+        "first": "of rank 0", "stripe": [(item, 0) for item in range(5)], "few": ["one"],
+    }  # fmt: skip
+    assert ALONE.with_own_group() is ALONE
+
+
+def test_operations_of_two_ranks_give_both_the_same():
+    zero, one = run_ranks(2, programs.operations)
+    assert zero.pop("place") == (0, 2, 0, True) and one.pop("place") == (1, 2, 1, False)
+    assert zero == one == {
+        "sum": [3.0, 4.0], "gather": [("rank", 0), ("rank", 1)], "total": 2.0, "largest": 0, "first": "of rank 0",
+        "stripe": [(0, 0), (1, 1), (2, 0), (3, 1), (4, 0)], "few": ["one"],
+    }  # fmt: skip
+
+
+def test_threads_with_groups_of_their_own_do_not_meet():
+    expected = [sum(2.0 * number for number in range(50)), sum(2.0 * (1000 + number) for number in range(50))]
+    assert run_ranks(2, programs.two_threads) == [expected, expected]
+
+
+def test_error_of_the_first_rank_is_said_once_and_ends_all():
+    assert run_ranks(2, programs.failure_of_first) == ["ValueError: the disk is full", "SystemExit: 1"]
+
+
+def test_interrupt_of_one_rank_reaches_all():
+    assert run_ranks(2, programs.interrupt_of_last) == ["RunInterrupt: stopped by SIGTERM"] * 2
+
+
+def test_rank_that_ended_is_reported_with_what_was_waited_for():
+    waiting, absent = run_ranks(2, programs.absent_rank)
+    assert absent is None
+    assert waiting.startswith("RuntimeError: waited for the gradient's sum, and another rank has ended")
+
+
+def test_rank_that_does_not_come_is_reported_after_the_time_limit():
+    waiting, _ = run_ranks(2, programs.late_rank, seconds=1)
+    assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
+
+
+def test_interrupt_survives_pickling():
+    copy = pickle.loads(pickle.dumps(RunInterrupt(signal.SIGINT)))
+    assert (str(copy), copy.status) == ("stopped by SIGINT", 130)
+
+
+@pytest.mark.parametrize("variables", [{}, {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, {"RANK": "3"}])
+def test_process_that_torchrun_did_not_start_with_others_is_alone(monkeypatch, variables):
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with open_world() as world:
+        assert world is ALONE and not torch.distributed.is_initialized()
+    assert num_launched() == len(variables) // 3

@@ -1,0 +1,61 @@
+"""The settings that make presets fit: by the doctor's estimate, as the table has them, in the order of savings."""
+
+import pytest
+
+from reasoner.config.presets import GPUS, HEADROOM, TABLE, find_preset, fits
+from reasoner.config.recipes import RECIPES
+from reasoner.config.resolve import resolve
+from reasoner.doctor.memory import MemoryEstimate
+from reasoner.doctor.preset_fit import LONGEST_PROMPT, MOST_PROMPT, compute_fits, fit_recipe, meta_model, toml
+from reasoner.models.loading import context_length, load_meta_model
+from reasoner.models.resolve import BASE
+from reasoner.rl.algorithms import resolve_algorithm
+
+MODELS = {name: meta_model(recipe.shape) for name, recipe in RECIPES.items()}
+ON_GPU = [label for label, row in fits().items() if row.fits and label.partition("@")[2] in GPUS]
+
+
+def test_table_of_the_machines_is_up_to_date():
+    assert TABLE.read_text("utf-8") == toml(compute_fits()), "make docs"
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_shape_has_the_parameters_of_the_model(name):
+    count = sum(parameter.numel() for parameter in MODELS[name].parameters())
+    assert count < RECIPES[name].largest if name == "base" else count == RECIPES[name].largest
+
+
+def test_shape_of_the_base_is_that_of_the_embedded_model():
+    weights, stored = (
+        {key: value.shape for key, value in model.state_dict().items()}
+        for model in (MODELS["base"], load_meta_model(BASE))
+    )
+    assert weights == stored
+
+
+@pytest.mark.parametrize("engine", ["vllm", "transformers"])
+@pytest.mark.parametrize("label", ON_GPU)
+def test_each_preset_fits_its_gpu_with_the_headroom(label, engine):
+    name, _, machine = label.partition("@")
+    model, total = MODELS[name], GPUS[machine]
+    cfg = resolve([*find_preset(label, "cpu").layers(), ("test", {"engine.name": engine})]).config
+    prompt = min(LONGEST_PROMPT.get(cfg.data.train, MOST_PROMPT), context_length(model) - cfg.sampling.max_tokens)
+    estimate = MemoryEstimate(model, resolve_algorithm(cfg.algo), cfg, prompt, "cuda", total)
+    assert estimate.peak() <= (1 - HEADROOM) * total
+    assert estimate.fits_share()
+
+
+def test_savings_that_change_no_result_come_first():
+    """Qwen2.5-1.5B in full on GPUs of ever less memory."""
+    recipe, model = RECIPES["qwen2.5-1.5b"], MODELS["qwen2.5-1.5b"]
+    rows = [fit_recipe(recipe, model, size * 10**9) for size in (141, 45, 40, 30, 24, 6)]
+    assert [row.fits for row in rows] == [True] * 5 + [False]
+    keys = ("optim.recompute", "algo.reference_dtype", "optim.state_dtype")
+    order = [*(list(keys[:count]) for count in range(4)), ["lora.rank"], [keys[0], "lora.rank"]]
+    ranks = [order.index([key for key in (*keys, "lora.rank") if key in row.settings]) for row in rows[:5]]
+    assert ranks == sorted(ranks) and ranks[0] == 0 and ranks[-1] >= 4 and len(set(ranks)) >= 4
+
+
+def test_recipe_with_lora_is_not_trained_in_full_where_it_would_fit():
+    row = fit_recipe(RECIPES["qwen2.5-7b"], MODELS["qwen2.5-7b"], 10**12)
+    assert row.fits and "lora.rank" not in row.settings and "optim.recompute" not in row.settings

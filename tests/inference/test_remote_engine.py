@@ -1,0 +1,277 @@
+"""The remote engine against servers in this process, which sample with the transformers engine."""
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from data.generated import problems
+from reasoner.cli.main import main
+from reasoner.config.resolve import check
+from reasoner.config.schema import Config, EngineConfig, LoraConfig
+from reasoner.inference.factory import make_engine
+from reasoner.inference.hf_engine import TransformersEngine
+from reasoner.inference.remote_engine import _parse
+from reasoner.inference.server_client import ServerError
+from reasoner.inference.server_dispatch import Request
+from reasoner.inference.server_identity import identity
+from reasoner.inference.weight_file import WeightFile, WeightFolder, open_weights
+from reasoner.models.loading import load_config, load_policy, load_tokenizer
+from reasoner.models.lora import add_adapter, merged_state
+from reasoner.rollouts.prompts import load_template, render
+from reasoner.trainer.parity import max_logprob_diff
+from reasoner.types import Prompt, SamplingParams
+from tests.fixtures.inference_server import InferenceServer
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+CPU = torch.device("cpu")
+SAMPLED = SamplingParams(num_samples=4, temperature=1.0, max_tokens=24, stop=("</answer>", " and"))
+
+
+class SamplingServer(InferenceServer):
+    """A server that samples as vLLM does with our extension: by the transformers engine, one completion at a time."""
+
+    def __init__(self, folder: Path, **options) -> None:
+        config, tokenizer = load_config(folder), load_tokenizer(folder)
+        self.engine = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
+        self._lock_of_engine = threading.Lock()
+        super().__init__(
+            identity=identity(config, tokenizer, "float32"), complete=self._sample, load=self._load, **options
+        )
+
+    def _sample(self, body, version):
+        sampling = SamplingParams(
+            1, body["temperature"], body["top_p"], body["top_k"], body["max_tokens"], tuple(body.get("stop", ()))
+        )
+        self.engine._end_ids = frozenset(body["stop_token_ids"])
+        prompt = Prompt(problems("train", 1)[0], "", "", tuple(body["prompt"]))
+        with self._lock_of_engine:
+            ((completion,),) = self.engine.generate([prompt], sampling, [[body["vllm_xargs"]["seed"]]])
+        return completion.token_ids, completion.logprobs, completion.finish
+
+    def _load(self, update):
+        with self._lock_of_engine, open_weights(WeightFile(**update)) as weights:
+            self.engine.update_weights(weights, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("tiny")
+    tiny_model(vocabulary=len(tiny_tokenizer()), layers=1).save_pretrained(path)
+    tiny_tokenizer().save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def prompts() -> list[Prompt]:
+    return [render(problem, load_template("r1-zero"), tiny_tokenizer()) for problem in problems("train", 4)]
+
+
+@pytest.fixture(scope="module")
+def servers(folder):
+    two = [SamplingServer(folder), SamplingServer(folder)]
+    yield two
+    for server in two:
+        server.die()
+
+
+def engine_of(servers, folder, **settings):
+    urls = ", ".join(f"{server.url}/" for server in servers)
+    return make_engine(EngineConfig(urls=urls, **settings), folder, max_model_len=512, seed=0)
+
+
+def perturbed_model(folder, seed=7):
+    model = load_policy(folder, device=CPU)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+def seeds(prompts, num=4):
+    return [[2**62 + 1000 * i + j for j in range(num)] for i in range(len(prompts))]
+
+
+def test_completions_equal_those_of_an_engine_in_this_process(servers, folder, prompts):
+    engine = engine_of(servers, folder)
+    assert engine.name == "remote" and not engine.accepts_adapter
+    order, counts = [], []
+    groups = engine.generate(
+        prompts, SAMPLED, seeds(prompts), lambda place, own: order.append(place), lambda count: counts.append(count())
+    )
+    local = TransformersEngine(folder, EngineConfig(name="transformers"), max_model_len=512)
+    for one, other in zip(groups, local.generate(prompts, SAMPLED, seeds(prompts)), strict=True):
+        for here, there in zip(one, other, strict=True):
+            assert (here.token_ids, here.text, here.finish) == (there.token_ids, there.text, there.finish)
+            assert here.logprobs == pytest.approx(there.logprobs, abs=1e-5)
+            assert here.policy_version == 0
+    assert sorted(order) == [0, 1, 2, 3]
+    assert counts == sorted(counts) and counts[-1][0] <= 16
+    assert engine.generate([], SAMPLED, []) == []
+    engine.close()
+
+
+def test_gap_to_the_policy_is_rounding_after_each_update_and_completions_carry_its_version(servers, folder, prompts):
+    engine = engine_of(servers, folder)
+    for version in (3, 4):
+        model = perturbed_model(folder, version)
+        assert max_logprob_diff(engine, model, prompts, SAMPLED) > 1e-2  # stale weights would be noticed
+        engine.update_weights(model.state_dict().items(), version)
+        assert max_logprob_diff(engine, model, prompts, SAMPLED) < 1e-5
+        assert {c.policy_version for own in engine.generate(prompts, SAMPLED, seeds(prompts)) for c in own} == {version}
+    engine.close()
+
+
+def test_merged_weights_of_lora_are_sent_and_an_adapter_is_refused(servers, folder, prompts):
+    engine, policy = engine_of(servers, folder), load_policy(folder, device=CPU)
+    add_adapter(policy, LoraConfig(rank=2), seed=0)
+    for name, parameter in policy.named_parameters():
+        if ".lora_B." in name:
+            parameter.data.normal_(0, 0.05)
+    engine.update_weights(merged_state(policy), 1)
+    assert max_logprob_diff(engine, policy, prompts, SAMPLED) < 1e-5
+    with pytest.raises(ValueError, match="not LoRA adapters"):
+        engine.update_weights([("base_model.model.a.lora_A.weight", torch.zeros(2, 2))], 2)
+    engine.close()
+
+
+@pytest.mark.parametrize("change", ["unknown", "missing"])
+def test_weights_with_other_names_are_refused_before_anything_is_sent(servers, folder, change):
+    engine = engine_of(servers, folder)
+    weights = dict(load_policy(folder, device=CPU).state_dict())
+    if change == "unknown":
+        weights["elsewhere.weight"] = torch.zeros(2)
+    else:
+        del weights["model.norm.weight"]
+    num_updates = len(servers[0].updates)
+    with pytest.raises(
+        ValueError, match=r"no weights named 'elsewhere\.weight'|lacks the weights 'model\.norm\.weight'"
+    ):
+        engine.update_weights(weights.items(), version=9)
+    assert len(servers[0].updates) == num_updates
+    engine.close()
+
+
+def test_server_with_another_model_is_refused_with_both_named(servers, tmp_path):
+    tiny_model(vocabulary=len(tiny_tokenizer()), layers=2, width=32).save_pretrained(tmp_path)
+    tiny_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"hidden_size 64 there and 32 here.* num_hidden_layers 1 there and 2 here"):
+        engine_of(servers, tmp_path)
+
+
+def test_completion_that_a_server_has_no_room_for_is_refused(folder, prompts):
+    server = SamplingServer(folder)
+    server.max_model_len = 64
+    engine = engine_of([server], folder)
+    with pytest.raises(ValueError, match=rf"{server.url} takes 64 tokens \(reasoner serve --max-model-len\)"):
+        engine.generate(prompts, SAMPLED, seeds(prompts))
+    engine.close()
+    server.die()
+
+
+MALFORMED = {
+    "fewer log-probabilities": {"token_ids": [1, 2], "logprobs": {"token_logprobs": [-0.1]}, "finish_reason": "stop"},
+    "no token": {"token_ids": [], "logprobs": {"token_logprobs": []}, "finish_reason": "stop"},
+    "no token ids": {"text": "a", "logprobs": None, "finish_reason": "stop"},
+    "not a number": {"token_ids": [1], "logprobs": {"token_logprobs": [None]}, "finish_reason": "stop"},
+    "too many tokens": {"token_ids": [1] * 99, "logprobs": {"token_logprobs": [-1] * 99}, "finish_reason": "stop"},
+    "broken off": {"token_ids": [1], "logprobs": {"token_logprobs": [-1]}, "finish_reason": "abort"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("choice", MALFORMED.values(), ids=MALFORMED)
+def test_malformed_answer_is_a_fault_of_the_server(choice):
+    request = Request(0, 0, 1, 30, {"prompt": [1], "max_tokens": 24})
+    good = {"token_ids": [1, 2], "logprobs": {"token_logprobs": [-0.1, -1]}, "finish_reason": "length"}
+    assert _parse(request, {"choices": [good]}) == ((1, 2), (-0.1, -1.0), "length")
+    with pytest.raises(ServerError, match=r"malformed answer|broken off"):
+        _parse(request, {"choices": [choice]})
+
+
+def test_malformed_answer_leaves_the_server_out_and_changes_no_completion(folder, prompts, servers, capfd):
+    engine = engine_of(servers, folder)
+    expected = engine.generate(prompts, SAMPLED, seeds(prompts))
+    servers[1].faults = [json.dumps({"choices": [MALFORMED["no token"]]})]
+    assert engine.generate(prompts, SAMPLED, seeds(prompts)) == expected
+    assert f"the server {servers[1].url} is left out: malformed answer" in capfd.readouterr().err
+    engine.close()
+
+
+def test_weight_file_that_is_not_the_trainer_s_is_refused(tmp_path):
+    folder = WeightFolder(str(tmp_path))
+    tied = torch.arange(6.0)
+    file = folder.write([("a", tied), ("b", tied), ("n", torch.ones(2, dtype=torch.int64))], "one", torch.bfloat16)
+    with open_weights(file) as weights:
+        loaded = dict(weights)
+    assert loaded["a"].dtype == loaded["b"].dtype == torch.bfloat16 and loaded["n"].dtype == torch.int64
+    assert torch.equal(loaded["a"].float(), tied)
+    for other in (("two", 3, file.num_bytes), ("one", 4, file.num_bytes), ("one", 3, file.num_bytes + 1)):
+        with pytest.raises(ValueError, match="the trainer wrote"), open_weights(WeightFile(file.path, *other)):
+            pass
+    Path(file.path).write_bytes(Path(file.path).read_bytes()[:50])
+    with pytest.raises(ValueError, match=r"cannot be read: .*\(engine\.transfer_dir\)"), open_weights(file):
+        pass
+    newer = folder.write([("a", tied)], "two", torch.float32)
+    assert [path.name for path in folder.path.iterdir()] == [Path(newer.path).name]
+    folder.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_folders_of_trainers_that_were_killed_are_removed(tmp_path):
+    first = WeightFolder(str(tmp_path))
+    abandoned = first.path.with_name(first.path.name.rpartition("-")[0].rpartition("-")[0] + "-999999999-x")
+    abandoned.mkdir()
+    second = WeightFolder(str(tmp_path))
+    assert sorted(tmp_path.iterdir()) == sorted([first.path, second.path])
+    with pytest.raises(ValueError, match="the folder for weights /nowhere cannot be written"):
+        WeightFolder("/nowhere")
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"name": "remote"}, r"engine\.urls names no server"),
+        ({"urls": "127.0.0.1:8001"}, r"engine\.urls has '127\.0\.0\.1:8001'"),
+        ({"urls": "http://a:1/v1"}, r"engine\.urls has 'http://a:1/v1'; an address is http://HOST:PORT"),
+        ({"urls": "http://a:1,http://a:1/"}, "twice"),
+        ({"urls": "http://a:1,"}, r"engine\.urls has ''"),
+        ({"urls": "http://a:1", "name": "vllm"}, r"engine\.name is 'vllm'; servers need 'remote' or 'auto'"),
+    ],
+)
+def test_addresses_are_checked_with_the_settings(settings, message):
+    with pytest.raises(ValueError, match=message):
+        check(Config(engine=EngineConfig(**settings)))
+    check(Config(engine=EngineConfig(urls="http://a:1, https://b")))
+
+
+@pytest.mark.slow
+def test_run_whose_servers_die_after_an_update_records_the_step_and_can_be_resumed(folder, tmp_path, capfd):
+    server = SamplingServer(folder)
+    load = server.load
+
+    def load_and_die(update):
+        load(update)
+        if len(server.updates) == 3:  # before the first step, and after each of two
+            server.dies_after = server.num_completions
+
+    server.load = load_and_die
+    settings = {
+        "model": str(folder), "preset": "base", "steps": "4", "run.name": "r", "run.dir": str(tmp_path),
+        "data.prompts_per_step": "2", "algo.group_size": "2", "sampling.max_tokens": "8", "validation.interval": "0",
+        "eval.heldout_problems": "0", "threads": "1", "engine.urls": server.url, "engine.timeout_seconds": "1",
+    }  # fmt: skip
+    assert main(["train", *(word for key, value in settings.items() for word in (f"--{key}", value))]) == 1
+    errors = capfd.readouterr().err
+    assert "no parity check of step 1: no inference server is left" in errors
+    assert "sampling of step 2 failed: EngineUnavailableError" in errors and "resume with: reasoner train" in errors
+    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert ["parity/logprob_diff_max" in line for line in lines] == [True, False]
+    other = SamplingServer(folder)
+    resumed = ["train", "--resume", str(tmp_path / "r"), "--engine.urls", other.url]
+    assert main(resumed) == 0
+    lines = [json.loads(line) for line in (tmp_path / "r" / "metrics.jsonl").read_text().splitlines()]
+    assert len(lines) == 4 and all(line["parity/logprob_diff_max"] < 1e-5 for line in lines[2:])
+    other.die()

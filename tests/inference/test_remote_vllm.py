@@ -1,0 +1,104 @@
+"""Two real vLLM servers, as `reasoner serve` starts them: the same completions as in this process, weights after each
+step, and a server that is killed.
+"""
+
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from data.generated import problems
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.factory import make_engine
+from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.resolve import BASE
+from reasoner.rollouts.prompts import load_template, render
+from reasoner.trainer.parity import max_logprob_diff
+from reasoner.types import SamplingParams
+
+ROOT = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif(importlib.util.find_spec("vllm") is None, reason="vLLM is not installed"),
+]
+SAMPLED = SamplingParams(num_samples=8, temperature=1.0, max_tokens=64, stop=("</answer>",))
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def free_port() -> int:
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        return own.getsockname()[1]
+
+
+def stop(process, number):
+    """Signal the whole group: a server killed by SIGKILL cannot end its workers."""
+    if process.poll() is None:
+        os.killpg(process.pid, number)
+        process.wait(timeout=60)
+
+
+@pytest.fixture
+def servers():
+    ports = [free_port(), free_port()]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "reasoner", "serve", "--port", str(port)], env=ENVIRONMENT, start_new_session=True
+        )
+        for port in ports
+    ]
+    yield processes, ",".join(f"http://127.0.0.1:{port}" for port in ports)
+    for process in processes:
+        stop(process, signal.SIGKILL)
+
+
+def test_completions_equal_in_process_ones_and_weights_follow_the_policy(servers):
+    _, urls = servers
+    tokenizer, model = load_tokenizer(BASE), load_policy(BASE, device=torch.device("cpu"))
+    prompts = [render(problem, load_template("r1-zero"), tokenizer) for problem in problems("train", 16)]
+    seeds = [[2**62 + 100 * i + j for j in range(8)] for i in range(16)]
+    remote = make_engine(EngineConfig(urls=urls), BASE, max_model_len=512, seed=0)
+    local = make_engine(EngineConfig(name="vllm"), BASE, max_model_len=512, seed=0)
+    sampled = [engine.generate(prompts, SAMPLED, seeds) for engine in (remote, local)]
+    pairs = [pair for rows in zip(*sampled, strict=True) for pair in zip(*rows, strict=True)]
+    same = sum((a.token_ids, a.text, a.finish) == (b.token_ids, b.text, b.finish) for a, b in pairs)
+    assert same >= len(pairs) - 2  # a tie within rounding
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.01 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(0)))
+    assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) > 1e-2
+    remote.update_weights(model.state_dict().items(), 1)
+    assert max_logprob_diff(remote, model, prompts[:4], SAMPLED) < 5e-5
+    remote.close()
+    local.close()
+
+
+def test_run_goes_on_when_a_server_is_killed(servers, tmp_path):
+    processes, urls = servers
+    settings = {
+        "model": "base", "steps": "5", "run.name": "r", "run.dir": str(tmp_path), "engine.urls": urls,
+        "data.prompts_per_step": "4", "algo.group_size": "4", "sampling.max_tokens": "32", "validation.interval": "0",
+        "eval.heldout_problems": "0", "threads": "1",
+    }  # fmt: skip
+    flags = [word for key, value in settings.items() for word in (f"--{key}", value)]
+    metrics = tmp_path / "r" / "metrics.jsonl"
+    run = subprocess.Popen(
+        [sys.executable, "-m", "reasoner", "train", *flags], env=ENVIRONMENT, stderr=subprocess.PIPE, text=True
+    )
+    while run.poll() is None and not (metrics.is_file() and len(metrics.read_text().splitlines()) >= 2):
+        time.sleep(0.2)
+    stop(processes[1], signal.SIGKILL)
+    _, errors = run.communicate(timeout=900)
+    assert run.returncode == 0, errors
+    assert errors.count("is left out") == 1
+    gaps = [json.loads(line)["parity/logprob_diff_max"] for line in metrics.read_text().splitlines()]
+    assert len(gaps) == 5 and max(gaps) < 2e-5

@@ -1,0 +1,85 @@
+"""Failures of a download from the hub, made by a closed port and by a server that answers as the hub does."""
+
+import socket
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from huggingface_hub import constants
+
+from reasoner.models.resolve import resolve_cached_model, resolve_model
+
+ANSWERS = {  # name -> status and the hub's code for it; None: the connection is closed without an answer
+    "ada/gone": (404, "RepoNotFound"),
+    "ada/gated": (403, "GatedRepo"),
+    "ada/broken": (500, ""),
+    "ada/silent": None,
+}
+
+
+class _Routes(BaseHTTPRequestHandler):
+    def log_message(self, *words):
+        pass
+
+    def do_GET(self):
+        answer = next(answer for name, answer in ANSWERS.items() if name in self.path)
+        if answer is None:
+            self.close_connection = True
+            return
+        status, code = answer
+        self.send_response(status)
+        if code:
+            self.send_header("X-Error-Code", code)
+        self.send_header("X-Error-Message", "the hub says so")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """An empty cache of models, and a hub that may be asked."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    return tmp_path
+
+
+@pytest.fixture
+def hub(cache, monkeypatch):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Routes)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+    yield cache
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ada/gone", "no model 'ada/gone' on the hub, nor a run or a folder of that name"),
+        ("ada/gated", "only to users who accepted its conditions there and are logged in"),
+        ("ada/broken", "the hub refused to give the model 'ada/broken': .*500"),
+        ("ada/silent", "the hub cannot be reached to download it .*; name a local folder"),
+    ],
+)
+def test_failure_of_a_download_is_one_line_with_its_reason(hub, name, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        resolve_model(name, runs=hub)
+    assert "\n" not in str(caught.value)
+
+
+def test_unknown_and_gated_models_are_refused_before_a_download_and_others_are_left_unchecked(hub):
+    for name, message in (("ada/gone", "no model 'ada/gone' on the hub"), ("ada/gated", "accepted its conditions")):
+        with pytest.raises(ValueError, match=message):
+            resolve_cached_model(name, runs=hub)
+    assert resolve_cached_model("ada/silent", runs=hub) is None
+    assert resolve_cached_model("ada/broken", runs=hub) is None
+
+
+def test_hub_without_a_network_is_named_as_not_reached(cache, monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{closed.getsockname()[1]}")
+        with pytest.raises(ValueError, match=r"the hub cannot be reached to download it \(.*refused"):
+            resolve_model("ada/model", runs=cache)
+        assert resolve_cached_model("ada/model", runs=cache) is None

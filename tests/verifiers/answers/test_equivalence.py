@@ -1,0 +1,85 @@
+"""Typed values: what each type of gold accepts, and the near misses beside it."""
+
+import pytest
+
+from verifiers.answers.layer import compare
+
+# gold: (equal, different)
+CASES: dict[str, tuple[list[str], list[str]]] = {
+    r"(-\infty,1)\cup(2,\infty)": (
+        ["x<1 or x>2", r"\mathbb{R}\setminus[1,2]", "]-∞;1[ ∪ ]2;+∞[", r"\{x \mid x<1 \text{ or } x>2\}"],
+        ["x<1 and x>2", r"x \le 1 or x>2", r"\mathbb{R}\setminus(1,2)", "(1,2)"],
+    ),
+    r"\mathbb{R}\setminus\{2\}": (
+        [r"x \ne 2", "all real numbers except 2", r"(-\infty,2)\cup(2,\infty)", r"\{x : x \neq 2\}"],
+        [r"x \ne 3", r"x \ne 2, 3", "all positive real numbers except 2", "2"],
+    ),
+    "(-3,3)": (["|x|<3", "-3<x<3", "x^2<9", "x>-3 and x<3"], [r"|x|\le 3", "|x|>3", "[-3,3]"]),
+    "[1,3]": ([r"[1,2]\cup[2,3]", r"1 \le x \le 3", r"|x-2|\le 1"], [r"[1,2)\cup(2,3]", "(1,3)"]),
+    "x>2": ([r"(2,\infty)", "2<x", "2x>4"], ["y>2", r"x \ge 2"]),
+    r"\frac{\pi}{4}+k\pi, k\in\mathbb{Z}": (
+        [
+            r"\frac{(4n+1)\pi}{4} \text{ for any integer } n",
+            r"45^\circ + 180^\circ k, k \in \mathbb Z",
+            r"x = \frac{\pi}{4} + 2\pi m \text{ or } x = \frac{5\pi}{4} + 2\pi m, m \in \mathbb{Z}",
+        ],
+        [r"\frac{\pi}{4}+2k\pi, k\in\mathbb{Z}", r"\frac{\pi}{4}", r"-\frac{\pi}{4}+k\pi, k \in \mathbb{Z}"],
+    ),
+    r"x \equiv 3 \pmod 7": (
+        ["7k+3 for integer k", r"x \equiv 10 \pmod 7", r"x=7k-4, k \in \mathbb Z"],
+        ["14k+3 for integer k"],
+    ),
+    r"2^n \text{ where } n \ge 0": ([r"2^{m-1} \text{ with } m \ge 1"], [r"2^n \text{ for } n \ge 1"]),
+    r"(2k, 3k), k \in \mathbb{Z}": ([r"(-2m, -3m) \text{ for integers } m"], [r"(3k, 2k), k \in \mathbb{Z}"]),
+    "(x,y) = (3,-4)": (["(3,-4)", "x=3, y=-4", "y=-4, x=3"], ["(-4,3)", "(y,x)=(3,-4)", r"\{3,-4\}"]),
+    "(3,-4)": (["P(3,-4)", "P = (3,-4)", r"\begin{pmatrix}3\\-4\end{pmatrix}"], ["[3,-4]", "3,-4", "P(3,4)"]),
+    "f(x)=2x+1": (["f(t)=2t+1", "2x+1", "f(x) = 2x+1 for all x"], ["f(x)=2x-1", "2t+1", "g(x)=2x+1"]),
+    "a_n=2n+1": (["a_k=2k+1", "2n+1"], ["a_{n+1}=2n+1"]),
+    "x=1 or x=2": (["2, 1", r"\{1,2\}", r"x \in \{1,2\}"], ["1", "1,2,3", "y=1 or y=2"]),
+    r"(\pm1,2)": (["(1,2),(-1,2)"], ["(1,2)", r"(1,\pm2)"]),
+    "3:4": (["6:8", "3/4", "3 to 4"], ["4:3", "3:5"]),
+    "12:30": (["12:30"], ["24:60"]),
+    r"4:30 \text{ p.m.}": (["4:30 PM", "4:30pm"], ["4:30 AM"]),
+    r"\text{January 12}": (["12 January", "Jan. 12"], ["January 13", "June 12"]),
+    "1011_2": (["(1011)_2", "1011 in base 2", "1011"], ["1011_3", "11"]),
+    "24": (["(B) 24", "B: 24"], ["(B) 25"]),
+    r"\textbf{(B) } 24": (["B", "24", "(B) 24"], ["C", "(C) 24", "25"]),
+    "|x-3|": ([r"\sqrt{(x-3)^2}", "|3-x|"], ["x-3", "3-x"]),
+    r"\sqrt{ab}": ([r"\sqrt{a}\sqrt b"], [r"\sqrt{a+b}"]),
+    "2x-3y+6=0": (["y=2x/3+2", "4x-6y+12=0"], ["2x-3y=6", "x=2y"]),
+    r"\frac15\begin{pmatrix}3&4\\4&-3\end{pmatrix}": (
+        [r"\begin{bmatrix}3/5&0.8\\0.8&-3/5\end{bmatrix}"],
+        [r"\begin{pmatrix}3&4\\4&-3\end{pmatrix}"],
+    ),
+    r"\sin 75°": ([r"\frac{\sqrt6+\sqrt2}{4}"], [r"\frac{\sqrt6-\sqrt2}{4}", "0.9659258262890683"]),
+    "135°": (["135", r"\frac{3\pi}{4}"], ["45°", "135'"]),
+    "3.14": (["approximately 3.14", "157/50"], [r"\pi"]),
+    "5": (["a+b=5", "2+3=5"], ["2+3", "x+2=5", "n^2=5", "approximately 5", r"\frac{10}{1+1}"]),
+    r"\text{no solution}": ([r"\emptyset", r"\{\}"], ["0", r"\{0\}", r"\{\emptyset\}"]),
+    "three halves": (["3/2", "1.5"], ["2/3"]),
+}
+
+
+@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, (right, _) in CASES.items() for each in right])
+def test_equal_values_are_equal(gold: str, answer: str) -> None:
+    result = compare(gold, answer)
+    assert result is not None and result[0]
+
+
+@pytest.mark.parametrize(("gold", "answer"), [(gold, each) for gold, (_, wrong) in CASES.items() for each in wrong])
+def test_near_misses_are_not_equal(gold: str, answer: str) -> None:
+    result = compare(gold, answer)
+    assert result is None or not result[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["1/2x", "5 cm", "not 42", "42 or so", "print(42)", "answer(7)", r"\sum_{k=1}^n k", "A"]
+)
+def test_what_the_grammar_cannot_read_is_left_to_other_layers(text: str) -> None:
+    assert compare(text, text) is None
+
+
+def test_hostile_nesting_is_bounded() -> None:
+    for text in ("(" * 39 + "1" + ")" * 39, "-" * 900, "|" * 300, "1," * 290, r"\sqrt{" * 38 + "2" + "}" * 38):
+        compare(text, "5")
+    assert compare("(" * 300, "5") is None

@@ -1,0 +1,52 @@
+"""Tokens: spellings of one sign become one token, and what is unknown is refused."""
+
+import pytest
+
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import MAX_TOKENS, tokenize
+
+
+def texts(text: str) -> list[str]:
+    return [token.text for token in tokenize(text)]
+
+
+@pytest.mark.parametrize("text", [r"2\times 3", r"2 \cdot 3", "2*3", "2×3", r"$2\,\cdot\,3$", r"{\Large 2}\times 3"])
+def test_spellings_of_a_product_are_one_token(text: str) -> None:
+    assert [each for each in texts(text) if each not in "{}"] == ["2", "*", "3"]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("1,234", "1234"),
+        ("1{,}234", "1234"),
+        (r"1,\!234", "1234"),
+        (r"0.1\overline{6}", "0.1r6"),
+        ("0.1(6)", "0.1r6"),
+        ("0.333...", "0.333r3"),
+        (r"0.\dot{1}\dot{8}", "0.r18"),
+        ("5.", "5"),
+    ],
+)
+def test_numbers_are_one_token(text: str, number: str) -> None:
+    assert texts(text) == [number]
+
+
+def test_commas_between_brackets_separate() -> None:
+    assert texts("(1,234)") == ["(", "1", ",", "234", ")"]
+
+
+def test_short_arguments_are_single_digits() -> None:
+    assert texts(r"\frac12") == ["frac", "1", "2"]
+    assert texts(r"\sqrt32") == ["sqrt", "3", "2"]
+
+
+def test_letters_in_text_are_words_and_outside_products() -> None:
+    assert [token.kind for token in tokenize("xyz")] == ["letter"] * 3
+    assert [token.kind for token in tokenize(r"\text{xyz}")] == ["word"]
+
+
+@pytest.mark.parametrize("text", [r"\unknown{x}", "{", "}", "x\x00", r"\text{a", "👍", "1+" * MAX_TOKENS])
+def test_unknown_or_unbalanced_text_is_unreadable(text: str) -> None:
+    with pytest.raises(UnreadableError):
+        tokenize(text)

@@ -1,0 +1,163 @@
+"""Equality of expressions, with and without letters, and of equations and inequalities up to a factor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from zlib import crc32
+
+from verifiers.answers.evaluation import Evaluation, is_zero, sign
+from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.tree import (
+    Node,
+    has,
+    is_infinite,
+    multiply,
+    names,
+    number,
+    replace_symbols,
+    subtract,
+    symbol,
+)
+
+_NUM_POINTS = 9
+_ENOUGH = 3  # points at which both have a value
+_SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
+_DENOMINATORS = (7, 11, 13, 17, 19)
+_WHOLE = ("floor", "ceil", "factorial", "binomial")
+_BASE = symbol("the base of log")
+
+
+def equal_expressions(gold: Node, answer: Node) -> bool | None:
+    """Whether two expressions have the same value wherever they have one; None if that is not decided."""
+    if gold == answer:
+        return True
+    if is_infinite(gold) or is_infinite(answer):
+        return is_infinite(gold) and is_infinite(answer) and (gold.op == "neg") == (answer.op == "neg")
+    if has(gold, "unknownlog") or has(answer, "unknownlog"):
+        return _with_any_base(gold, answer)
+    letters = names(gold) | names(answer)
+    if not letters:
+        return _is_zero(subtract(gold, answer))
+    is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or _has_alternating(gold) or _has_alternating(answer)
+    num_equal = 0
+    for point in points(letters, is_whole=is_whole):
+        left, right = replace_symbols(gold, point), replace_symbols(answer, point)
+        has_values = _have_values(left, right)
+        if has_values is False:
+            return False
+        if has_values is None:
+            continue
+        zero = _is_zero(subtract(left, right))
+        if zero is False:
+            return False
+        num_equal += zero is True
+        if num_equal == _NUM_POINTS:
+            break
+    return True if num_equal >= _ENOUGH else None
+
+
+def _with_any_base(gold: Node, answer: Node) -> bool | None:
+    """`log` without a base: equal in every base, or not decided where the base would decide."""
+    results = [
+        equal_expressions(*(_with_base(each, base) for each in (gold, answer)))
+        for base in (_BASE, Node("e"), number(10))
+    ]
+    if results[0]:
+        return True
+    return False if results[1] is False and results[2] is False else None
+
+
+def _with_base(node: Node, base: Node) -> Node:
+    args = tuple(_with_base(each, base) for each in node.args)
+    return Node("log", (*args, base)) if node.op == "unknownlog" else Node(node.op, args, node.name, node.value)
+
+
+def _has_alternating(node: Node) -> bool:
+    """Whether there is a power of a negative number with a letter in its exponent: (-1)^n."""
+    return any(
+        each.op == "power" and names(each.args[1]) and each.args[0].op == "neg" and not names(each.args[0])
+        for each in node.walk()
+    )
+
+
+def _is_zero(node: Node) -> bool | None:
+    try:
+        return is_zero(node)
+    except (NoValueError, TooLargeError):
+        return None
+
+
+def _have_values(gold: Node, answer: Node) -> bool | None:
+    """True if both have a value that can be compared; None to leave this point out; False if the answer has none here.
+
+    A point where the gold leaves the reals on the way is left out. Where only the answer does (ln x for ln |x|) it is
+    left out too, unless the gold has an absolute value, which is there to be defined at such points.
+    """
+    if has(gold, "i") or has(answer, "i"):
+        return True
+    runs = []
+    for node in (gold, answer):
+        run = Evaluation(60)
+        try:
+            run.value(node)
+        except (NoValueError, TooLargeError):
+            return None
+        runs.append(run.is_real)
+    if all(runs):
+        return True
+    return False if runs[0] and has(gold, "absolute") else None
+
+
+def points(letters: frozenset[str], *, is_whole: bool = False) -> Iterator[dict[str, Node]]:
+    """Sample points: the first three positive, two negative, the rest mixed, of three orders of size.
+
+    They depend on the letters' names only. `is_whole`: positive integers, for factorials and rounding.
+    """
+    for place in range(2 * _NUM_POINTS):
+        low, high = _SCALES[place % 3]
+        point = {}
+        for name in letters:
+            draw = crc32(f"{name}/{place}".encode())
+            if is_whole:
+                point[name] = number(1 + draw % 25)
+                continue
+            denominator = _DENOMINATORS[draw % 5]
+            value = Fraction(low * denominator + draw // 8 % ((high - low) * denominator), 10 * denominator)
+            is_negative = place in (3, 4) or (place > 4 and draw >> 20 & 1)
+            point[name] = number(-value if is_negative and name != _BASE.name else value)
+        yield point
+
+
+def proportional(gold: Node, answer: Node, *, has_sign: bool = False) -> bool | None:
+    """Whether one expression is a constant multiple of the other (positive for `has_sign`), neither being zero."""
+    if has(gold, "unknownlog", "infinity") or has(answer, "unknownlog", "infinity"):
+        return None
+    first: tuple[Node, Node] | None = None
+    num_equal = 0
+    for point in points(names(gold) | names(answer)):
+        left, right = replace_symbols(gold, point), replace_symbols(answer, point)
+        if not _have_values(left, right):
+            continue
+        zeros = _is_zero(left), _is_zero(right)
+        if None in zeros:
+            continue
+        if zeros[0] != zeros[1]:
+            return False
+        if zeros[0]:
+            continue
+        if first is None:
+            first = left, right
+            if has_sign and _sign(multiply(left, right)) != 1:
+                return False
+        elif _is_zero(subtract(multiply(left, first[1]), multiply(right, first[0]))) is not True:
+            return False
+        num_equal += 1
+    return True if num_equal >= _ENOUGH else None
+
+
+def _sign(node: Node) -> int | None:
+    try:
+        return sign(node)
+    except (NoValueError, TooLargeError):
+        return None

@@ -1,0 +1,168 @@
+"""Whether a typed answer is the same as a typed gold, type by type. The gold decides which form an answer must have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.integer_letters import as_families, equal_as_families
+from verifiers.answers.named_values import equal_named, without_names
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.reals import as_reals, equal_reals
+from verifiers.answers.relations import equal_relations
+from verifiers.answers.results import Result, all_equal
+from verifiers.answers.scalars import equal_scalars, is_closed
+from verifiers.answers.structures import equal_matrices, equal_piecewise, equal_sequences
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tree import divide, multiply, names
+from verifiers.answers.values import (
+    Assignments,
+    Choice,
+    Clock,
+    Date,
+    Expression,
+    Family,
+    Function,
+    Matrix,
+    Nothing,
+    Numeral,
+    Piecewise,
+    Ratio,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
+
+
+def equal(gold: Value, answer: Value) -> Result:
+    """True or False where it is decided; None where another layer must decide."""
+    try:
+        if isinstance(gold, Choice) or isinstance(answer, Choice):
+            return equal_choices(gold, answer)
+        if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
+            return _quantities(gold, answer)
+        return _equal(_plain(gold), _plain(answer))
+    except (UnreadableError, NoValueError, TooLargeError, RecursionError):
+        return None
+
+
+def _quantities(gold: Value, answer: Value) -> Result:
+    """Times and dates are the same in every part; a numeral with a base may leave its base out."""
+    if isinstance(gold, Numeral) and isinstance(answer, Expression):
+        value = rational(answer.node)
+        return None if value is None else str(value) == gold.digits
+    return gold == answer if type(gold) is type(answer) else None
+
+
+def equal_choices(gold: Value, answer: Value) -> Result:
+    """A choice with its value is either of them; where both sides have both, both count."""
+    if isinstance(gold, Choice) and isinstance(answer, Choice):
+        return gold.letter == answer.letter and equal(gold.value, answer.value)
+    if isinstance(gold, Choice):
+        letter = letter_of(answer)
+        return letter == gold.letter if letter else equal(gold.value, answer)
+    assert isinstance(answer, Choice)
+    letter = letter_of(gold)
+    return letter == answer.letter if letter else equal(gold, answer.value)
+
+
+def letter_of(value: Value) -> str:
+    """The letter of a value that is only a capital letter; "" for another."""
+    if not isinstance(value, Expression) or value.node.op != "symbol":
+        return ""
+    return value.node.name if value.node.name in tuple("ABCDEFGHJ") else ""
+
+
+def _plain(value: Value) -> Value:
+    """A value without brackets that do not matter: a set or a list of one value is that value."""
+    if (
+        isinstance(value, Sequence)
+        and value.kind in ("list", "set")
+        and len(value.items) == 1
+        and value.items[0] != Nothing()
+    ):
+        return _plain(value.items[0])
+    if (
+        isinstance(value, Relation)
+        and value.signs == ("=",)
+        and value.sides[1].op == "symbol"
+        and not names(value.sides[0])
+    ):
+        return Assignments((value.sides[1].name,), (Expression(value.sides[0]),))
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        item = _plain(value.items[0])
+        letter, _, index = value.names[0].partition("_")
+        if len(index) == 1 and index.isalpha() and isinstance(item, Expression) and names(item.node) == {index}:
+            return Function(letter, index, item.node)  # a_n = 2n + 1
+        return Assignments(value.names, (item,))
+    return value
+
+
+def _equal(gold: Value, answer: Value) -> Result:
+    if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
+        return equal_relations(gold, answer)
+    if (
+        isinstance(gold, Assignments)
+        and isinstance(answer, Assignments)
+        and len(gold.names) > 1
+        and len(answer.names) == 1
+    ):
+        return False
+    gold, answer, is_same_name = without_names(gold, answer)
+    if not is_same_name:
+        return False
+    if isinstance(gold, Relation) or isinstance(answer, Relation):
+        return equal_relations(gold, answer)
+    gold, answer = as_families(gold, answer)
+    for kind, function in _BY_TYPE:
+        if isinstance(gold, kind) or isinstance(answer, kind):
+            return function(gold, answer)
+    return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _reals(gold: Value, answer: Value) -> Result:
+    sides = [as_reals(each) for each in (gold, answer)]
+    if sides[0] is None or sides[1] is None:
+        other = gold if sides[0] is None else answer
+        return False if isinstance(other, Expression) and is_closed(other.node) else None
+    letters = {each.name for each in sides if each is not None and each.name}
+    return len(letters) < 2 and equal_reals(sides[0], sides[1])
+
+
+def _nothing(gold: Value, answer: Value) -> Result:
+    if isinstance(gold, Nothing) and isinstance(answer, Nothing):
+        return True
+    other = answer if isinstance(gold, Nothing) else gold
+    reals = as_reals(other)
+    return not reals.intervals if reals is not None else False
+
+
+def _ratios(gold: Value, answer: Value) -> Result:
+    """Ratios up to a factor; a gold ratio of two takes their quotient. What may be a time of day must be the same."""
+    if isinstance(gold, Ratio) and isinstance(answer, Ratio):
+        if len(gold.terms) != len(answer.terms):
+            return False
+        if all_equal(map(equal_expressions, gold.terms, answer.terms)):
+            return True
+        if gold.is_time or answer.is_time:
+            return False if gold.is_time and answer.is_time else None
+        first = zip(gold.terms, answer.terms, strict=True)
+        base = gold.terms[0], answer.terms[0]
+        return all_equal(equal_expressions(multiply(g, base[1]), multiply(a, base[0])) for g, a in first)
+    if isinstance(gold, Ratio) and isinstance(answer, Expression) and len(gold.terms) == 2 and not gold.is_time:
+        return equal_scalars(Expression(divide(*gold.terms)), answer)
+    return None
+
+
+_BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (
+    (Piecewise, partial(equal_piecewise, equal=equal)),
+    (Family, equal_as_families),
+    (Nothing, _nothing),
+    (Assignments, partial(equal_named, equal=equal)),
+    (Matrix, partial(equal_matrices, equal=equal)),
+    (Reals, _reals),
+    (Ratio, _ratios),
+    (Sequence, partial(equal_sequences, equal=equal)),
+)

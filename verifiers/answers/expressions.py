@@ -1,0 +1,142 @@
+r"""Recursive descent over the tokens of one expression: `\frac{1}{2}`, `2 sin 30°`, `C(10,3)`, `1 1/2`, `sqrt(3)/2`.
+
+From the loosest to the tightest: sums; products, with and without a sign; minus signs; powers; `!`, `%` and `°` behind.
+Where notation is ambiguous (`1/2x`, `\sin x/2`) the text is not read, so that another layer decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from verifiers.answers.cursor import END
+from verifiers.answers.factors import FactorReader, decimal
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import Node, add, divide, multiply, negate, number
+
+MAX_DEPTH = 60
+
+
+def expression(tokens: Sequence[Token]) -> Node:
+    """The tree of tokens that are one expression and nothing else. UnreadableError otherwise."""
+    reader = ExpressionReader(tokens)
+    node = reader.sum()
+    if reader.here is not END:
+        raise UnreadableError(f"after the expression: {reader.here.text}")
+    return node
+
+
+class ExpressionReader(FactorReader):
+    """Reads sums and products of factors at its position."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        super().__init__(tokens)
+        self.depth = 0
+
+    def sum(self) -> Node:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise UnreadableError("too deep")
+        terms = [self._first_term()]
+        while self.here.is_sign("+", "-", "±", "∓"):
+            sign = self.here.text
+            self.at += 1
+            term = self.product()
+            if sign in "±∓":
+                left = terms[0] if len(terms) == 1 else add(*terms)
+                terms = [Node("plusminus" if sign == "±" else "minusplus", (left, term))]
+            else:
+                terms.append(term if sign == "+" else negate(term))
+        self.depth -= 1
+        return terms[0] if len(terms) == 1 else add(*terms)
+
+    def _first_term(self) -> Node:
+        if self.here.is_sign("±", "∓"):
+            sign = self.here.text
+            self.at += 1
+            return Node("plusminus" if sign == "±" else "minusplus", (self.product(),))
+        return self.product()
+
+    def product(self) -> Node:
+        if self.take("+"):
+            return self.product()
+        if self.take("-"):
+            return negate(self.product())
+        start = self.at
+        value = self.power()
+        is_open = False  # a slash whose denominator may go on: 1/2x
+        while True:
+            if self.take("*"):
+                value, is_open = _times(value, self.signed_power()), False
+            elif self._is_letter_for_times():
+                self.at += 1
+                value, is_open = _times(value, self.signed_power()), False
+            elif self.take("choose"):
+                value = Node("binomial", (value, self.power()))
+            elif self.here.is_sign("/"):
+                self.at += 1
+                is_open = not self.here.is_sign("(", "{")
+                value = divide(value, self.signed_power())
+            elif self.starts_factor():
+                value = self._next_factor(value, start, is_open)
+            else:
+                return value
+
+    def _next_factor(self, value: Node, start: int, is_open: bool) -> Node:
+        """The product with the factor that follows without a sign; a fraction after an integer makes a mixed number."""
+        token, first = self.here, self.tokens[start]
+        is_integer = self.at == start + 1 and first.kind == "number" and first.text.isdigit()
+        if is_open and not (token.gap and self.tokens[self.at - 1].kind == "number"):
+            raise UnreadableError("a product after a slash")
+        if is_integer and token.kind == "vulgar":
+            return Node("mixed", (value, self.power()))
+        last = self.tokens[self.at - 1]
+        if token.kind == "number" and last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
+            return Node("mixed", (value, self.power()))
+        if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
+            return _times(value, self.power())
+        if token.kind == "number":
+            if is_integer and token.gap and self.ahead().is_sign("/") and self.ahead(2).kind == "number":
+                over, under = self.power(), (self.take("/"), self.power())[1]
+                if not (_is_natural(over) and _is_natural(under)):
+                    raise UnreadableError("a mixed number")
+                return Node("mixed", (value, divide(over, under)))
+            if not (is_integer and self._is_group(first)):
+                raise UnreadableError("two numbers")
+            return self._groups(first)
+        if is_integer and token.text == "C" and not token.gap and self.ahead().kind == "number":
+            self.at += 1
+            return Node("binomial", (value, self.power()))
+        right = self.power()
+        if is_integer and token.text == "frac" and right.op == "div" and all(map(_is_natural, right.args)):
+            return Node("mixed", (value, right))
+        return _times(value, right)
+
+    def _is_letter_for_times(self) -> bool:
+        """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
+        is_between = self.here.kind == "letter" and self.here.text == "x" and self.here.gap and self.ahead().gap
+        return is_between and self.tokens[self.at - 1].kind == "number" and self.ahead().text == "10"
+
+    def _is_group(self, first: Token) -> bool:
+        return self.here.gap and len(first.text) <= 3 and len(self.here.text) == 3 and self.here.text.isdigit()
+
+    def _groups(self, first: Token) -> Node:
+        """1 000 000: groups of three digits."""
+        digits = first.text
+        while self.here.kind == "number" and self._is_group(first):
+            digits += self.here.text
+            self.at += 1
+        if self.here.kind == "number":
+            head, point, _ = self.here.text.partition(".")
+            if not (point and len(head) == 3 and self.here.gap):
+                raise UnreadableError("two numbers")
+            digits += self.here.text
+            self.at += 1
+        return number(decimal(digits))
+
+
+def _times(left: Node, right: Node) -> Node:
+    return multiply(*(left.args if left.op == "mul" else (left,)), right)
+
+
+def _is_natural(node: Node) -> bool:
+    return node.op == "number" and node.value.denominator == 1

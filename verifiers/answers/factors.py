@@ -1,0 +1,255 @@
+r"""Factors of one expression: numbers, letters, brackets, functions, and the powers and signs behind them.
+
+`\sqrt[3]{2}`, `|x|`, `f'`, `C(10,3)`, `\log_2 8`, `\sin^2 x`, `30°`, `5!`, `x^{2^n}`.
+Where an argument may end in two places (`\sin x/2`) the text is not read.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+
+from verifiers.answers.cursor import Cursor
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, negate, number, symbol
+
+_INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc"}
+_CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
+
+
+def decimal(text: str) -> Fraction:
+    """The value of a number token: digits with a decimal point and, after an r, a period."""
+    head, _, period = text.partition("r")
+    whole, _, decimals = head.partition(".")
+    if period:
+        decimals = decimals.removesuffix(period) if text.count(".") and decimals.endswith(period * 3) else decimals
+        cycle: Fraction = Fraction(int(period), 10 ** len(period) - 1) / 10 ** len(decimals)
+        return Fraction(int(whole + decimals or "0"), 10 ** len(decimals)) + cycle
+    return Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
+
+
+class FactorReader(Cursor, ABC):
+    """Reads factors at its position. What reads the sums in their brackets is a subclass."""
+
+    def __init__(self, tokens: Sequence[Token]) -> None:
+        super().__init__(tokens)
+        self.bars = 0  # absolute values that are open
+
+    @abstractmethod
+    def sum(self) -> Node:
+        """The sum at this position, as in brackets."""
+
+    def starts_factor(self) -> bool:
+        token = self.here
+        if token.kind in ("number", "letter", "function", "vulgar"):
+            return True
+        if token.is_sign("|"):
+            return self.bars == 0
+        return token.is_sign("(", "{", "[", "⌊", "⌈", "∞")
+
+    # ------------------------------------------------------------------------------------------- powers
+
+    def signed_power(self) -> Node:
+        """A power with the signs in front of it."""
+        if self.take("-"):
+            return negate(self.signed_power())
+        if self.take("+"):
+            return self.signed_power()
+        return self.power()
+
+    def power(self) -> Node:
+        base = self._postfix(self.atom())
+        if self.here.is_sign("^"):
+            if self._is_degree():
+                self.at += 1
+                self._braced_degree()
+                return self._postfix(Node("degrees", (base,)))
+            self.at += 1
+            return self._postfix(Node("power", (base, self._exponent())))
+        return base
+
+    def _is_degree(self) -> bool:
+        first = self.ahead(2) if self.ahead().is_sign("{") else self.ahead()
+        return first.is_sign("°") or (first is not self.ahead() and first.text == "o" and self.ahead(3).is_sign("}"))
+
+    def _braced_degree(self) -> None:
+        if self.take("{"):
+            self.at += 1
+            self.expect("}")
+        else:
+            self.expect("°")
+
+    def _exponent(self) -> Node:
+        if self.take("-"):
+            return negate(self._exponent())
+        if self.take("+"):
+            return self._exponent()
+        if self.take("{"):
+            node = self.sum()
+            self.expect("}")
+            return self._tower(node)
+        return self._tower(self.atom())
+
+    def _tower(self, exponent: Node) -> Node:
+        if self.take("^"):
+            return Node("power", (exponent, self._exponent()))
+        return exponent
+
+    def _postfix(self, node: Node) -> Node:
+        while True:
+            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
+                node = Node("factorial", (node,))
+            elif self.here.is_sign("%"):
+                node = Node("percent", (node,))
+            elif self.here.is_sign("°") or self.here.is_word("degrees", "degree", "deg"):
+                node = Node("degrees", (node,))
+            elif self.here.is_sign("'") and (node.op == "number" or node.op == "degrees"):
+                node = Node("degrees", (divide(node, number(60)),))  # minutes of arc
+            elif not self.here.is_word("radians", "radian", "rad", "rads"):
+                return node
+            self.at += 1
+
+    # -------------------------------------------------------------------------------------------- atoms
+
+    def atom(self) -> Node:
+        token = self.here
+        self.at += 1
+        if token.kind == "number":
+            return number(decimal(token.text))
+        if token.kind == "vulgar":
+            over, _, under = token.text.partition("/")
+            return divide(number(int(over)), number(int(under)))
+        if token.kind == "letter":
+            return self._letter(token)
+        if token.kind == "function":
+            return self._function(token.text)
+        if token.is_sign("∞"):
+            return INFINITY
+        for opening, closing in (("(", ")"), ("{", "}"), ("[", "]")):
+            if token.is_sign(opening):
+                return self._enclosed(closing)
+        for opening, closing, name in (("⌊", "⌋", "floor"), ("⌈", "⌉", "ceil")):
+            if token.is_sign(opening):
+                return Node(name, (self._enclosed(closing),))
+        if token.is_sign("|"):
+            self.bars += 1
+            node = self._enclosed("|")
+            return Node("absolute", (node,))
+        raise UnreadableError(f"token {token.text}")
+
+    def _enclosed(self, closing: str) -> Node:
+        bars, self.bars = self.bars, 1 if closing == "|" else 0
+        node = self.sum()
+        if closing == "}" and self.take("over"):
+            node = divide(node, self.sum())
+        self.bars = bars - (closing == "|")
+        self.expect(closing)
+        return node
+
+    def _letter(self, token: Token) -> Node:
+        if token.text == "C" and self.here.is_sign("(") and (pair := self._pair()):
+            return Node("binomial", pair)
+        name = token.text + self.subscript()
+        while self.take("'"):
+            name += "'"
+        if self.here.is_sign("(") and not self.here.gap and name in ("f", "g", "h", "f'", "P", "F", "G"):
+            raise UnreadableError("a function's value")
+        return _CONSTANTS.get(name) or symbol(name)
+
+    def _pair(self) -> tuple[Node, Node] | None:
+        """The two arguments of C(10,3); None where there are not two."""
+        start = self.at
+        self.expect("(")
+        first = self.sum()
+        if self.take(","):
+            second = self.sum()
+            self.expect(")")
+            return first, second
+        self.at = start
+        return None
+
+    # ---------------------------------------------------------------------------------------- functions
+
+    def _function(self, name: str) -> Node:
+        if name == "frac":
+            return divide(self._argument(), self._argument())
+        if name == "binom":
+            if self.here.is_sign("(") and (pair := self._pair()):
+                return Node("binomial", pair)
+            return Node("binomial", (self._argument(), self._argument()))
+        if name in ("sqrt", "cbrt"):
+            return self._root(number(2 if name == "sqrt" else 3))
+        if name == "log":
+            return self._logarithm()
+        exponent = None
+        if self.here.is_sign("^") and not self._is_degree():
+            self.at += 1
+            exponent = self._exponent()
+        if exponent == negate(number(1)):
+            if name not in _INVERSES:
+                raise UnreadableError("an inverse")
+            name, exponent = _INVERSES[name], None
+        argument = self._function_argument()
+        node = Node({"abs": "absolute"}.get(name, name), (argument,))
+        if name == "lg":
+            node = Node("log", (argument, TEN))
+        if (
+            exponent is None
+            and self.tokens[self.at - 1].is_sign(")")
+            and self.here.is_sign("^")
+            and not self._is_degree()
+        ):
+            self.at += 1  # sin(x)^2 in plain text
+            exponent = self._exponent()
+        return node if exponent is None else Node("power", (node, exponent))
+
+    def _argument(self) -> Node:
+        """One argument of a command: braces, or a single token."""
+        if self.take("{"):
+            return self._enclosed("}")
+        return self.atom()
+
+    def _root(self, index: Node) -> Node:
+        if self.take("["):
+            index = self._enclosed("]")
+        if self.here.is_sign("{", "("):
+            return Node("root", (self.atom(), index))
+        return Node("root", (self._postfix(self.atom()), index))
+
+    def _logarithm(self) -> Node:
+        base, exponent = None, None
+        if self.take("_"):
+            base = self._argument()
+        if self.take("^"):
+            exponent = self._exponent()
+        argument = self._function_argument()
+        node = Node("log", (argument, base)) if base is not None else Node("unknownlog", (argument,))
+        return node if exponent is None else Node("power", (node, exponent))
+
+    def _function_argument(self) -> Node:
+        """The argument of a function: one bracket, or factors up to the next sign or function."""
+        if self.here.is_sign("(", "{", "["):
+            return self.atom()
+        if self.here.is_sign("|", "⌊", "⌈") or (
+            self.here.kind == "function" and self.here.text in ("frac", "sqrt", "binom")
+        ):
+            factors = [self.power()]
+        elif self.here.kind == "function" or self.here.is_sign("-"):
+            return self.signed_power()
+        else:
+            factors = [self.power()]
+        while self.here.kind in ("number", "letter", "vulgar") or (
+            self.here.kind == "function" and self.here.text in ("frac", "sqrt")
+        ):
+            if self.here.kind == "number":
+                raise UnreadableError("two numbers")
+            factors.append(self.power())
+        node = factors[0] if len(factors) == 1 else multiply(*factors)
+        if self.here.is_sign("/", "(") and not self._is_quotient_of_functions():
+            raise UnreadableError("where does the argument end?")
+        return node
+
+    def _is_quotient_of_functions(self) -> bool:
+        after = self.ahead()
+        return self.here.is_sign("/") and (after.kind == "function" or (after.is_sign("(") and self.here.gap))

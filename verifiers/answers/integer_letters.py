@@ -1,0 +1,58 @@
+r"""Values with an integer letter as families: `\frac{\pi}{4} + k\pi` without a word about k."""
+
+from __future__ import annotations
+
+from verifiers.answers.families import equal_families
+from verifiers.answers.results import Result
+from verifiers.answers.tree import Node, has, names, signs
+from verifiers.answers.values import Expression, Family, Nothing, Parameter, Sequence, Value
+
+_INTEGER_LETTERS = frozenset("knmlj")
+
+
+def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
+    """Expressions with an integer letter beside a family, or with multiples of pi on both sides, as families."""
+    sides = (gold, answer)
+    if not any(isinstance(each, Family) for each in sides):
+        is_open = all(_has_multiples_of_pi(each) for each in sides)
+        return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
+    return _family(gold) or gold, _family(answer) or answer
+
+
+def _has_multiples_of_pi(value: Value) -> bool:
+    items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
+    return all(
+        isinstance(item, Expression)
+        and has(item.node, "pi", "degrees")
+        and has(item.node, "add", "plusminus")
+        and len(names(item.node)) == 1
+        and names(item.node) <= _INTEGER_LETTERS
+        for item in items
+    )
+
+
+def _family(value: Value) -> Family | None:
+    if isinstance(value, Family):
+        return value
+    items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
+    nodes = [node for item in items if isinstance(item, Expression) for node in signs(item.node)]
+    letters = frozenset().union(*map(names, nodes))
+    if (
+        not letters
+        or not letters <= _INTEGER_LETTERS
+        or not all(isinstance(item, Expression) and names(item.node) for item in items)
+    ):
+        return None
+    return Family(tuple((node,) for node in nodes), tuple(Parameter(name) for name in sorted(letters)))
+
+
+def equal_as_families(gold: Value, answer: Value) -> Result:
+    if isinstance(gold, Family) and isinstance(answer, Family):
+        return equal_families(_expanded(gold), _expanded(answer))
+    other = answer if isinstance(gold, Family) else gold
+    return False if isinstance(other, Expression | Sequence | Nothing) else None
+
+
+def _expanded(family: Family) -> Family:
+    items = tuple(tuple(node.args) for item in family.items for node in signs(Node("tuple", item)))
+    return Family(items, family.parameters)

@@ -1,0 +1,149 @@
+"""One item of an answer: a term, or a relation that names, bounds or equates one: `x = 3`, `x ∈ [1, 2]`, `x < 3`."""
+
+from __future__ import annotations
+
+from verifiers.answers.conditions import condition
+from verifiers.answers.expressions import expression
+from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
+from verifiers.answers.parameters import is_domain
+from verifiers.answers.reals import as_reals, complement, points
+from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.terms import Statement, term
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import names, signs
+from verifiers.answers.values import (
+    Assignments,
+    Expression,
+    Family,
+    Function,
+    Matrix,
+    Ratio,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
+
+RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡")
+
+
+def item(tokens: Tokens, statement: Statement) -> Value:
+    """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
+    sides, relations = cut(tokens, RELATIONS)
+    signs_ = [each.text for each in relations]
+    if not signs_:
+        return term(tokens, statement)
+    if any(not side for side in sides):
+        if signs_ == ["≈"] and not sides[0]:
+            return _rounded(sides[1])
+        raise UnreadableError("a side is missing")
+    if "≈" in signs_:
+        place = signs_.index("≈")
+        if place == 0:
+            if name_of(sides[0]) is None and not any(
+                token.kind == "letter" for token in sides[0] if token.text not in "πei"
+            ):
+                return statement(sides[0])
+            return _named(sides[0], Expression(expression(sides[-1])))
+        sides, signs_ = sides[: place + 1], signs_[:place]
+    if "≡" in signs_:
+        return _congruence(sides, signs_, statement)
+    if signs_ in (["∈"], ["∉"]):
+        return _membership(sides[0], sides[1], statement, is_member=signs_ == ["∈"])
+    if set(signs_) == {"="}:
+        return _equation(sides, statement)
+    if "∈" in signs_ or "∉" in signs_:
+        raise UnreadableError("a relation of several kinds")
+    if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
+        result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
+        return Reals(result.intervals) if isinstance(result, Reals) else result
+    nodes = tuple(expression(side) for side in sides)
+    if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
+        return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
+    if any(len(signs(node)) > 1 for node in nodes):
+        raise UnreadableError("both signs in a relation")
+    reals = condition(nodes, tuple(signs_))
+    return Relation(tuple(signs_), nodes) if reals is None else reals
+
+
+def _rounded(tokens: Tokens) -> Value:
+    node = expression(tokens)
+    if names(node):
+        raise UnreadableError("approximately an expression with letters")
+    return Expression(node, is_rounded=True)
+
+
+def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
+    letters = names_of(left)
+    if letters is None:
+        raise UnreadableError("a member that is not a name")
+    value = term(right, statement)
+    reals = as_reals(value)
+    if not is_member:
+        if reals is None or len(letters) > 1:
+            raise UnreadableError("not a member of what?")
+        return Reals(complement(reals).intervals, letters[0])
+    if isinstance(value, Reals):
+        return Reals(value.intervals, letters[0])
+    if isinstance(value, Sequence) and value.kind == "set" and len(letters) == 1:
+        return Assignments(tuple(letters), (Sequence("list", value.items) if len(value.items) > 1 else value.items[0],))
+    if len(letters) > 1 and isinstance(value, Sequence):
+        return several_names(tuple(letters), value)
+    return value
+
+
+def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statement) -> Value:
+    """x ≡ 3, 5 (mod 7) as a family of integers."""
+    if signs_ != ["≡"] or name_of(sides[0]) is None:
+        raise UnreadableError("a congruence")
+    value = term(sides[1], statement)
+    if not isinstance(value, Family):
+        raise UnreadableError("a congruence without a modulus")
+    return value
+
+
+def _equation(sides: list[list[Token]], statement: Statement) -> Value:
+    """A named value, a function, or an equation; of a chain of equal values the last one."""
+    if len(sides) > 2:
+        for side in sides[1:]:
+            statement(side)
+        sides = [sides[0], sides[-1]]
+    if is_domain(sides[1]):
+        raise UnreadableError("a domain as a value")
+    value = statement(sides[1])
+    return _named(sides[0], value)
+
+
+def _named(left: Tokens, value: Value) -> Value:
+    several = names_of(left)
+    if several is not None and len(several) > 1:
+        return several_names(several, value)
+    function = function_name_of(left)
+    if function is not None and isinstance(value, Expression):
+        return Function(*function, value.node)
+    name = name_of(left)
+    if name is not None:
+        if isinstance(value, Expression) and len(signs(value.node)) > 1:
+            value = Sequence("list", tuple(Expression(node) for node in signs(value.node)))
+        return Assignments((name,), (value,))
+    if isinstance(value, Expression):
+        try:
+            return Relation(("=",), (expression(left), value.node))
+        except UnreadableError:
+            if names(value.node):
+                raise
+    elif not isinstance(value, Ratio | Matrix):
+        raise UnreadableError("an equation of other values")
+    return Assignments((long_name_of(left),), (value,))
+
+
+def several_names(several: tuple[str, ...], value: Value) -> Value:
+    """(x, y) = (1, 2), also for a list of pairs."""
+    is_tuple = isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", "")
+    if isinstance(value, Sequence) and is_tuple and len(value.items) == len(several):
+        return Assignments(several, value.items)
+    if isinstance(value, Sequence) and value.kind in ("list", "set"):
+        return Sequence("list", tuple(several_names(several, each) for each in value.items))
+    if isinstance(value, Family):
+        return value
+    raise UnreadableError("names for other values")

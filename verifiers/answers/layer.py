@@ -1,0 +1,68 @@
+"""The typed layer of the ladder: parse both texts and compare their values."""
+
+from __future__ import annotations
+
+from verifiers.answers.equivalence import equal, letter_of
+from verifiers.answers.evaluation import start_budget
+from verifiers.answers.scalars import is_undone_for
+from verifiers.answers.statements import read
+from verifiers.answers.values import (
+    Assignments,
+    Choice,
+    Clock,
+    Date,
+    Expression,
+    Family,
+    Function,
+    Matrix,
+    Nothing,
+    Numeral,
+    Piecewise,
+    Ratio,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
+
+_LAYERS: dict[type, str] = {
+    Piecewise: "structure",
+    Choice: "choice",
+    Numeral: "base",
+    Clock: "time",
+    Date: "time",
+    Expression: "numeric",
+    Reals: "set",
+    Nothing: "set",
+    Sequence: "structure",
+    Matrix: "structure",
+    Assignments: "structure",
+    Function: "numeric",
+    Relation: "relation",
+    Family: "family",
+    Ratio: "ratio",
+}
+MAX_CHARACTERS = 1_000
+
+
+def compare(gold: str, answer: str) -> tuple[bool, str] | None:
+    """(whether they are equal, the kind of value that decided); None where the grammar cannot read or decide."""
+    if max(len(gold), len(answer)) > MAX_CHARACTERS:
+        return None
+    start_budget()
+    answer_value = read(answer)
+    gold_value = read(gold) if answer_value is not None else None
+    if answer_value is None or gold_value is None:
+        return None
+    if letter_of(gold_value) and not isinstance(answer_value, Choice):
+        return None  # layer "choice" compares letters
+    result = equal(gold_value, answer_value)
+    if result is None:
+        return None
+    return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
+
+
+def layer_of(value: Value) -> str:
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        return layer_of(value.items[0])
+    return _LAYERS[type(value)]

@@ -1,0 +1,57 @@
+r"""Runs of letters: words that are functions or constants, words of the grammar, single letters, words in `\text{}`."""
+
+from __future__ import annotations
+
+from verifiers.answers.number_scanner import NumberScanner
+from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
+
+_DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
+
+
+class LetterScanner(NumberScanner):
+    """Reads runs of letters, beside numbers."""
+
+    def _letters(self) -> None:
+        start = self.at
+        while self._peek().isascii() and self._peek().isalpha():
+            self.at += 1
+        run = self.text[start : self.at]
+        word = run.casefold()
+        if self.is_text:
+            self._word_in_text(run, word)
+        elif self.short_digits and len(run) <= 2 and word not in CONSTANT_WORDS:
+            for letter in run:
+                self.add("letter", letter)
+        elif word in FUNCTION_WORDS and not (len(run) > 1 and run.isupper() and word not in ("pi", "log")):
+            self._function(FUNCTION_WORDS[word])
+        elif word in CONSTANT_WORDS:
+            kind, text = CONSTANT_WORDS[word]
+            self.sign(text) if kind == "sign" else self.add(kind, text)
+        elif word in WORDS:
+            self.add("word", word)
+        elif len(run) == 3 and word.endswith("pi"):
+            self.add("letter", run[0])
+            self.add("letter", "π")
+        elif len(run) <= 3:
+            for letter in run:
+                self.add("letter", letter)
+        else:
+            self.add("word", word)
+
+    def _word_in_text(self, run: str, word: str) -> None:
+        if word in ("cis", "sin", "cos", "tan", "ln", "log"):
+            self._function(word)
+        elif len(run) == 1 and word != "a" and not self._is_after_value():
+            self.add("letter", run)
+        elif word in ("pi", "sqrt"):
+            self._function("sqrt") if word == "sqrt" else self.add("letter", "π")
+        else:
+            self.add("word", word)
+
+    def _is_after_value(self) -> bool:
+        """Whether a letter in text stands behind a value, as a unit does: `5\\text{ m}`."""
+        return bool(self.tokens) and (self.tokens[-1].kind != "word" and self.tokens[-1].text not in ("(", "[", ","))
+
+    def _function(self, name: str) -> None:
+        self.add("function", name)
+        self.short_digits = _DIGIT_ARGUMENTS.get(name, 0)

@@ -1,0 +1,135 @@
+"""Items joined by "or", ";", commas and "and": lists, conditions that hold together, several named values."""
+
+from __future__ import annotations
+
+from verifiers.answers.items import item, several_names
+from verifiers.answers.reals import as_reals, intersection, points, union
+from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.terms import Statement
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import names
+from verifiers.answers.values import Assignments, Expression, Family, Reals, Sequence, Value
+
+_MAX_ITEMS = 60
+
+
+def listing(tokens: Tokens, statement: Statement) -> Value:
+    """The value of items joined by "or", ";", "," and "and"."""
+    pieces, _ = cut(tokens, lambda token: token.is_word("or") or token.is_sign(";", "\\\\"))
+    pieces = [each for each in map(_without_commas, pieces) if each]
+    if not pieces or len(pieces) > _MAX_ITEMS:
+        raise UnreadableError("no items")
+    if len(pieces) == 1:
+        return _conjunction(pieces[0], statement)
+    values = [_conjunction(piece, statement) for piece in pieces]
+    if all(isinstance(value, Assignments) and len(value.names) > 1 for value in values):
+        return Sequence("list", tuple(values))
+    return _alternatives([item for value in values for item in _members(value)])
+
+
+def _without_commas(tokens: list[Token]) -> list[Token]:
+    while tokens and (tokens[-1].is_sign(",") or tokens[-1].is_word("and", "either")):
+        tokens = tokens[:-1]
+    while tokens and (tokens[0].is_sign(",") or tokens[0].is_word("and", "either")):
+        tokens = tokens[1:]
+    return tokens
+
+
+def _members(value: Value) -> tuple[Value, ...]:
+    return value.items if isinstance(value, Sequence) and value.kind == "list" else (value,)
+
+
+def _conjunction(tokens: Tokens, statement: Statement) -> Value:
+    """The value of items joined by commas and "and"."""
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and"))
+    items = [_without_commas(each) for each in pieces]
+    items = [each for each in items if each]
+    if not items or len(items) > _MAX_ITEMS:
+        raise UnreadableError("no items")
+    if len(items) == 1:
+        return item(items[0], statement)
+    values = [item(each, statement) for each in items]
+    has_and = any(each.is_word("and") for each in cuts)
+    if has_and and any(isinstance(value, Reals) and value.name for value in values):
+        values = [_condition_of(value) for value in values]
+    if all(isinstance(value, Reals) and value.name for value in values):
+        return _both([value for value in values if isinstance(value, Reals)], has_and=has_and)
+    named = [value for value in values if isinstance(value, Assignments)]
+    is_indexed = len(named) == len(values) and all(_is_index(value, values) for value in named)
+    if (
+        not is_indexed
+        and len(named) == len(values)
+        and len({name for value in named for name in value.names}) == sum(len(value.names) for value in named)
+    ):
+        return Assignments(
+            tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
+        )
+    return _alternatives(values)
+
+
+def _condition_of(value: Value) -> Value:
+    """x = 2 beside other conditions on x."""
+    if not (isinstance(value, Assignments) and len(value.names) == 1):
+        return value
+    number = value.items[0]
+    if not isinstance(number, Expression) or names(number.node):
+        return value
+    return Reals(points([number.node]).intervals, value.names[0])
+
+
+def _both(values: list[Reals], *, has_and: bool) -> Value:
+    """Conditions that hold together; if no number meets all and only commas join them, they are cases."""
+    if len({value.name for value in values}) > 1:
+        raise UnreadableError("conditions on several letters")
+    result, either = values[0], values[0]
+    for value in values[1:]:
+        result, either = intersection(result, value), union(either, value)
+    return result if result.intervals or has_and else either
+
+
+def _alternatives(values: list[Value]) -> Value:
+    """One of several values: a union of sets of reals, or a list. Names in front of single values are dropped."""
+    families = [value for value in values if isinstance(value, Family)]
+    if len(families) == len(values):
+        parameters = {each.name: each for family in families for each in family.parameters}
+        if len({each for family in families for each in family.parameters}) > len(parameters):
+            raise UnreadableError("one parameter with two domains")
+        return Family(tuple(item for family in families for item in family.items), tuple(parameters.values()))
+    first_value = values[0]
+    if isinstance(first_value, Assignments) and len(first_value.names) > 1:
+        return Sequence("list", (first_value, *(several_names(first_value.names, value) for value in values[1:])))
+    conditions = [value for value in values if isinstance(value, Reals)]
+    if conditions and len(values) > 1:
+        result = Reals(())
+        for value in values:
+            inner = value.items[0] if isinstance(value, Assignments) and len(value.names) == 1 else value
+            part = points([inner.node]) if isinstance(inner, Expression) else as_reals(inner)
+            if part is None:
+                raise UnreadableError("sets and other values")
+            result = union(result, part)
+        return result
+    first = next((value.names for value in values if isinstance(value, Assignments)), None)
+    plain: list[Value] = []
+    for value in values:
+        if (
+            isinstance(value, Assignments)
+            and len(value.names) == 1
+            and (value.names == first or _is_index(value, values))
+        ):
+            plain += _members(value.items[0])
+        elif isinstance(value, Assignments) and len(value.names) > 1:
+            raise UnreadableError("names and other values")
+        elif isinstance(value, Assignments):
+            raise UnreadableError("several names")
+        else:
+            plain.append(value)
+    listed = Sequence("list", tuple(plain))
+    if isinstance(values[0], Assignments) and not _is_index(values[0], values):
+        return Assignments(values[0].names, (listed,))
+    return listed
+
+
+def _is_index(value: Assignments, values: list[Value]) -> bool:
+    """Whether the names of all values are x_1, x_2, ...: roots of one equation."""
+    letters = {each.names[0].partition("_")[0] for each in values if isinstance(each, Assignments)}
+    return len(letters) == 1 and "_" in value.names[0]

@@ -1,0 +1,67 @@
+"""Names in front of values: `x = 3`, `f(x) = 2x`, `a = 1, b = 2`, and the same values without their names."""
+
+from __future__ import annotations
+
+from verifiers.answers.results import Equality, Result, all_equal
+from verifiers.answers.structures import equal_unordered
+from verifiers.answers.tree import names, replace_symbols, symbol
+from verifiers.answers.values import Assignments, Expression, Function, Relation, Sequence, Value
+
+
+def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
+    """Both values without a single name in front, and whether the names allow them to be equal."""
+    gold_name, gold = _name(gold)
+    answer_name, answer = _name(answer)
+    if isinstance(gold, Function) and "_" in answer_name:
+        return gold, answer, False  # a_n = ... and a_{n+1} = ...
+    if isinstance(gold, Function) or isinstance(answer, Function):
+        gold, answer, is_same = _function_values(gold, answer)
+        return gold, answer, is_same
+    if gold_name and isinstance(answer, Relation) and isinstance(gold, Expression):
+        return Relation(("=",), (symbol(gold_name), gold.node)), answer, True
+    if gold_name and answer_name and gold_name != answer_name:
+        if isinstance(gold, Expression) and isinstance(answer, Expression) and names(gold.node) | names(answer.node):
+            sides = [Relation(("=",), (symbol(n), v.node)) for n, v in ((gold_name, gold), (answer_name, answer))]
+            return sides[0], sides[1], True
+        return gold, answer, False
+    return gold, answer, True
+
+
+def _name(value: Value) -> tuple[str, Value]:
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        return value.names[0], value.items[0]
+    return "", value
+
+
+def _function_values(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
+    """The expressions of f(x) = ... and f(t) = ..., in one letter; an answer may leave f(x) out."""
+    is_same = True
+    if isinstance(gold, Function) and isinstance(answer, Function):
+        is_same = gold.name == answer.name
+        answer = Function(
+            answer.name, gold.argument, replace_symbols(answer.node, {answer.argument: symbol(gold.argument)})
+        )
+    plain = [Expression(each.node) if isinstance(each, Function) else each for each in (gold, answer)]
+    return plain[0], plain[1], is_same
+
+
+def equal_named(gold: Value, answer: Value, equal: Equality) -> Result:
+    """Several named values: by name; without names in the gold's order, or in the answer's alphabetical order."""
+    if isinstance(gold, Assignments) and isinstance(answer, Assignments):
+        if set(gold.names) != set(answer.names):
+            return False
+        values = dict(zip(answer.names, answer.items, strict=True))
+        return all_equal(equal(item, values[name]) for name, item in zip(gold.names, gold.items, strict=True))
+    if isinstance(gold, Assignments):
+        if not isinstance(answer, Sequence) or len(answer.items) != len(gold.items):
+            return False if isinstance(answer, Expression | Sequence) else None
+        is_ordered = answer.kind == "list" or (answer.kind in ("tuple", "interval") and answer.brackets in ("()", ""))
+        return is_ordered and all_equal(map(equal, gold.items, answer.items))
+    if isinstance(gold, Sequence) and gold.kind in ("tuple", "interval") and isinstance(answer, Assignments):
+        pairs = sorted(zip(answer.names, answer.items, strict=True), key=lambda pair: pair[0])
+        return len(pairs) == len(gold.items) and all_equal(
+            equal(g, item) for g, (_, item) in zip(gold.items, pairs, strict=True)
+        )
+    if isinstance(gold, Sequence) and gold.kind == "list" and isinstance(answer, Assignments):
+        return equal_unordered(gold.items, answer.items, equal)
+    return False if isinstance(gold, Expression) else None

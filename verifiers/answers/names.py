@@ -1,0 +1,65 @@
+"""Names on the left of an answer: `x`, `x_1`, `AB`, `∠ABC`, `f(x)`, `(x, y)`, `|AB|`."""
+
+from __future__ import annotations
+
+from verifiers.answers.cursor import Cursor
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.token import UnreadableError
+
+
+def name_of(tokens: Tokens) -> str | None:
+    """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
+    if tokens and tokens[0].is_sign("∠", "△"):
+        tokens = tokens[1:]
+    if not tokens or tokens[0].kind not in ("letter", "word"):
+        return None
+    if tokens[0].kind == "word":
+        return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
+    if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
+        return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
+    if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
+        return None
+    reader = Cursor(tokens)
+    reader.at = 1
+    try:
+        name = tokens[0].text + reader.subscript()
+    except UnreadableError:
+        return None
+    while reader.take("'"):
+        name += "'"
+    rest = list(tokens[reader.at :])
+    inside = bracket_content(rest) if rest else None
+    if (
+        inside is not None
+        and inside[0] == "("
+        and all(t.kind in ("letter", "number") or t.is_sign(",", "-") for t in inside[1])
+    ):
+        return f"{name}({''.join(token.text for token in inside[1])})"
+    return name if not rest else None
+
+
+def names_of(tokens: Tokens) -> tuple[str, ...] | None:
+    """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
+    inside = bracket_content(tokens)
+    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
+    result = [name_of(part) for part in parts]
+    return None if None in result else tuple(name for name in result if name is not None)
+
+
+def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
+    """(f, x) of f(x); None for anything else."""
+    if len(tokens) < 4 or tokens[0].kind != "letter":
+        return None
+    inside = bracket_content(tokens[1:])
+    if inside is None or inside[0] != "(" or len(inside[1]) != 1 or inside[1][0].kind != "letter":
+        return None
+    return tokens[0].text, inside[1][0].text
+
+
+def long_name_of(tokens: Tokens) -> str:
+    """A left side that is no name of one letter, as the name of a number: P(A), |AB|, max(a + b)."""
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|")
+    has_words = any(token.kind == "word" and token.text not in ("max", "min", "gcd", "lcm") for token in tokens)
+    if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):
+        raise UnreadableError("a left side that is no name")
+    return "".join(token.text for token in tokens)

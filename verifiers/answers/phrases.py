@@ -1,0 +1,161 @@
+"""Phrases of ordinary words that stand for signs, words that lead to an answer, and numbers in words.
+
+A word that no table knows stays a word, which the grammar does not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from verifiers.answers.phrase_table import LEADS, PHRASES
+from verifiers.answers.slices import brackets
+from verifiers.answers.symbols import NUMBER_SETS
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.number_words import in_words
+
+_MAX_LEADS = 12
+_PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
+_LONGEST = max(map(len, _PHRASE_WORDS))
+
+_PARTS = {
+    "half": 2,
+    "third": 3,
+    "quarter": 4,
+    "fourth": 4,
+    "fifth": 5,
+    "sixth": 6,
+    "seventh": 7,
+    "eighth": 8,
+    "ninth": 9,
+    "tenth": 10,
+    "twelfth": 12,
+}
+_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}}
+
+
+def rewrite(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with phrases replaced by their signs, number words by numbers, and lead words dropped."""
+    tokens = drop_leads(_joined(brackets(tokens)))
+    result: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        if tokens[place].kind != "word":
+            result.append(_number_set(tokens, place))
+            place += 1
+            continue
+        size, signs = _longest_phrase(tokens, place)
+        value, length = _number_at(tokens, place)
+        if length > size:
+            if result and result[-1].kind == "number":
+                raise UnreadableError("a number in words behind a number")
+            result += _number_tokens(value, tokens[place].gap)
+            place += length
+        elif size:
+            result += [Token(kind, text, gap=True) for kind, text in signs]
+            place += size
+        else:
+            result.append(tokens[place])
+            place += 1
+    return result
+
+
+def _number_set(tokens: Sequence[Token], place: int) -> Token:
+    """The letter Z, N or R behind "∈" as the set of that name; any other token as it is."""
+    token = tokens[place]
+    is_member = place > 0 and (tokens[place - 1].is_sign("∈") or tokens[place - 1].is_word("in"))
+    is_set = is_member and token.kind == "letter" and token.text in NUMBER_SETS
+    return Token("sign", NUMBER_SETS[token.text], token.gap) if is_set else token
+
+
+def _joined(tokens: Sequence[Token]) -> list[Token]:
+    """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
+    result = []
+    for place, token in enumerate(tokens):
+        before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
+        is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
+            continue
+        if (
+            token.kind == "letter"
+            and token.text == "a"
+            and after
+            and after[0].kind == "word"
+            and token.gap
+            and after[0].gap
+        ):
+            token = Token("word", "a", gap=True)
+        result.append(token)
+    return result
+
+
+def drop_leads(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
+    start = 0
+    while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
+        start += 1
+    rest = list(tokens[start:])
+    if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:
+        raise UnreadableError("a call")
+    if start and rest and rest[0].is_sign(":", "=", ","):
+        rest = rest[1:]
+    phrase_size, _ = _longest_phrase(tokens, 0)
+    if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"
+        rest = list(tokens)
+    if start and start < len(tokens) and tokens[start - 1].is_word("all", "the") and rest:
+        size, _ = _longest_phrase(tokens, start - 1)
+        rest = list(tokens[start - 1 :]) if size > 1 else rest
+    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\"):
+        rest.pop()
+    return rest
+
+
+def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tuple[str, str], ...]]:
+    words: list[str] = []
+    for token in tokens[place : place + _LONGEST]:
+        if token.kind != "word":
+            break
+        words.append(token.text)
+    for size in range(len(words), 0, -1):
+        if (signs := _PHRASE_WORDS.get(tuple(words[:size]))) is not None:
+            return size, signs
+    return 0, ()
+
+
+def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """The number that the words at this place spell, and how many of them; length 0 for none."""
+    words = []
+    for token in tokens[place : place + 12]:
+        if token.kind != "word":
+            break
+        words.append(token.text)
+    for size in range(len(words), 0, -1):
+        count = in_words(" ".join(words[:size]))
+        if count is None:
+            continue
+        rest = words[size : size + 4]
+        if rest[:1] and rest[0] in (_PARTS if count == 1 else _PLURALS):
+            return Fraction(count, (_PARTS | _PLURALS)[rest[0]]), size + 1
+        if rest[:3] == ["and", "a", "half"]:
+            return count + Fraction(1, 2), size + 3
+        if rest[:2] == ["and", "one"] and rest[2:3] and rest[2] in _PARTS:
+            return count + Fraction(1, _PARTS[rest[2]]), size + 3
+        return Fraction(count), size
+    if words[:2] == ["a", "half"] or words[:2] == ["one", "half"]:
+        return Fraction(1, 2), 2
+    return Fraction(0), 0
+
+
+def _number_tokens(value: Fraction, gap: bool) -> list[Token]:
+    if value.denominator == 1:
+        return [Token("number", str(value.numerator), gap)]
+    texts = (
+        ("function", "frac"),
+        ("sign", "{"),
+        ("number", str(value.numerator)),
+        ("sign", "}"),
+        ("sign", "{"),
+        ("number", str(value.denominator)),
+        ("sign", "}"),
+    )
+    return [Token(kind, text, gap) for kind, text in texts]

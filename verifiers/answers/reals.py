@@ -1,0 +1,126 @@
+"""Sets of reals as sorted disjoint intervals: union, intersection, complement, equality."""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+
+from verifiers.answers.evaluation import sign
+from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tree import INFINITY, MINUS_INFINITY, Node, is_infinite, names, subtract
+from verifiers.answers.values import Expression, Interval, Nothing, Reals, Sequence, Value
+
+MAX_INTERVALS = 40
+ALL_REALS = Reals((Interval(MINUS_INFINITY, INFINITY, False, False),))
+
+
+def order(left: Node, right: Node) -> int:
+    """-1, 0 or 1 as left is smaller than, equal to or larger than right. UnreadableError if that is not decided."""
+    if is_infinite(left) or is_infinite(right):
+        places = [0 if not is_infinite(each) else -1 if each.op == "neg" else 1 for each in (left, right)]
+        return (places[0] > places[1]) - (places[0] < places[1])
+    try:
+        result = sign(subtract(left, right))
+    except (NoValueError, TooLargeError):
+        result = None
+    if result is None:
+        raise UnreadableError("an end that is not a known real number")
+    return result
+
+
+def interval(low: Node, high: Node, *, has_low: bool, has_high: bool) -> Reals:
+    """The set of one interval. UnreadableError for ends that are not numbers, or an infinite end that is included."""
+    if names(low) or names(high):
+        raise UnreadableError("an end with letters")
+    if (has_low and is_infinite(low)) or (has_high and is_infinite(high)):
+        raise UnreadableError("infinity is not a real number")
+    comparison = order(low, high)
+    if comparison > 0 or (comparison == 0 and not (has_low and has_high)):
+        return Reals(())
+    return Reals((Interval(low, high, has_low, has_high),))
+
+
+def point(node: Node) -> Reals:
+    if order(node, node) != 0 or is_infinite(node):
+        raise UnreadableError("not a real number")
+    return Reals((Interval(node, node, True, True),))
+
+
+def points(nodes: list[Node]) -> Reals:
+    result = Reals(())
+    for node in nodes:
+        result = union(result, point(node))
+    return result
+
+
+def union(left: Reals, right: Reals) -> Reals:
+    """The union, with overlapping and touching intervals joined."""
+    parts = sorted([*left.intervals, *right.intervals], key=cmp_to_key(_by_low))
+    if len(parts) > MAX_INTERVALS:
+        raise UnreadableError("too many intervals")
+    result: list[Interval] = []
+    for part in parts:
+        last = result[-1] if result else None
+        gap = order(part.low, last.high) if last else 1
+        if last is None or gap > 0 or (gap == 0 and not (part.has_low or last.has_high)):
+            result.append(part)
+            continue
+        comparison = order(part.high, last.high)
+        high, has_high = (part.high, part.has_high) if comparison > 0 else (last.high, last.has_high)
+        has_high = has_high or (comparison == 0 and part.has_high)
+        result[-1] = Interval(
+            last.low, high, last.has_low or (part.has_low and order(part.low, last.low) == 0), has_high
+        )
+    return Reals(tuple(result), left.name or right.name)
+
+
+def _by_low(left: Interval, right: Interval) -> int:
+    return order(left.low, right.low) or right.has_low - left.has_low
+
+
+def complement(reals: Reals) -> Reals:
+    """All other real numbers."""
+    result, low, has_low = [], MINUS_INFINITY, False
+    for part in reals.intervals:
+        if part.low != MINUS_INFINITY:
+            result.append(Interval(low, part.low, has_low, not part.has_low))
+        low, has_low = part.high, not part.has_high
+    if low != INFINITY:
+        result.append(Interval(low, INFINITY, has_low, False))
+    rest = tuple(each for each in result if order(each.low, each.high) < 0 or (each.has_low and each.has_high))
+    return Reals(rest, reals.name)
+
+
+def intersection(left: Reals, right: Reals) -> Reals:
+    result = complement(union(complement(left), complement(right)))
+    return Reals(result.intervals, left.name or right.name)
+
+
+def equal_reals(gold: Reals, answer: Reals) -> bool:
+    """Whether two sets are the same, ends included."""
+    if len(gold.intervals) != len(answer.intervals):
+        return False
+    return all(
+        (one.has_low, one.has_high) == (other.has_low, other.has_high)
+        and order(one.low, other.low) == 0
+        and order(one.high, other.high) == 0
+        for one, other in zip(gold.intervals, answer.intervals, strict=True)
+    )
+
+
+def as_reals(value: Value) -> Reals | None:
+    """A value as a set of reals: intervals, finite sets of numbers, the empty set; None for anything else."""
+    if isinstance(value, Reals):
+        return value
+    if isinstance(value, Nothing):
+        return Reals(())
+    if isinstance(value, Sequence):
+        nodes = [item.node for item in value.items if isinstance(item, Expression)]
+        if len(nodes) != len(value.items):
+            return None
+        if value.kind == "interval" and len(nodes) == 2 and not any(map(names, nodes)):
+            low, high = nodes
+            return interval(low, high, has_low=value.brackets[0] == "[", has_high=value.brackets[1] == "]")
+        if value.kind == "set" and not any(map(names, nodes)):
+            return points(nodes)
+    return None

@@ -1,0 +1,52 @@
+"""Equality of equations and inequalities, with each other and with the single value that one states."""
+
+from __future__ import annotations
+
+from verifiers.answers.comparison import equal_expressions, proportional
+from verifiers.answers.results import Result, all_equal
+from verifiers.answers.scalars import equal_scalars, is_closed
+from verifiers.answers.tree import has, names, subtract, symbol
+from verifiers.answers.values import Assignments, Expression, Relation, Value
+
+_FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
+_MIRROR = {">": "<", "≥": "≤"}
+
+
+def equal_relations(gold: Value, answer: Value) -> Result:
+    """Relations up to a factor and up to the side on which they are read; an answer's value behind `=`."""
+    if (
+        isinstance(gold, Relation)
+        and isinstance(answer, Assignments)
+        and len(answer.names) == 1
+        and isinstance(answer.items[0], Expression)
+    ):
+        answer = Relation(("=",), (symbol(answer.names[0]), answer.items[0].node))
+    if isinstance(gold, Relation) and isinstance(answer, Relation):
+        return _equal_pair_of_relations(_rising(gold), _rising(answer))
+    if isinstance(answer, Relation) and answer.signs == ("=",) and isinstance(gold, Expression):
+        left, right = answer.sides
+        if not names(left) and equal_expressions(left, right) is not True:
+            return False
+        if names(right):
+            return None
+        is_asked = len(names(left)) != 1 or has(left, *_FUNCTIONS)  # a + b = 12, but not x^2 = 12 or x + 2 = 5
+        return equal_scalars(gold, Expression(right)) if is_asked else False
+    if isinstance(gold, Relation) and isinstance(answer, Expression) and is_closed(answer.node):
+        return False
+    return None
+
+
+def _rising(relation: Relation) -> Relation:
+    if set(relation.signs) <= {">", "≥"}:
+        return Relation(tuple(_MIRROR[each] for each in reversed(relation.signs)), tuple(reversed(relation.sides)))
+    return relation
+
+
+def _equal_pair_of_relations(gold: Relation, answer: Relation) -> Result:
+    if gold.signs != answer.signs:
+        return False
+    if len(gold.signs) == 1:
+        differences = [subtract(*each.sides) for each in (gold, answer)]
+        return proportional(differences[0], differences[1], has_sign=gold.signs[0] in "<≤")
+    same = all_equal(map(equal_expressions, gold.sides, answer.sides))
+    return True if same else None if set(gold.signs) == {"="} else same

@@ -1,0 +1,72 @@
+"""Equality of two single values: arithmetic left undone, per cent and degree signs, rounded values."""
+
+from __future__ import annotations
+
+from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.tree import Node, divide, has, is_infinite, is_numeral, is_undone, names, negate, number
+from verifiers.answers.values import Expression, Value
+
+_HUNDRED = number(100)
+
+
+def is_closed(node: Node) -> bool:
+    return not names(node) and not is_infinite(node)
+
+
+def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
+    """Whether two single values are equal under the conventions of docs/GRADING.md; None if that is not decided."""
+    if answer.is_rounded and not gold.is_rounded and not is_decimal(gold.node):
+        return False
+    if is_numeral(gold.node) and is_undone(answer.node):
+        return False
+    gold_node, answer_node = gold.node, answer.node
+    if "percent" in (_top(gold_node), _top(answer_node)):
+        return _equal_percentages(gold_node, answer_node)
+    if has(gold_node, "degrees") != has(answer_node, "degrees"):
+        return _equal_angles(gold_node, answer_node)
+    return equal_expressions(gold_node, answer_node)
+
+
+def is_undone_for(gold: Value, answer: Value) -> bool:
+    """Whether the gold is a number and the answer arithmetic that is not carried out."""
+    if not (isinstance(gold, Expression) and isinstance(answer, Expression)):
+        return False
+    return is_numeral(gold.node) and is_undone(answer.node)
+
+
+def is_decimal(node: Node) -> bool:
+    """Whether a tree is a number written with decimals."""
+    node = node.args[0] if node.op in ("neg", "percent", "degrees") else node
+    return node.op == "number" and node.value.denominator != 1
+
+
+def _top(node: Node) -> str:
+    return node.args[0].op if node.op == "neg" else node.op
+
+
+def _bare(node: Node) -> Node:
+    """The number in front of a per cent or degree sign."""
+    if node.op == "neg":
+        return negate(_bare(node.args[0]))
+    return node.args[0] if node.op in ("percent", "degrees") else node
+
+
+def _equal_percentages(gold: Node, answer: Node) -> bool | None:
+    """A gold with the sign takes the number and the share; one without it, from -1 to 1 a share, beyond a number."""
+    signs = [_top(each) == "percent" for each in (gold, answer)]
+    if all(signs):
+        return equal_expressions(_bare(gold), _bare(answer))
+    if signs[0]:
+        results = [equal_expressions(value, answer) for value in (_bare(gold), divide(_bare(gold), _HUNDRED))]
+        return True if True in results else None if None in results else False
+    if gold.op == "number" and abs(gold.value) > 1:
+        return equal_expressions(gold, _bare(answer))
+    return None
+
+
+def _equal_angles(gold: Node, answer: Node) -> bool | None:
+    """A degree sign may be left out or added around a whole value; beside multiples of pi it is converted."""
+    with_sign, plain = (gold, answer) if has(gold, "degrees") else (answer, gold)
+    if _top(with_sign) == "degrees" and not has(plain, "pi", "sin", "cos", "tan"):
+        return equal_expressions(_bare(with_sign), plain)
+    return equal_expressions(gold, answer)

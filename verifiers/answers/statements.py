@@ -1,0 +1,105 @@
+"""The grammar above expressions: the typed value of a whole answer, with the conditions behind it.
+
+From the loosest to the tightest: conditions behind ("where k is an integer"); "or" and ";", then commas and "and"
+(listings.py); relations (items.py); terms (terms.py): sets, brackets, environments, and single expressions
+(expressions.py).
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from verifiers.answers.items import RELATIONS, item
+from verifiers.answers.listings import listing
+from verifiers.answers.parameters import attach, split_qualifiers
+from verifiers.answers.phrases import drop_leads, rewrite
+from verifiers.answers.quantities import quantity
+from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
+from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.terms import numbers_of
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tokens import tokenize
+from verifiers.answers.values import Choice, Expression, Reals, Value
+
+CHOICES = "ABCDEFGHJ"
+
+
+@lru_cache(maxsize=4096)
+def read(text: str) -> Value | None:
+    """The typed value of an answer as written; None if the grammar does not know its form."""
+    try:
+        tokens = drop_leads(tokenize(text))
+        choice, rest = _choice(tokens)
+        if not choice:
+            return statement(rewrite(tokens))
+        if len(rest) == 1 and rest[0].kind == "letter":
+            raise UnreadableError("two letters")
+        return Choice(choice, statement(rewrite(rest)))
+    except UnreadableError:
+        return _quantity(text)
+    except (NoValueError, TooLargeError, RecursionError):
+        return None
+
+
+def _quantity(text: str) -> Value | None:
+    try:
+        return quantity(drop_leads(tokenize(text)))
+    except UnreadableError:
+        return None
+
+
+def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
+    """The letter of a choice that stands before its value, `(B) 24` or `B: 24`, and the rest; "" for none."""
+    letters = [token.text if token.kind == "letter" and token.text in CHOICES else "" for token in tokens[:2]]
+    if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
+        is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
+        return (letters[1], tokens[3:]) if is_value else ("", tokens)
+    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", "."):
+        return letters[0], tokens[2:]
+    return "", tokens
+
+
+def statement(tokens: Tokens) -> Value:
+    """The value of a whole statement, with the conditions behind it."""
+    pieces, exceptions = cut(tokens, at_signs("except"))
+    if exceptions and not (len(pieces[0]) == 1 and pieces[0][0].is_sign("ℝ")):
+        return _except(pieces, statement(pieces[0]))
+    head, qualifiers = split_qualifiers(tokens)
+    value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
+    return attach(value, qualifiers, statement) if qualifiers else value
+
+
+def _except(pieces: list[list[Token]], value: Value) -> Value:
+    """A set of reals without the values that are named behind it."""
+    reals = as_reals(value)
+    if reals is None and isinstance(value, Expression) and value.node.op == "symbol":
+        reals = Reals(ALL_REALS.intervals, value.node.name)
+    if reals is None:
+        raise UnreadableError("an exception to something that is no set of reals")
+    for piece in pieces[1:]:
+        reals = intersection(reals, complement(numbers_of(piece, statement)))
+    return Reals(reals.intervals, reals.name)
+
+
+def _is_congruence(tokens: Tokens) -> bool:
+    """Whether there is one congruence and nothing else: its commas separate residues."""
+    return len(cut(tokens, at_signs("≡"))[1]) == 1 == sum(token.is_word("mod") for token in tokens)
+
+
+def _spread_exclusions(tokens: Tokens) -> list[Token]:
+    """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
+    result: list[Token] = list(pieces[0])
+    left: list[Token] | None = None
+    for piece, before, separator in zip(pieces[1:], pieces, cuts, strict=False):
+        sides, relations = cut(before, RELATIONS)
+        if len(relations) == 1 and relations[0].text == "≠":
+            left = sides[0]
+        elif relations:
+            left = None
+        if left and piece and not cut(piece, RELATIONS)[1]:
+            result += [Token("word", "and"), *left, Token("sign", "≠"), *piece]
+        else:
+            result += [separator, *piece]
+    return result

@@ -1,0 +1,149 @@
+"""Tables of the tokenizer: commands, characters and words, and the sign or name that each of them is."""
+
+from __future__ import annotations
+
+_GREEK_WORDS = (
+    "alpha α beta β gamma γ delta δ epsilon ε zeta ζ eta η theta θ iota ι kappa κ lambda λ mu μ nu ν xi ξ rho ρ "
+    "sigma σ tau τ upsilon υ phi φ chi χ psi ψ omega ω Gamma Γ Delta Δ Theta Θ Lambda Λ Xi Ξ Sigma Σ Phi Φ Psi Ψ "
+    "Omega Ω pi π varphi φ varepsilon ε vartheta θ ell ℓ hbar ℏ"
+)
+_GREEK = _GREEK_WORDS.split()
+GREEK = dict(zip(_GREEK[::2], _GREEK[1::2], strict=True))
+
+NUMBER_SETS = {"R": "ℝ", "Z": "ℤ", "N": "ℕ", "Q": "ℚ", "C": "ℂ"}
+BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "⌋", "⌈": "⌉"}
+
+_STYLE_WORDS = (
+    "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
+    "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
+    "boxed quad qquad thinspace space noindent rm bf it strut nonumber"
+)
+STYLES = frozenset(_STYLE_WORDS.split())
+INVISIBLE = frozenset(
+    ["color", "tag", "label", "hspace", "vspace", "hphantom"]
+)  # with an argument that is not part of the answer
+_TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"
+TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
+
+_SIGN_WORDS = (
+    "times * cdot * ast * div / slash / pm ± mp ∓ le ≤ leq ≤ leqs ≤ leqslant ≤ ge ≥ geq ≥ geqs ≥ geqslant ≥ ne ≠ "
+    "neq ≠ lt < gt > cup ∪ cap ∩ bigcup ∪ bigcap ∩ setminus ∖ smallsetminus ∖ backslash ∖ infty ∞ in ∈ notin ∉ "
+    "emptyset ∅ varnothing ∅ empty ∅ circ ° degree ° degrees ° mid | vert | lvert | rvert | equiv ≡ approx ≈ "
+    "simeq ≈ to → rightarrow → lbrace \\{ rbrace \\} lbrack [ rbrack ] langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil "
+    "⌈ rceil ⌉ colon : reals ℝ prime ' % % dollar $ percent % subset ⊂ subseteq ⊂ ldots … dots … cdots … square □ "
+    "forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ S §"
+)
+_SIGN_COMMANDS = _SIGN_WORDS.split()
+COMMANDS: dict[str, tuple[str, str]] = {
+    **{name: ("sign", sign) for name, sign in zip(_SIGN_COMMANDS[::2], _SIGN_COMMANDS[1::2], strict=True)},
+    "land": ("word", "and"),
+    "wedge": ("word", "and"),
+    "lor": ("word", "or"),
+    "vee": ("word", "or"),
+    "max": ("word", "max"),
+    "min": ("word", "min"),
+    "choose": ("sign", "choose"),
+    "over": ("sign", "over"),
+    "bmod": ("word", "mod"),
+    "mod": ("word", "mod"),
+    "pmod": ("word", "mod"),
+    "euro": ("sign", "€"),
+    "pounds": ("sign", "£"),
+}
+del COMMANDS["S"]
+
+# Commands and plain words of functions, and the name of each.
+_PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth exp ln lg cis floor ceil abs"
+FUNCTION_WORDS: dict[str, str] = {
+    **{name: name for name in _PLAIN_FUNCTIONS.split()},
+    **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc")},
+    **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot")},
+    "tg": "tan",
+    "ctg": "cot",
+    "arctg": "atan",
+    "cosec": "csc",
+    "arccosec": "acsc",
+    "log": "log",
+    "sqrt": "sqrt",
+    "cbrt": "cbrt",
+    "frac": "frac",
+    "dfrac": "frac",
+    "tfrac": "frac",
+    "cfrac": "frac",
+    "binom": "binom",
+    "dbinom": "binom",
+    "tbinom": "binom",
+    "binomial": "binom",
+    "surd": "sqrt",
+    "factorial": "factorial",
+}
+CONSTANT_WORDS: dict[str, tuple[str, str]] = {
+    **{name: ("letter", sign) for name, sign in GREEK.items() if len(name) > 2 and name.islower()},
+    "pi": ("letter", "π"),
+    "infinity": ("sign", "∞"),
+    "infty": ("sign", "∞"),
+    "inf": ("sign", "∞"),
+    "oo": ("sign", "∞"),
+}
+
+SUPERSCRIPTS = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿᵏˣ", "0123456789+-()nkx", strict=True))
+SUBSCRIPTS = dict(zip("₀₁₂₃₄₅₆₇₈₉ₙₖ", "0123456789nk", strict=True))
+VULGAR = {
+    "½": "1/2",
+    "⅓": "1/3",
+    "⅔": "2/3",
+    "¼": "1/4",
+    "¾": "3/4",
+    "⅕": "1/5",
+    "⅖": "2/5",
+    "⅗": "3/5",
+    "⅘": "4/5",
+    "⅙": "1/6",
+    "⅚": "5/6",
+    "⅛": "1/8",
+    "⅜": "3/8",
+    "⅝": "5/8",
+    "⅞": "7/8",
+    "⅐": "1/7",
+    "⅑": "1/9",
+    "⅒": "1/10",
+}
+
+# Characters with a meaning: (kind, text). The first of a pair is as written.
+CHARACTERS: dict[str, tuple[str, str]] = {
+    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£…∀⊂‖"},
+    **dict.fromkeys("−–—‐‑﹣", ("sign", "-")),
+    **dict.fromkeys("×·⋅∙∗•", ("sign", "*")),
+    **dict.fromkeys("÷⁄∕", ("sign", "/")),
+    **dict.fromkeys("′’‘`", ("sign", "'")),
+    "√": ("function", "sqrt"),
+    "∛": ("function", "cbrt"),
+    "⩽": ("sign", "≤"),
+    "⩾": ("sign", "≥"),
+    "≦": ("sign", "≤"),
+    "≧": ("sign", "≥"),
+    "，": ("sign", ","),
+    "∣": ("sign", "|"),
+    "∧": ("word", "and"),
+    "∨": ("word", "or"),
+    "º": ("sign", "°"),
+    "˚": ("sign", "°"),
+    "\\": ("sign", "∖"),
+    "$": ("sign", "$"),
+    "¢": ("word", "cents"),
+    ".": ("sign", "."),
+    "ℓ": ("letter", "ℓ"),
+    "ℯ": ("letter", "e"),
+    "ⅇ": ("letter", "e"),
+    "ⅈ": ("letter", "i"),
+    "∂": ("letter", "∂"),
+}
+
+# Words that the grammar of statements knows; other runs of up to three letters are products of letters.
+_KNOWN_WORDS = (
+    "and or all any for the is are an if choose not no real reals number numbers except set in of to at than be "
+    "by so let on one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor "
+    "may can get we you has as each some every with where when either that such thus hence non n't it its sum but "
+    "day days men pi via usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm rem pct"
+)
+WORDS = frozenset(_KNOWN_WORDS.split())

@@ -1,0 +1,273 @@
+r"""Tokens of an answer in LaTeX, Unicode or plain text. Nothing is evaluated here.
+
+Commands and signs of one meaning become one token: `\times`, `\cdot`, `*` and `×` are the sign "*". Commands of style
+and size, spaces and dollar signs leave no token. Inside `\text{}` every run of letters is a word.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from verifiers.answers.letter_scanner import LetterScanner
+from verifiers.answers.symbols import (
+    CHARACTERS,
+    COMMANDS,
+    FUNCTION_WORDS,
+    GREEK,
+    INVISIBLE,
+    NUMBER_SETS,
+    STYLES,
+    SUBSCRIPTS,
+    SUPERSCRIPTS,
+    TEXT_STYLES,
+    VULGAR,
+)
+from verifiers.answers.token import Token, UnreadableError
+
+MAX_TOKENS = 600
+_FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
+_BOLD = ("mathbf", "boldsymbol", "bm")
+
+
+def tokenize(text: str) -> tuple[Token, ...]:
+    """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
+    scanner = _Scanner(text)
+    scanner.scan()
+    return tuple(scanner.tokens)
+
+
+class _Scanner(LetterScanner):
+    """Reads commands and other characters, beside letters and numbers."""
+
+    def scan(self) -> None:
+        while self.at < len(self.text):
+            character = self.text[self.at]
+            if character.isspace() or character in "$~\u200b\ufeff\u2061\u2062":
+                self.gap, self.at = self.gap or character not in "$\u200b\ufeff\u2061\u2062", self.at + 1
+            elif character == "\\":
+                self._command()
+            elif (character.isdecimal() and character.isascii()) or (character == "." and self._peek(1).isdigit()):
+                self._number()
+            elif character.isascii() and character.isalpha():
+                self._letters()
+            else:
+                self._character(character)
+            if len(self.tokens) > MAX_TOKENS:
+                raise UnreadableError("too many tokens")
+        if self.closing:
+            raise UnreadableError("a brace is not closed")
+
+    # ------------------------------------------------------------------------------------------ commands
+
+    def _command(self) -> None:
+        end = self.at + 1
+        while end < len(self.text) and self.text[end].isascii() and self.text[end].isalpha():
+            end += 1
+        if end == self.at + 1:
+            self._escape()
+            return
+        name, self.at = self.text[self.at + 1 : end], end
+        if name in STYLES:
+            if name in ("left", "right", "middle"):
+                self._skip_spaces()
+                self.at += self._peek() == "."
+            self.gap = self.gap or name in ("quad", "qquad", "thinspace", "space", "hspace")
+        elif name in TEXT_STYLES:
+            self._open("text")
+        elif name in _FONTS:
+            self._font(name)
+        elif name in ("begin", "end"):
+            self._environment(name)
+        elif name in ("overline", "bar", "dot", "underline", "vec", "hat", "overrightarrow", "tilde", "widehat"):
+            self._accent(name)
+        elif name in ("mathbin", "mathrel", "mathop", "mathord"):
+            self._open("")
+        elif name in INVISIBLE:
+            self._skip_argument()
+        elif name in ("mathbb", "Bbb"):
+            self._number_set()
+        elif name in GREEK:
+            self.add("letter", GREEK[name])
+        elif name in FUNCTION_WORDS:
+            self._function(FUNCTION_WORDS[name])
+        elif name in COMMANDS:
+            kind, text = COMMANDS[name]
+            self.gap = self.gap or kind == "word"
+            self.sign(text) if kind == "sign" else self.add(kind, text)
+        else:
+            raise UnreadableError(f"command {name}")
+
+    def _escape(self) -> None:
+        r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
+        sign = self._peek(1)
+        self.at += 2
+        if sign in ",;: !":
+            self.gap = self.gap or sign != "!"
+        elif sign in "{}":
+            self.sign("\\" + sign)
+        elif sign == "\\":
+            self.sign("\\\\")
+            self._row_space()
+        elif sign in "()[]":
+            self.gap = True
+        elif sign == "|":
+            self.sign("‖")
+        elif sign in "%$&#":
+            self._character(sign, is_escaped=True)
+            self.at -= 1
+        else:
+            raise UnreadableError("backslash")
+
+    def _row_space(self) -> None:
+        r"""The space between rows in `\\\\[2pt]`."""
+        space, bracket, _ = self.text[self.at + 1 :].partition("]")
+        if self._peek() == "[" and bracket and space.endswith(("pt", "em", "ex", "mm", "cm")):
+            self.at += len(space) + 2
+
+    def _open(self, kind: str) -> None:
+        """Enter the braces that must follow; they leave no token."""
+        self._skip_spaces()
+        if self._peek() != "{":
+            raise UnreadableError("a brace is missing")
+        self.at += 1
+        self.closing.append(kind)
+        self.gap = self.gap or kind == "text"
+
+    def _font(self, name: str) -> None:
+        r"""`\mathrm{e}` is the letter, `\mathrm{cm}` and `\operatorname{cis}` are words or functions."""
+        self._skip_spaces()
+        content, _, _ = self.text[self.at + 1 :].partition("}")
+        bare = content.strip(" ~\\,")
+        if self._peek() == "{" and bare.isascii() and bare.isalpha():
+            self.at += len(content) + 2
+            if bare.lower() in FUNCTION_WORDS:
+                self._function(FUNCTION_WORDS[bare.lower()])
+            elif bare in NUMBER_SETS and name in _BOLD:
+                self.sign(NUMBER_SETS[bare])
+            elif len(bare) == 1:
+                self.add("letter", bare)
+            else:
+                self.gap = True
+                self.add("word", bare if bare.isupper() else bare.casefold())
+        elif self._peek() == "{":
+            self._open("")
+        elif self._peek().isalpha():
+            self.add("letter", self._peek())
+            self.at += 1
+
+    def _skip_argument(self) -> None:
+        """A colour, a tag or a space: its argument is not part of the answer."""
+        self._skip_spaces()
+        content, brace, _ = self.text[self.at :].partition("}")
+        if not content.startswith("{") or not brace or "{" in content[1:]:
+            raise UnreadableError("an argument")
+        self.at += len(content) + 1
+        self.gap = True
+
+    def _number_set(self) -> None:
+        r"""`\mathbb{Z}` and `\mathbb Z`."""
+        self._skip_spaces()
+        size = 3 if self._peek() == "{" else 1
+        letter = self.text[self.at : self.at + size].strip("{}")
+        if letter not in NUMBER_SETS:
+            raise UnreadableError("a letter of another kind")
+        self.at += size
+        self.sign(NUMBER_SETS[letter])
+
+    def _environment(self, name: str) -> None:
+        self._open("")
+        self.closing.pop()
+        environment, brace, _ = self.text[self.at :].partition("}")
+        if not brace or not environment.rstrip("*").isalpha():
+            raise UnreadableError("environment")
+        self.at += len(environment) + 1
+        self.depth += 1 if name == "begin" else -1
+        self.add("sign", f"{name} {environment.rstrip('*')}")
+        if environment == "array" and name == "begin" and self._peek() == "{":
+            columns, _, _ = self.text[self.at + 1 :].partition("}")
+            if not set(columns) <= set("lcr| "):
+                raise UnreadableError("columns")
+            self.at += len(columns) + 2
+
+    def _accent(self, name: str) -> None:
+        r"""A bar or dot over the digits of a decimal marks its period; over letters, a segment or a vector."""
+        last = self.tokens[-1] if self.tokens else None
+        self._skip_spaces()
+        content = self._peek() if self._peek().isdigit() else self.text[self.at + 1 :].partition("}")[0]
+        is_decimal = last is not None and last.kind == "number" and "." in last.text and not self.gap
+        if is_decimal and name in ("overline", "bar", "dot") and content.isdigit() and content.isascii():
+            assert last is not None
+            head, mark, period = last.text.partition("r")
+            if mark and name != "dot":
+                raise UnreadableError("two periods")
+            self.tokens[-1] = Token("number", f"{head}r{period}{content}", last.gap)
+            self.at += len(content) + 2 * (self._peek() == "{")
+            if name == "dot":
+                self._digits_to_next_dot()
+        elif self._peek() == "{" and name != "dot":
+            self._open("")
+        else:
+            raise UnreadableError("accent")
+
+    def _digits_to_next_dot(self) -> None:
+        r"""`0.\dot{1}42\dot{8}`: the digits between two dots are in the period too."""
+        end = self.at
+        while self.text[end : end + 1].isdigit():
+            end += 1
+        if end > self.at and self.text.startswith("\\dot", end):
+            last = self.tokens[-1]
+            self.tokens[-1] = Token("number", last.text + self.text[self.at : end], last.gap)
+            self.at = end
+        elif end > self.at:
+            raise UnreadableError("digits after a period")
+
+    # --------------------------------------------------------------------------------------- characters
+
+    def _character(self, character: str, *, is_escaped: bool = False) -> None:
+        self.at += 1
+        if self.text.startswith("...", self.at - 1):
+            self.at += 2
+            character = "…"
+        if character in "{}" and not is_escaped:
+            self._brace(character)
+        elif character in SUPERSCRIPTS or character in SUBSCRIPTS:
+            self._script(character)
+        elif character in VULGAR:
+            self.add("vulgar", VULGAR[character])
+        elif character in GREEK.values():
+            self.add("letter", character)
+        elif (character + self._peek()) in ("<=", ">=", "!=", "**", "+-", "->", "==", ":="):
+            pair = character + self._peek()
+            self.at += 1
+            self.sign({"<=": "≤", ">=": "≥", "!=": "≠", "**": "^", "+-": "±", "->": "→", "==": "=", ":=": "="}[pair])
+        elif character in CHARACTERS:
+            kind, text = CHARACTERS[character]
+            self.sign(text) if kind == "sign" else self.add(kind, text)
+        else:
+            plain = unicodedata.normalize("NFKC", character)
+            if len(plain) != 1 or plain == character:
+                raise UnreadableError(f"character {character!r}")
+            self.text = self.text[: self.at - 1] + plain + self.text[self.at :]
+            self.at -= 1
+
+    def _brace(self, brace: str) -> None:
+        if brace == "{":
+            self.closing.append("text" if self.is_text else "}")
+            if not self.is_text:
+                self.sign("{")
+        else:
+            if not self.closing:
+                raise UnreadableError("a brace is not open")
+            kind = self.closing.pop()
+            self.gap = self.gap or kind == "text"
+            if kind == "}":
+                self.sign("}")
+
+    def _script(self, first: str) -> None:
+        """A run of superscripts is an exponent, one of subscripts an index."""
+        table, mark = (SUPERSCRIPTS, "^") if first in SUPERSCRIPTS else (SUBSCRIPTS, "_")
+        run = table[first]
+        while self._peek() in table and self._peek():
+            run += table[self._peek()]
+            self.at += 1
+        self.text = f"{self.text[: self.at]}{mark}{{{run}}}{self.text[self.at :]}"
