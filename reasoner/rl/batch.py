@@ -47,6 +47,11 @@ class Batch:
         """[N, T] bool: the position holds a sampled token."""
         return torch.arange(self.completion_ids.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
+    @property
+    def policy_logprobs(self) -> Tensor:
+        """[N, T] log-probabilities of the policy that sampled: the trainer's if it computed them, else the engine's."""
+        return self.sampler_logprobs if self.old_logprobs is None else self.old_logprobs
+
     def rows(self, index: Tensor) -> Batch:
         """Select rows, trimmed to their longest completion. All prompts are kept."""
         width = max(1, int(self.lengths[index].max()))
