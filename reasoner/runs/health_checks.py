@@ -244,7 +244,7 @@ CHECKS = (
     ),
     Check(
         "proxy up, rule down",
-        "reward models score five steps higher than at first or ten steps before, and a fifth (3 points) fewer are right",
+        "reward models score five steps higher than at first or ten before, and a fifth (3 points) fewer are right",
         "The policy exploits the reward model: its score is no longer a measure of what it was trained to predict.",
         "A lower weight in --reward.model, a --reward.correct above 0, a higher --algo.beta, fewer steps; a checkpoint "
         "from before.",

@@ -19,16 +19,14 @@ from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_models import parse_reward_models
 
-_SETTLED = ("model", "prompt.style", "data.train", "reward.model", "ptx.data")  # cannot change when a run is resumed
 _VALIDATION = ("validation.data", "validation.problems")  # can; then it is another set of problems
 
 
 def fingerprints_of(
-    cfg: Config, base: Path, template: Template, training: Sequence[Problem], validation: Sequence[Problem]
+    base: Path, template: Template, training: Sequence[Problem], validation: Sequence[Problem]
 ) -> dict[str, str]:
     """Hexadecimal SHA-256 digests by the setting that names the source: of the model's weights, config and tokenizer
-    (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems, the reward models (separated
-    by commas) and the file of the pretraining mix where there are some.
+    (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems where there are some.
     """
     text = json.dumps(asdict(template), ensure_ascii=False)
     fingerprints = {
@@ -36,14 +34,20 @@ def fingerprints_of(
         "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
         "data.train": fingerprint(training),
     }
-    if scorers := parse_reward_models(cfg.reward.model):
-        folders = (resolve_model(name, runs=Path(cfg.run.dir)) for name in scorers)
-        fingerprints["reward.model"] = ",".join(map(model_fingerprint, folders))
-    if (mix := Path(cfg.ptx.data)).is_file():
-        fingerprints["ptx.data"] = hashlib.sha256(mix.read_bytes()).hexdigest()
     if not validation:
         return fingerprints
     return fingerprints | {"validation.data": fingerprint(validation)}
+
+
+def learning_fingerprints(cfg: Config) -> dict[str, str]:
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, and of the
+    file of the pretraining mix, where there are some.
+    """
+    folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
+    mix = Path(cfg.ptx.data)
+    return ({"reward.model": ",".join(map(model_fingerprint, folders))} if folders else {}) | (
+        {"ptx.data": hashlib.sha256(mix.read_bytes()).hexdigest()} if mix.is_file() else {}
+    )
 
 
 def check_unchanged(
@@ -53,11 +57,12 @@ def check_unchanged(
     training problems are not the ones that the run began with. Other validation problems are reported.
     """
     then = stored.get("fingerprints") or {}
-    if missing := [name for name in _SETTLED if name in now and name not in then]:
+    settled = [name for name in now if name not in _VALIDATION]
+    if missing := [name for name in settled if name not in then]:
         what = ", ".join(missing)
         log(f"cannot check whether {what} changed since the run began: config.json has no fingerprints of them")
-    for name in _SETTLED:
-        if name in then and name in now and then[name] != now[name]:
+    for name in settled:
+        if name in then and then[name] != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "
                 f"{now[name][:16]}, and that of the run {then[name][:16]}. Restore the old content, or start a new run"

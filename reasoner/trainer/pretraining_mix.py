@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from data import sample_indices
 from data.files import READERS
 from reasoner.config.schema import Config
 from reasoner.models.loading import PromptCache
@@ -23,7 +24,7 @@ from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rollouts.prompts import load_template
-from reasoner.sft.batches import collate_examples, examples_of_step
+from reasoner.sft.batches import collate_examples
 from reasoner.sft.examples import Example, examples_of, select
 
 CORPUS = "corpus:base"
@@ -83,4 +84,4 @@ def _of_file(cfg: Config, tokenizer: PreTrainedTokenizerBase, context: int) -> T
     path = Path(cfg.ptx.data)
     lines = examples_of(READERS[path.suffix](path), tokenizer, load_template(cfg.prompt.style))
     examples = select(lines, max_tokens=context).examples
-    return lambda number: examples_of_step(examples, number, cfg.ptx.rows, cfg.seed)
+    return lambda number: [examples[i] for i in sample_indices(len(examples), number, cfg.ptx.rows, cfg.seed)]

@@ -35,7 +35,7 @@ from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
 from reasoner.trainer import checkpoint, resume
-from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
@@ -184,7 +184,7 @@ def open_training_run(
     training = load(cfg.data.train)
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
-    fingerprints = fingerprints_of(cfg, base, template, training, validation)
+    fingerprints = fingerprints_of(base, template, training, validation) | learning_fingerprints(cfg)
     if resuming:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), log)
