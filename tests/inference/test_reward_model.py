@@ -1,4 +1,4 @@
-"""Reward models of transformers: scores by ids equal its own, for any micro-batch; folders that are none are refused."""
+"""Reward models of transformers: scores by ids equal its own, for any micro-batch; other folders are refused."""
 
 import json
 
@@ -83,7 +83,7 @@ def test_context_shorter_than_the_run_needs_is_refused(folder):
     own = Prompt(random_groups(1)[0].prompt.problem, "", "", tuple([5] * 500))
     reward = type(cfg.reward)(model=str(folder))
     long = type(cfg)(reward=reward, sampling=cfg.sampling)
-    with pytest.raises(ValueError, match="reads 512 tokens; the longest prompt with sampling.max_tokens has 516"):
+    with pytest.raises(ValueError, match=r"reads 512 tokens; the longest prompt with sampling.max_tokens has 516"):
         load_reward_models(long, [own], CPU)
 
 
