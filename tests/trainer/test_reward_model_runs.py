@@ -70,6 +70,7 @@ def test_ppo_with_reward_model_critic_from_it_and_pretraining_mix_resumes_with_e
         assert (whole / file).read_bytes() == (parts / file).read_bytes(), file
 
 
+@pytest.mark.slow
 def test_reward_model_that_changed_is_refused_on_resume(models, tmp_path):
     own = save_reward_model(tmp_path / "rm", load_policy(BASE, device=torch.device("cpu")), load_tokenizer(BASE))
     run = trained(tmp_path, reward__model=own, steps=1)
