@@ -121,7 +121,7 @@ def check_weights(weights: RewardWeights) -> None:
     """Raise ValueError for a weight that is not finite, and for custom functions that cannot be imported."""
     for field in fields(weights):
         value = getattr(weights, field.name)
-        if field.name != "custom" and not isfinite(value):
+        if not isinstance(value, str) and not isfinite(value):
             raise ValueError(f"reward.{field.name} is {value}; a finite number is needed")
     custom_rewards(weights.custom)
 

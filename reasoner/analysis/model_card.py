@@ -20,6 +20,7 @@ from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_evals, read_metrics
 from reasoner.runs.run_dir import PROBLEM_FILES, read_settings
+from verifiers.rewards import REWARDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +126,11 @@ def _problems(run_dir: Path, spec: str) -> str:
 
 
 def _rewards(stored: Mapping[str, Any]) -> str:
-    """Weights of the parts of the reward that count, and reward functions from Python."""
+    """Weights of the parts of the reward that count, reward models, and reward functions from Python."""
     names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
-    parts = [f"{value:g} × {name}" for name, value in names.items() if isinstance(value, float | int) and value]
+    parts = [f"{value:g} × {name}" for name, value in names.items() if name in REWARDS and value]
     functions = stored.get("reward_functions") or {}
-    if names.get("custom"):
-        parts.append(f"`{names['custom']}`")
+    parts += [f"`{names[name]}`" for name in ("custom", "model") if names.get(name)]
     return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -65,7 +66,8 @@ def _comments(node: type) -> dict[str, str]:
     """The comment above each field, by field name, its lines joined."""
     result: dict[str, str] = {}
     pending: list[str] = []
-    for line in inspect.getsource(node).splitlines():
+    sources = [inspect.getsource(base) for base in node.__mro__ if is_dataclass(base)]
+    for line in chain.from_iterable(source.splitlines() for source in sources):
         text = line.strip()
         if text.startswith("#"):
             pending.append(text.lstrip("# "))
@@ -186,8 +188,9 @@ _LEAST: dict[str, float] = {
     "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2,
     "algo.beta": 0, "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0,
     "algo.penalty_target": 0, "algo.stop_kl": 0, "algo.kl_target": 0, "algo.ref_sync_steps": 0,
-    "critic.epochs": 1, "critic.warmup_steps": 0, "critic.clip": 0, "critic.gamma": 0, "critic.lam": 0,
-    "critic.vf_coef": 0,
+    "algo.kl_horizon": 1,
+    "critic.epochs": 1, "critic.minibatches": 1, "critic.warmup_steps": 0, "critic.clip": 0, "critic.gamma": 0,
+    "critic.lam": 0, "critic.lam_actor": 0, "critic.vf_coef": 0, "ptx.weight": 0, "ptx.rows": 1,
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "engine.max_batch_tokens": 1, "lora.rank": 0,
@@ -198,10 +201,10 @@ _LEAST: dict[str, float] = {
 }  # fmt: skip
 _MOST: dict[str, float] = {
     "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
-    "engine.gpu_memory": 1,
+    "critic.lam_actor": 1, "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
-    "algo.delta", "algo.damping",
+    "algo.delta", "algo.damping", "reward.clip",
     "critic.lr", "sampling.temperature", "sampling.top_p", "optim.lr", "optim.max_grad_norm", "lora.alpha",
     "engine.gpu_memory", "engine.timeout_seconds",
 )  # fmt: skip
@@ -216,6 +219,7 @@ _CHOICES = {
     "engine.name": ("auto", "vllm", "transformers", "remote"),
     "engine.transfer": ("file", "nccl"),  # inference.weight_senders.SENDERS
     "algo.importance_sampling": ("none", "token", "sequence"),
+    "algo.kl_controller": ("double", "proportional"),  # rl.kl.CONTROLLERS
     "run.on_alarm": ("warn", "stop", "rollback"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }
@@ -236,10 +240,10 @@ def check(config: Config) -> None:
     """ValueError with the first value that cannot be run, and what is allowed."""
     values: dict[str, Any] = to_dict(config)
     for key, least in _LEAST.items():
-        if values[key] < least:
+        if values[key] is not None and values[key] < least:
             raise ValueError(f"{key} is {values[key]}; it must be at least {least:g}")
     for key, most in _MOST.items():
-        if values[key] > most:
+        if values[key] is not None and values[key] > most:
             raise ValueError(f"{key} is {values[key]}; it must be at most {most:g}")
     for key in _ABOVE_ZERO:
         if not values[key] > 0:

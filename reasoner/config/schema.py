@@ -62,6 +62,18 @@ class SamplingConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RewardConfig(RewardWeights):
+    # Reward models whose scores are added to the reward, as MODEL=WEIGHT, separated by commas (weight 1 if none is
+    # stated): a run of `reasoner reward-model train`, a folder, or a hub name of a sequence classifier with one label
+    # and the policy's vocabulary. Empty: none.
+    model: str = ""
+    # With reward.model: scores are clipped to between -clip and clip.
+    clip: float = 5.0
+    # With reward.model: score of a completion without its end, which was truncated at sampling.max_tokens.
+    missing_end: float = -1.0
+
+
+@dataclass(frozen=True, slots=True)
 class AlgoConfig:
     # Algorithm: reinforce | rloo | reinforce_pp | ppo | trpo | grpo | grpo_process | dr_grpo | dapo | gspo | cispo.
     # It sets the parts below whose default is empty; a part that is set here replaces the algorithm's own.
@@ -73,9 +85,17 @@ class AlgoConfig:
     # With algo.beta above 0: precision of the reference's weights: float32 | bfloat16 (half the memory; the KL is then
     # measured to a reference with rounded weights, and is not exactly 0 before the first update).
     reference_dtype: str = "float32"
-    # Adaptive KL penalty: after each step algo.beta is doubled or halved towards this KL per token, in nats (PPO's
-    # rule). 0: algo.beta stays constant.
+    # Adaptive KL penalty: after each step algo.beta is changed towards this KL, in nats: per token with
+    # algo.kl_controller double, of a whole response (the sum over its tokens) with proportional. 0: algo.beta stays
+    # constant.
     kl_target: float = 0.0
+    # With algo.kl_target, how algo.beta follows the KL: double (doubled above 1.5 targets, halved below 2/3: PPO's
+    # rule) | proportional (changed in proportion to the relative error, by at most a fifth in algo.kl_horizon
+    # responses: Ziegler et al. 2019).
+    kl_controller: str = "double"
+    # With algo.kl_controller proportional: responses over which an error of 20 % or more changes algo.beta by a fifth.
+    # A step has data.prompts_per_step * algo.group_size responses.
+    kl_horizon: int = 10_000
     # Steps between updates of the reference policy to the current policy, as in R1-Zero's training. 0: the reference
     # stays the initial model.
     ref_sync_steps: int = 0
@@ -163,6 +183,12 @@ class CriticConfig:
     # Lambda of generalised advantage estimation: 0 relies on the critic, 1 on the returns. Below 1 the reward at the
     # end of a long completion hardly reaches its beginning (0.95 to the power of 100 is 0.006).
     lam: float = 1.0
+    # Lambda of the policy's advantages, where it differs from that of the critic's targets (decoupled GAE: VC-PPO, Yuan
+    # et al. 2025). Empty: critic.lam for both.
+    lam_actor: float | None = None
+    # Reward model whose backbone and head the critic starts from (as in reward.model): of the policy's architecture,
+    # with algo.critic_backbone separate. Empty: a copy of the policy's backbone and a head of zeros.
+    init: str = ""
     # Learning rate of the critic. With algo.critic_backbone shared: of the value head alone.
     lr: float = 1e-4
     # With algo.critic_backbone shared: coefficient of the critic's loss beside the policy's.
@@ -174,11 +200,25 @@ class CriticConfig:
     bootstrap_truncated: bool = False
     # With algo.critic_backbone separate: the critic's passes over each step's completions.
     epochs: int = 1
+    # With algo.critic_backbone separate: the critic's optimiser steps in each pass. At least 1.
+    minibatches: int = 1
     # Value clipping: a value that has moved by more than this in one step gets no further gradient. 0: no clipping.
     clip: float = 0.0
     # Steps at the start in which only the critic learns and the policy stays as it is. With algo.critic_backbone
     # shared only the value head learns.
     warmup_steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PtxConfig:
+    # Pretraining mix (PPO-ptx: Ouyang et al. 2022): texts whose likelihood every optimiser step of the policy raises as
+    # well: corpus:base (the pretraining corpus of the embedded base), or a .jsonl or .parquet file of supervised
+    # examples (a column text, for example). Empty: none.
+    data: str = ""
+    # With ptx.data: coefficient of the texts' mean negative log-likelihood per token in the loss. 0: no mix.
+    weight: float = 0.1
+    # With ptx.data: texts in each optimiser step.
+    rows: int = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,9 +365,10 @@ class Config:
     data: DataConfig = field(default_factory=DataConfig)
     prompt: PromptConfig = field(default_factory=PromptConfig)
     sampling: SamplingConfig = field(default_factory=SamplingConfig)
-    reward: RewardWeights = field(default_factory=RewardWeights)
+    reward: RewardConfig = field(default_factory=RewardConfig)
     algo: AlgoConfig = field(default_factory=AlgoConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
+    ptx: PtxConfig = field(default_factory=PtxConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     lora: LoraConfig = field(default_factory=LoraConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)

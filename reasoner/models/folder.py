@@ -61,6 +61,37 @@ def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
         )
 
 
+def check_reward_model(folder: Path, policy: Path) -> None:
+    """Check that the folder holds a sequence classifier with one label that reads the policy's token ids. ValueError
+    that names both folders otherwise.
+    """
+    config = _read_config(folder / "config.json")
+    kinds, labels = config.get("architectures") or [], config.get("id2label")
+    if not any(str(kind).endswith("ForSequenceClassification") for kind in kinds):
+        raise ValueError(
+            f"{folder} is no reward model: it holds {', '.join(map(str, kinds)) or 'no known model'}, not a sequence "
+            "classifier"
+        )
+    if not isinstance(labels, dict) or len(labels) != 1:
+        number = len(labels) if isinstance(labels, dict) else 2  # transformers' default is not written
+        raise ValueError(f"{folder} is no reward model: it has {number} labels, and a score is one")
+    known = _vocabulary(folder)
+    for token, number in _vocabulary(policy).items():
+        if known.get(token) != number:
+            raise ValueError(
+                f"the reward model {folder} does not have the vocabulary of the policy {policy}: token {token!r} is "
+                f"{number} there and {known.get(token, 'missing')} here"
+            )
+
+
+def _vocabulary(folder: Path) -> dict[str, int]:
+    """Token ids by token, from tokenizer.json. ValueError for a folder without one."""
+    tokenizer = _read_config(folder / "tokenizer.json")
+    entries = tokenizer.get("model", {}).get("vocab", {})
+    tokens = entries if isinstance(entries, dict) else {entry[0]: i for i, entry in enumerate(entries)}  # Unigram
+    return tokens | {added["content"]: added["id"] for added in tokenizer.get("added_tokens", [])}
+
+
 def context_length(folder: Path) -> int | None:
     """Maximum tokens of prompt and completion together; None if config.json has no max_position_embeddings."""
     config = _read_config(folder / "config.json")

@@ -126,6 +126,8 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
     """One sentence for each setting that differs from its default and has no effect in this run."""
     conditions = {  # setting -> (does it have an effect, why it needs that)
         "kl_target": (cfg.beta > 0, "adapts the KL term's coefficient: it needs algo.beta above 0"),
+        "kl_controller": (cfg.kl_target > 0, "adapts algo.beta to algo.kl_target, which must be above 0"),
+        "kl_horizon": (cfg.kl_controller == "proportional", "belongs to algo.kl_controller proportional"),
         "ref_sync_steps": (cfg.beta > 0, "replaces the reference of the KL term: it needs algo.beta above 0"),
         "penalty": (row.trust == "penalty", "is the coefficient of algo.trust penalty"),
         "penalty_target": (row.trust == "penalty", "adapts the coefficient of algo.trust penalty"),
@@ -140,7 +142,7 @@ def _settings_without_effect(row: Algorithm, cfg: AlgoConfig) -> list[str]:
         "dynamic_sampling_max_rounds": (row.dynamic_sampling, "bounds the rounds of algo.dynamic_sampling"),
     }
     return [
-        f"algo.{name} {getattr(cfg, name):g} has no effect here: it {reason}"
+        f"algo.{name} {getattr(cfg, name)} has no effect here: it {reason}"
         for name, (has_effect, reason) in conditions.items()
         if not has_effect and getattr(cfg, name) != AlgoConfig.__dataclass_fields__[name].default
     ] + (

@@ -8,6 +8,7 @@ Shapes: N rows, T completion positions.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -63,8 +64,7 @@ def token_rewards(batch: Batch, algorithm: Algorithm, cfg: Config, *, beta: floa
     rewards = torch.zeros_like(batch.sampler_logprobs)
     rewards.scatter_(1, (batch.lengths - 1).clamp_min(0)[:, None], batch.rewards[:, None])
     if algorithm.kl_in == "reward" and batch.ref_logprobs is not None:
-        logprobs = batch.sampler_logprobs if batch.old_logprobs is None else batch.old_logprobs
-        rewards = rewards - beta * KL[algorithm.kl](logprobs, batch.ref_logprobs) * batch.mask
+        rewards = rewards - beta * KL[algorithm.kl](batch.policy_logprobs, batch.ref_logprobs) * batch.mask
     if algorithm.critic and cfg.critic.whiten_rewards:
         rewards = in_deviations(rewards, batch.mask).float()
     return rewards
@@ -76,9 +76,10 @@ def _value_baseline_advantages(batch: Batch, rewards: Tensor, algorithm: Algorit
     critic, mask = cfg.critic, batch.mask
     if algorithm.returns == "gae":
         bootstrapped = batch.truncated if critic.bootstrap_truncated else None
-        credit, returns = gae(
-            rewards, batch.values, mask, gamma=critic.gamma, lam=critic.lam, bootstrapped=bootstrapped
-        )
+        estimate = partial(gae, rewards, batch.values, mask, gamma=critic.gamma, bootstrapped=bootstrapped)
+        credit, returns = estimate(lam=critic.lam)
+        if critic.lam_actor is not None:
+            credit, _ = estimate(lam=critic.lam_actor)
     else:
         returns = reward_to_go(rewards, mask, gamma=critic.gamma).float() * mask
         credit = (returns - batch.values[:, :-1]) * mask

@@ -1,7 +1,8 @@
 """The critic: a value function trained with the policy (PPO: Schulman et al. 2017).
 
-A linear head, initialised to 0, on a copy of the policy's backbone or on the policy's own. values[:, t] is V of the
-state before completion token t: the hidden state after the prompt and t completion tokens.
+A linear head, initialised to 0, on a copy of the policy's backbone or on the policy's own; or head and backbone of a
+reward model (critic.init). values[:, t] is V of the state before completion token t: the hidden state after the prompt
+and t completion tokens.
 
 Shapes: N rows, T completion positions, H width.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from copy import deepcopy
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +23,7 @@ from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
+from reasoner.models.reward_model import reward_mean
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
@@ -47,6 +50,24 @@ class Critic:
         self.trained = trained_parameters(self.own)
         parameters = [parameter for _, parameter in self.trained]
         self.optimizer = make_adamw(parameters, cfg.optim.state_dtype, lr=cfg.critic.lr, weight_decay=0.0)
+
+    @torch.no_grad()
+    def start_from(self, reward_model: PreTrainedModel, *, weight: float) -> None:
+        """Copy the reward model's backbone and head: a value is its score of the response so far, times `weight`.
+        ValueError for a model of another architecture. It may have more embeddings than the critic.
+        """
+        own, other = self.base_model.state_dict(), reward_model.base_model.state_dict()
+        for name in own.keys() | other.keys():
+            mine, its = (list(state[name].shape) if name in state else None for state in (own, other))
+            if mine is None or its is None or mine[1:] != its[1:] or mine[:1] > its[:1]:
+                raise ValueError(
+                    f"critic.init is {self.cfg.critic.init!r}, whose {name} has the shape {its}; the critic, a copy of "
+                    f"the policy {self.cfg.model!r}, has {mine}: it needs a reward model of the policy's architecture"
+                )
+        for name, tensor in own.items():
+            tensor.copy_(other[name][: len(tensor)] if tensor.ndim else other[name])
+        self.head.weight.copy_(weight * cast(nn.Linear, reward_model.score).weight)
+        self.head.bias.fill_(-weight * reward_mean(reward_model))
 
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""

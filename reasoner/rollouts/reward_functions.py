@@ -124,7 +124,7 @@ def apply_reward_functions(groups: Sequence[RolloutGroup], functions: Sequence[R
             own |= {} if value is None else {function.name: value}
     weights = {function.name: function.weight for function in functions}
     rest = iter(parts)
-    return [_with_parts(group, [next(rest) for _ in group.scores], weights) for group in groups]
+    return [with_parts(group, [next(rest) for _ in group.scores], weights) for group in groups]
 
 
 def _columns(groups: Sequence[RolloutGroup]) -> dict[str, list[Any]]:
@@ -151,9 +151,8 @@ def _cell(problem: Problem, name: str) -> Any:
     return problem.columns[name] if name in problem.columns else getattr(problem, name, None)
 
 
-def _with_parts(
-    group: RolloutGroup, parts: Sequence[Mapping[str, float]], weights: Mapping[str, float]
-) -> RolloutGroup:
+def with_parts(group: RolloutGroup, parts: Sequence[Mapping[str, float]], weights: Mapping[str, float]) -> RolloutGroup:
+    """Return the group with the parts of each completion added to its score, and their weighted sum to its reward."""
     scores = tuple(
         replace(
             score,

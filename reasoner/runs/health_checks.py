@@ -124,10 +124,12 @@ class _Answers(NamedTuple):
     tokens: float
     right: float
     well_formed: float
+    learned: float  # reward of the reward models; nan without any
 
     @classmethod
     def of(cls, lines: Lines) -> _Answers:
-        return cls(*(_mean(lines, name) for name in ("completions/mean_length", "correct", "well_formed")))
+        names = ("completions/mean_length", "correct", "well_formed", "reward/model")
+        return cls(*(_mean(lines, name) for name in names))
 
 
 def _change(judge: Callable[[_Answers, _Answers], Violation]) -> Callable[[Lines, Lines], Violation]:
@@ -151,6 +153,11 @@ def _shorter(now: _Answers, then: _Answers) -> Violation:
 
 def _form_alone(now: _Answers, then: _Answers) -> Violation:
     return _under(now.right, 2 / 3 * then.right) if now.well_formed > then.well_formed + 0.1 else None
+
+
+def _proxy_alone(now: _Answers, then: _Answers) -> Violation:
+    fifth_less = min(0.8 * then.right, then.right - 0.03)
+    return _under(now.right, fifth_less) if now.learned > then.learned else None
 
 
 CHECKS = (
@@ -234,6 +241,15 @@ CHECKS = (
         "A lower --reward.format; read the rollouts that are well-formed and wrong.",
         8,
         _change(_form_alone),
+    ),
+    Check(
+        "proxy up, rule down",
+        "reward models score five steps higher than at first or ten before, and a fifth (3 points) fewer are right",
+        "The policy exploits the reward model: its score is no longer a measure of what it was trained to predict.",
+        "A lower weight in --reward.model, a --reward.correct above 0, a higher --algo.beta, fewer steps; a checkpoint "
+        "from before.",
+        5,
+        _change(_proxy_alone),
     ),
     Check(
         "KL spike",

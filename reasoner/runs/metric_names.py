@@ -34,6 +34,13 @@ METRICS = _by_name(
     Metric("num_tokens", "tokens sampled so far, this step's included", "tokens"),
     Metric("reward/mean", "mean reward of the step's completions", "", "reward", ("console", "overview")),
     Metric(
+        "reward/model",
+        "mean weighted score of the reward models (reward.model), a part of reward/mean",
+        "",
+        "reward model",
+        ("overview",),
+    ),
+    Metric(
         "correct",
         "share of completions with the right answer in the strict form",
         "share",
@@ -114,6 +121,13 @@ METRICS = _by_name(
         "updates that the sampler's weights were behind the trainer's, with max_off_policy_steps above 0",
         "updates",
     ),
+    Metric(
+        "kl/response",
+        "mean estimate of KL(policy || reference) of a whole response, where algo.kl_controller is proportional",
+        "nats",
+        "KL of a response",
+        ("health",),
+    ),
     Metric("beta", "coefficient of the KL penalty towards the reference, where it is adapted"),
     Metric("policy_kl", "KL(old || new) of the step's update, where a trust region measures it", "nats per token"),
     Metric("penalty", "coefficient of KL(old || new), where it is adapted"),
@@ -122,6 +136,7 @@ METRICS = _by_name(
         "share of its full length that a constrained step took; 0 = none was accepted",
         "share",
     ),
+    Metric("ptx/nll", "mean negative log-likelihood of the pretraining mix, in the last update", "nats per token"),
     Metric("critic/loss", "the critic's loss"),
     Metric(
         "critic/explained_variance", "share of the returns' variance that the critic's values explain; may be negative"

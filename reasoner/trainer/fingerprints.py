@@ -13,10 +13,12 @@ from typing import Any
 
 from data import Problem
 from data.registry import fingerprint
+from reasoner.config.schema import Config
 from reasoner.models.folder import model_fingerprint
+from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.reward_models import parse_reward_models
 
-_SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed
 _VALIDATION = ("validation.data", "validation.problems")  # can; then it is another set of problems
 
 
@@ -37,6 +39,17 @@ def fingerprints_of(
     return fingerprints | {"validation.data": fingerprint(validation)}
 
 
+def learning_fingerprints(cfg: Config) -> dict[str, str]:
+    """Digests of what a run learns from besides its problems: of the reward models, separated by commas, and of the
+    file of the pretraining mix, where there are some.
+    """
+    folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
+    mix = Path(cfg.ptx.data)
+    return ({"reward.model": ",".join(map(model_fingerprint, folders))} if folders else {}) | (
+        {"ptx.data": hashlib.sha256(mix.read_bytes()).hexdigest()} if mix.is_file() else {}
+    )
+
+
 def check_unchanged(
     stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Callable[[str], None]
 ) -> None:
@@ -44,10 +57,11 @@ def check_unchanged(
     training problems are not the ones that the run began with. Other validation problems are reported.
     """
     then = stored.get("fingerprints") or {}
-    if missing := [name for name in _SETTLED if name not in then]:
+    settled = [name for name in now if name not in _VALIDATION]
+    if missing := [name for name in settled if name not in then]:
         what = ", ".join(missing)
         log(f"cannot check whether {what} changed since the run began: config.json has no fingerprints of them")
-    for name in _SETTLED:
+    for name in settled:
         if name in then and then[name] != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "

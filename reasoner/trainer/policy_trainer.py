@@ -25,7 +25,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
-from reasoner.rl.kl import adapt_coefficient, kl_k3
+from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, kl_k3, response_kl
 from reasoner.rl.losses import is_clipped, token_weights
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
@@ -35,6 +35,7 @@ from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
+from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
 
@@ -95,6 +96,7 @@ class PolicyTrainer:
         self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
         self.base_model: BaseModel | None = None  # that the policy's LoRA adapter belongs to
+        self.pretraining_mix: PretrainingMix | None = None
         self.sends_adapter = False  # whether the engine gets the LoRA adapter alone
         self.on_microbatch: Callable[[str, int, int], object] = Progress().count  # (kind of pass, rows done, all rows)
         # Whether a row without advantage has a gradient all the same: from the KL penalty in the loss, the entropy
@@ -157,7 +159,7 @@ class PolicyTrainer:
         `token_stats` may store values of every token. `tokens_before` is the number of tokens that the run sampled
         before this batch: with max_train_tokens the learning rate follows it.
         """
-        token_stats = token_stats or TokenStats()
+        token_stats, sampled = token_stats or TokenStats(), batch
         if self.algorithm.filter_zero_advantages:
             batch = without_zero_variance(batch, self.cfg.algo.group_size)
         factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
@@ -170,7 +172,8 @@ class PolicyTrainer:
             for index in minibatches(len(batch), parts, self.cfg, step=self.steps_done, epoch=epoch):
                 if norms and self._exceeds_stop_kl(batch):
                     break
-                norm = self._update_policy(batch.rows(index), token_stats, lr_factor=factor)
+                number = self.steps_done * self.algorithm.updates + len(norms) + skipped
+                norm = self._update_policy(batch.rows(index), token_stats, number, lr_factor=factor)
                 skipped += norm is None
                 norms += [] if norm is None else [norm]
         self.steps_done += 1
@@ -179,7 +182,7 @@ class PolicyTrainer:
         computed = {name: averages[short] for short, name in _AVERAGES.items() if short in averages}
         if self.algorithm.trust == "penalty" and self.cfg.algo.penalty_target:
             metrics |= self._adapt_penalty(batch, has_moved=bool(norms))
-        metrics |= self._adapt_reference(averages.get("kl"))
+        metrics |= self._adapt_reference(averages.get("kl"), sampled)
         return {
             "loss": 0.0,
             **computed,
@@ -192,8 +195,10 @@ class PolicyTrainer:
             **token_stats.extra_metrics,
         }
 
-    def _update_policy(self, batch: Batch, token_stats: TokenStats, *, lr_factor: float) -> float | None:
-        """Take one optimiser step. Returns the gradient's norm, or None if it is not finite and nothing was changed."""
+    def _update_policy(self, batch: Batch, token_stats: TokenStats, number: int, *, lr_factor: float) -> float | None:
+        """Take optimiser step `number` of the run. Returns the gradient's norm, or None if it is not finite and nothing
+        was changed.
+        """
         batch = replace(batch, weights=self.loss_weights(batch))
         # Rows without a gradient are left out of the passes; they stay in the denominators above.
         has_gradient = (batch.advantages != 0).any(dim=1) | self._has_regularizer
@@ -209,6 +214,10 @@ class PolicyTrainer:
                     world=self.world,
                     on_microbatch=partial(self.on_microbatch, "trained"),
                 )
+        if self.pretraining_mix is not None:
+            with deterministic_kernels(self.cfg.optim.deterministic):
+                token_stats.extra_metrics["ptx/nll"] = self.pretraining_mix.add_gradient(self.passes(), number)
+        if has_gradient.any() or self.pretraining_mix is not None:
             self._sum_gradients()
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
@@ -303,7 +312,8 @@ class PolicyTrainer:
         return bool(limit) and batch.old_logprobs is not None and self.measure(batch)[1] > limit
 
     def _update_critic(self, batch: Batch, *, lr_factor: float, alone: bool) -> dict[str, float]:
-        """Run the critic's own epochs over the batch. Returns its metrics; the loss is that before the last update.
+        """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last
+        pass of those before each update.
 
         A critic on the policy's backbone has epochs of its own only while it trains `alone`: otherwise its loss is a
         part of the policy's.
@@ -312,10 +322,18 @@ class PolicyTrainer:
             return {}
         metrics = {"critic/explained_variance": explained_variance(batch)}
         if alone or not self.critic.shared:
-            batch = replace(batch, weights=self.loss_weights(batch))
-            for _ in range(self.cfg.critic.epochs):
-                metrics["critic/loss"] = self.critic.update(batch, lr_factor=lr_factor)
+            for epoch in range(self.cfg.critic.epochs):
+                parts = minibatches(
+                    len(batch), self.cfg.critic.minibatches, self.cfg, step=self.steps_done, epoch=epoch
+                )
+                losses = [self._critic_step(batch.rows(index), lr_factor) for index in parts]
+                metrics["critic/loss"] = sum(losses) / len(losses)
         return metrics
+
+    def _critic_step(self, batch: Batch, lr_factor: float) -> float:
+        """Take an optimiser step of the critic. Returns the loss before it."""
+        assert self.critic is not None, "a step of the critic without one"
+        return self.critic.update(replace(batch, weights=self.loss_weights(batch)), lr_factor=lr_factor)
 
     # ------------------------------------------------------------------------------------------------ schedules
 
@@ -327,18 +345,22 @@ class PolicyTrainer:
         self.penalty = adapt_coefficient(self.penalty, divergence, self.cfg.algo.penalty_target)
         return {"policy_kl": divergence, "penalty": self.penalty}
 
-    def _adapt_reference(self, kl: float | None) -> dict[str, float]:
+    def _adapt_reference(self, kl: float | None, batch: Batch) -> dict[str, float]:
         """Sync the reference with the policy every algo.ref_sync_steps steps; adapt beta to its target, if a KL was
-        measured.
+        measured. `kl` is that per token, during the update on the batch.
         """
         algo = self.cfg.algo
         if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
             self.reference.load_state_dict(self.policy.state_dict())
         if not algo.kl_target:
             return {}
+        controller, metrics = CONTROLLERS[algo.kl_controller], {}
+        if controller.is_of_response and batch.ref_logprobs is not None:
+            metrics["kl/response"] = float(response_kl(batch.policy_logprobs, batch.ref_logprobs, batch.mask))
         if kl is not None:
-            self.beta = adapt_coefficient(self.beta, kl, algo.kl_target)
-        return {"beta": self.beta}
+            share = len(batch) / algo.kl_horizon
+            self.beta = controller.adapt(self.beta, metrics.get("kl/response", kl), algo.kl_target, share=share)
+        return {"beta": self.beta, **metrics}
 
     # ------------------------------------------------------------------------------------------------- state
 

@@ -10,14 +10,17 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from data.files import READERS
 from data.registry import check as check_problems
+from reasoner.config.resolve import settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import check_engine
-from reasoner.models.folder import check_model
+from reasoner.models.folder import check_model, check_reward_model
 from reasoner.models.resolve import resolve_cached_model, resolve_model
 from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_writable
 from reasoner.trainer.trackers import check_trackers
 
@@ -43,13 +46,19 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_trackers(trackers)
     check_engine(cfg.engine.name)
     check_lora(cfg)
+    check_learned_rewards(cfg, algorithm)
     _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
         check_problems(spec)
+    check_pretraining_mix(cfg.ptx.data)
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
-    folder = resolve_model(cfg.model, runs=runs) if download else resolve_cached_model(cfg.model, runs=runs)
+    find = resolve_model if download else resolve_cached_model
+    folder = find(cfg.model, runs=runs)
     if folder is not None:
+        for name in [*parse_reward_models(cfg.reward.model), *filter(None, [cfg.critic.init])]:
+            if (scorer := find(name, runs=runs)) is not None:
+                check_reward_model(scorer, folder)
         context = check_model(folder, needs_chat=chosen.chat)
         if context is not None:
             prompt_token_limit(
@@ -72,6 +81,40 @@ def check_lora(cfg: Config) -> None:
         )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
+
+
+def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:
+    """Raise ValueError for settings of reward models, critic and pretraining mix that would have no effect or that do
+    not go together.
+    """
+    has_own_critic = algorithm.critic and algorithm.critic_backbone == "separate"
+    conditions = {  # setting -> (can it be used, what it needs)
+        "reward.clip": (bool(cfg.reward.model), "reward.model"),
+        "reward.missing_end": (bool(cfg.reward.model), "reward.model"),
+        "critic.init": (has_own_critic and not cfg.lora.rank, _OWN_CRITIC + ", and lora.rank 0"),
+        "critic.minibatches": (has_own_critic, _OWN_CRITIC),
+        "critic.lam_actor": (algorithm.returns == "gae", "algo.returns gae"),
+        "ptx.data": (
+            algorithm.trust != "constrained",
+            "another algo.trust than constrained, which searches on the RL loss alone",
+        ),
+        "ptx.weight": (bool(cfg.ptx.data), "ptx.data"),
+        "ptx.rows": (bool(cfg.ptx.data), "ptx.data"),
+    }
+    values = to_dict(cfg)
+    for key, (is_usable, need) in conditions.items():
+        if values[key] != settings()[key].default and not is_usable:
+            raise ValueError(f"{key} is {values[key]!r}; it needs {need}")
+
+
+_OWN_CRITIC = "a critic with a backbone of its own (algo.baseline value, algo.critic_backbone separate)"
+
+
+def check_pretraining_mix(data: str) -> None:
+    """Raise ValueError unless ptx.data is empty, the corpus of the embedded base, or a file that can be read."""
+    path = Path(data)
+    if data and data != "corpus:base" and not (path.suffix in READERS and path.is_file()):
+        raise ValueError(f"ptx.data is {data!r}; known are corpus:base and files that exist, {' or '.join(READERS)}")
 
 
 def _check_state_dtype(state_dtype: str) -> None:

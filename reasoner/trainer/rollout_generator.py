@@ -17,6 +17,7 @@ from reasoner.rollouts.control_rewards import ControlContext, apply_control, shu
 from reasoner.rollouts.generate import generate_groups, penalise_truncated, sample_until_full
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
+from reasoner.rollouts.reward_models import Scorer, apply_reward_models
 from reasoner.rollouts.seeds import attempt_seed, replacement_seed
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
@@ -70,6 +71,7 @@ class RolloutGenerator:
         *,
         dynamic_sampling: bool = False,
         reward_functions: Sequence[RewardFunction] = (),
+        reward_models: Mapping[str, Scorer] | None = None,
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
         progress: Progress | None = None,
         world: World = ALONE,
@@ -86,6 +88,7 @@ class RolloutGenerator:
         self.world = world
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
+        self._reward_models = reward_models or {}
         self._prefetcher = prefetcher
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
@@ -136,6 +139,9 @@ class RolloutGenerator:
         )
         groups = penalise_truncated(groups, cfg.algo.missing_eos_penalty)
         groups = apply_reward_functions(groups, self._reward_functions)
+        if self._reward_models:
+            with self.asleep():
+                groups = apply_reward_models(groups, self._reward_models, cfg.reward)
         return apply_control(groups, cfg.control, ControlContext(self.pool, self._shuffled, seed, step))
 
     @contextmanager

@@ -18,23 +18,28 @@ from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.inference.factory import make_engine
+from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
 from reasoner.models.loading import context_length, load_policy, load_tokenizer
 from reasoner.models.lora import add_adapter, load_weights
+from reasoner.models.resolve import resolve_model
+from reasoner.models.reward_model import load_reward_model
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
 from reasoner.trainer import checkpoint, resume
-from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of
+from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
+from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
@@ -67,13 +72,24 @@ def build_trainer(
             load_weights(policy, start_from)
         trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
         trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
-        return trainer
+        return _completed(trainer, tokenizer)
     policy = load_policy(start_from, device=device)
     reference = None
     if cfg.algo.beta > 0:
         dtype = getattr(torch, cfg.algo.reference_dtype)
         reference = load_policy(base, device=device).to(dtype).requires_grad_(False)
-    return PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world)
+    return _completed(PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world), tokenizer)
+
+
+def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> PolicyTrainer:
+    """The trainer with what the settings add to it: the pretraining mix, and a reward model's weights in the critic."""
+    cfg = trainer.cfg
+    trainer.pretraining_mix = load_pretraining_mix(cfg, tokenizer, context_length(trainer.policy))
+    if trainer.critic is not None and cfg.critic.init:
+        folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
+        weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
+        trainer.critic.start_from(load_reward_model(folder, device=trainer.policy.device), weight=weight)
+    return trainer
 
 
 def sampling_params(cfg: Config, template: Template) -> SamplingParams:
@@ -129,6 +145,7 @@ def open_generator(
             cfg,
             dynamic_sampling=algorithm.dynamic_sampling,
             reward_functions=reward_functions,
+            reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             prefetcher=prefetcher,
             progress=progress,
             world=world,
@@ -169,7 +186,7 @@ def open_training_run(
     training = load(cfg.data.train)
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
-    fingerprints = fingerprints_of(base, template, training, validation)
+    fingerprints = fingerprints_of(base, template, training, validation) | learning_fingerprints(cfg)
     if resuming:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), log)

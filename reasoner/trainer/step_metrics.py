@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from reasoner.config.schema import Config
 from reasoner.rl.batch import Batch
+from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.runs.health import repetition
 from reasoner.trainer.rollout_generator import StepRollouts
 from reasoner.types import RolloutGroup
@@ -15,14 +16,16 @@ from verifiers.score import UNJUDGED
 
 
 def generation_metrics(step: int, rollouts: StepRollouts, cfg: Config, *, dynamic_sampling: bool) -> dict[str, float]:
-    """How the step's rollouts were generated: replaced groups with dynamic sampling, and the age of the policy that
-    sampled them, in updates, where rollouts may be off-policy.
+    """How the step's rollouts were generated: replaced groups with dynamic sampling, the age of the policy that sampled
+    them, in updates, where rollouts may be off-policy, and the reward models' share of the reward.
     """
     metrics: dict[str, float] = {}
     if dynamic_sampling:
         metrics["dynamic_sampling/replaced"] = len(rollouts.all) - cfg.data.prompts_per_step
     if cfg.max_off_policy_steps:
         metrics["rollouts/policy_age"] = step - rollouts.policy_version
+    if cfg.reward.model:
+        metrics["reward/model"] = mean_model_reward(rollouts.all, cfg.reward.model)
     return metrics
 
 

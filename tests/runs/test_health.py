@@ -19,6 +19,7 @@ from reasoner.models.loading import load_policy
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rollouts.generate import generate_groups
+from reasoner.rollouts.reward_models import mean_model_reward
 from reasoner.rollouts.seeds import sample_seed
 from reasoner.runs.health import (
     CHECKS,
@@ -90,7 +91,10 @@ def lived(folder, steps, judge, *, engine=TransformersEngine, temperature=1.0, m
         learned = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(groups))))
         engine.update_weights(trainer.policy_state(), version=step + 1)
         gap = max_logprob_diff(engine, policy, PROMPTS, sampling)
-        history.append({"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap})
+        line = {"step": step, **rollout_metrics(groups), **learned, "parity/logprob_diff_max": gap}
+        if any("model:rm" in score.parts for score in groups[0].scores):
+            line["reward/model"] = mean_model_reward(groups, "rm")
+        history.append(line)
     return history
 
 
@@ -114,6 +118,13 @@ def shorter_is_better(completion):
 def form_is_all(completion):
     first = completion.token_ids[0]
     return scored(first == 5, right=first in (3, 4), form=first == 5)
+
+
+def model_is_fooled(completion):
+    """A reward model that scores another first token than the one that is right."""
+    first = completion.token_ids[0]
+    score = float(first == 5)
+    return replace(scored(score, right=first in (3, 4)), parts={"model:rm": score})
 
 
 def written(steps, *texts, seconds=2.0):
@@ -155,6 +166,7 @@ CAUSES = {
     "cut off": lambda folder: lived(folder, 3, second_is_five, max_tokens=4),
     "repetition": lambda hot: hot(),
     "form without substance": lambda folder: lived(folder, 16, form_is_all, lr=3e-3),
+    "proxy up, rule down": lambda folder: lived(folder, 16, model_is_fooled, lr=3e-3),
     "KL spike": lambda hot: hot(),
     "no signal": lambda: written(5, answering(3)),
     "no reward": lambda: written(5, "I do not know"),

@@ -36,6 +36,6 @@ def test_bfloat16_reference_follows_the_policy_when_it_is_synced(tmp_path):
     tiny_model(vocabulary=60, width=32, layers=2).save_pretrained(tmp_path)
     trainer, _ = first_step(tmp_path, "bfloat16")
     trainer.cfg = replace(trainer.cfg, algo=replace(trainer.cfg.algo, ref_sync_steps=1))
-    trainer._adapt_reference(None)
+    trainer._adapt_reference(None, collate(random_groups()))
     for own, policy in zip(trainer.reference.parameters(), trainer.policy.parameters(), strict=True):
         assert torch.equal(own, policy.to(torch.bfloat16))

@@ -55,7 +55,9 @@ function largeCharts(data, view) {
     "Response length": { least: 0, unit: "tokens", lines: [
       metric("all", "completions/mean_length"), rollouts("correct", "tokens_correct", { colour: "--good" }),
       rollouts("wrong", "tokens_wrong", { colour: "--bad" }), rollouts("95th percentile", "tokens_p95", { dashed: true, thin: true })] },
-    Reward: { least: 0, lines: [metric("reward", "reward/mean"), metric("correct", "correct"), metric("well-formed", "well_formed")] },
+    Reward: { least: 0, lines: [
+      metric("reward", "reward/mean"), metric("reward model", "reward/model"), metric("correct", "correct"),
+      metric("well-formed", "well_formed")] },
     Reflection: { isShare: true, lines: [
       metric("self-check rate", CHECKS), metric("wrong claims caught", CAUGHT), baseline("self-check rate of step 0", CHECKS)] },
   };

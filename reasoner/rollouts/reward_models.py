@@ -1,0 +1,76 @@
+"""Reward models of a run (`reward.model`): their scores as weighted parts of the reward.
+
+Scores come after grading and before anything that uses rewards. A control reward replaces them, as any other part.
+Nothing here imports torch; reasoner.inference.reward_model computes the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from statistics import fmean
+from typing import Protocol
+
+from reasoner.config.schema import RewardConfig
+from reasoner.rollouts.reward_functions import with_parts
+from reasoner.types import RolloutGroup
+
+PART = "model:"  # begins the name of a reward model's part of the reward
+
+
+class Scorer(Protocol):
+    """Scores completions."""
+
+    def scores(self, groups: Sequence[RolloutGroup]) -> list[float]:
+        """The score of each completion of the groups, in order."""
+        ...
+
+
+def parse_reward_models(setting: str) -> dict[str, float]:
+    """Parse "MODEL=0.5, OTHER" into weights by the model's name, 1 if none is stated. ValueError for a faulty entry."""
+    weights: dict[str, float] = {}
+    for entry in filter(None, map(str.strip, setting.split(","))):
+        name, text = entry.rsplit("=", 1) if "=" in entry else (entry, "1")
+        try:
+            weight = float(text)
+        except ValueError:
+            weight = float("nan")
+        if not name.strip() or not isfinite(weight):
+            raise ValueError(f"reward.model has {entry!r}; it takes MODEL or MODEL=WEIGHT, a finite number")
+        if name.strip() in weights:
+            raise ValueError(f"reward.model has {name.strip()!r} twice")
+        weights[name.strip()] = weight
+    return weights
+
+
+def apply_reward_models(
+    groups: Sequence[RolloutGroup], scorers: Mapping[str, Scorer], reward: RewardConfig
+) -> list[RolloutGroup]:
+    """Add the weighted score of each reward model to the rewards; score.parts has the scores, clipped and without their
+    weights, as model:NAME. A completion without its end has reward.missing_end in place of its score.
+    """
+    if not scorers or not groups:
+        return list(groups)
+    weights = {f"{PART}{name}": weight for name, weight in parse_reward_models(reward.model).items()}
+    scores = {f"{PART}{name}": _clipped(name, scorer.scores(groups), reward.clip) for name, scorer in scorers.items()}
+    rows = [dict(zip(scores, row, strict=True)) for row in zip(*scores.values(), strict=True)]
+    finishes = [completion.finish for group in groups for completion in group.completions]
+    missing = dict.fromkeys(scores, reward.missing_end)
+    parts = iter([row if finish == "stop" else missing for row, finish in zip(rows, finishes, strict=True)])
+    return [with_parts(group, [next(parts) for _ in group.scores], weights) for group in groups]
+
+
+def _clipped(name: str, scores: Sequence[float], limit: float) -> list[float]:
+    if not all(map(isfinite, scores)):
+        raise ValueError(f"the reward model {name!r} gave a score that is not a finite number")
+    return [min(limit, max(-limit, score)) for score in scores]
+
+
+def mean_model_reward(groups: Sequence[RolloutGroup], setting: str) -> float:
+    """The mean over completions of the weighted scores of all models of `reward.model`."""
+    weights = {f"{PART}{name}": weight for name, weight in parse_reward_models(setting).items()}
+    return fmean(
+        sum(weight * score.parts[name] for name, weight in weights.items())
+        for group in groups
+        for score in group.scores
+    )

@@ -1,0 +1,73 @@
+"""Batches of examples: their gradient is that of transformers' own loss, however they are split."""
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from reasoner.rl.model_passes import ModelPasses
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
+from reasoner.sft.examples import Example
+from tests.fixtures.tiny import tiny_model
+
+# Shared prompts, prompts of several lengths, and a completion of one token.
+EXAMPLES = [
+    Example((5, 6, 7), (8, 9, 10, 11)),
+    Example((5, 6, 7), (12,)),
+    Example((20,), (21, 22)),
+    Example((5, 6, 7), (13, 14)),
+    Example((30, 31, 32, 33, 34), (35, 36, 37, 38, 39, 40)),
+]
+
+
+def gradient(model: PreTrainedModel) -> Tensor:
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+def peer_loss(model: PreTrainedModel, examples: list[Example]) -> Tensor:
+    """transformers' own loss: labels of -100 on prompts and padding, the mean over all other tokens."""
+    width = max(example.num_tokens for example in examples)
+    ids, labels = torch.ones(len(examples), width).long(), torch.full((len(examples), width), -100)
+    mask = torch.zeros(len(examples), width).long()
+    for row, example in enumerate(examples):
+        whole, begin = [*example.prompt_ids, *example.completion_ids], len(example.prompt_ids)
+        ids[row, : len(whole)] = torch.tensor(whole)
+        labels[row, begin : len(whole)] = ids[row, begin : len(whole)]
+        mask[row, : len(whole)] = 1
+    loss: Tensor = model(input_ids=ids, attention_mask=mask, labels=labels).loss
+    return loss
+
+
+@pytest.mark.parametrize("micro_batch_tokens", [1, 6, 1000])
+def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_batch_tokens: int) -> None:
+    model = tiny_model(vocabulary=64).double()
+    loss = peer_loss(model, EXAMPLES)
+    loss.backward()  # type: ignore[no-untyped-call]
+    expected = gradient(model)
+    model.zero_grad()
+    passes = ModelPasses(model, "float32", 1.0, micro_batch_tokens)
+    likelihood = backward_likelihood(passes, collate_examples(EXAMPLES))
+    assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
+    assert likelihood.loss == pytest.approx(loss.item(), rel=1e-6)
+    assert likelihood.tokens == sum(len(example.completion_ids) for example in EXAMPLES)
+
+
+def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
+    passes = ModelPasses(tiny_model(vocabulary=64), "float32", 1.0, 6)
+    batch = collate_examples(EXAMPLES)
+    trained, measured = backward_likelihood(passes, batch), batch_likelihood(passes, batch)
+    assert measured.loss == pytest.approx(trained.loss, rel=1e-6)
+    assert 0 < measured.mean_entropy < 64
+
+
+def test_examples_with_the_same_prompt_share_it() -> None:
+    batch = collate_examples(EXAMPLES)
+    assert batch.prompt_ids.shape == (3, 5)
+    assert batch.prompt_of.tolist() == [0, 0, 1, 0, 2]
+    assert batch.weights.sum() == pytest.approx(1.0)
+
+
+def test_an_epoch_has_every_example_once_in_an_order_of_the_seed() -> None:
+    first = [example for step in range(5) for example in examples_of_step(EXAMPLES, step, 1, seed=0)]
+    assert sorted(first, key=repr) == sorted(EXAMPLES, key=repr)
+    assert first != [example for step in range(5) for example in examples_of_step(EXAMPLES, step, 1, seed=1)]

@@ -1,0 +1,138 @@
+"""Examples: what becomes prompt and completion in each form of a row, and which rows are refused."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reasoner.rollouts.prompts import Template
+from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
+from tests.fixtures.tiny import END, tiny_tokenizer
+
+R1 = Template("User: {question}\nAssistant:", stop=("</answer>",))
+PLAIN = Template("{question}")
+CHATML = (
+    "{% for m in messages %}<{{ m.role }}>{{ m.content }}" + END + "\n{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>{% endif %}"
+)
+# Writes no end after a turn, and an end token before every later one.
+LLAMA = (
+    "{% for m in messages %}[{{ m.role }}] {{ m.content | trim }}{% if not loop.last %}" + END + "{% endif %}"
+    "{% endfor %}{% if add_generation_prompt %}" + END + "[assistant] {% endif %}"
+)
+DROPS_THOUGHTS = CHATML.replace("m.content", "m.content.split('</think>')[-1]")
+PREFILLS = CHATML.replace("%}<assistant>{", "%}<assistant><think>{")
+TOKENIZER = tiny_tokenizer()
+
+
+def read(*rows: dict[str, Any], template: Template = PLAIN, chat: str | None = None) -> list[Example]:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = chat
+    return list(examples_of(((f"row {i}", row) for i, row in enumerate(rows)), tokenizer, template))
+
+
+def text(ids: Sequence[int]) -> str:
+    return str(TOKENIZER.decode(list(ids)))
+
+
+def test_ids_are_used_as_they_are() -> None:
+    assert read({"prompt_ids": [5, 6], "completion_ids": [7], "text": "ignored"}) == [Example((5, 6), (7,))]
+
+
+def test_prompt_and_completion_are_tokenised_apart_and_end_with_the_end_token() -> None:
+    [example] = read({"prompt": "12 + ", "completion": "30 = 42"})
+    assert (text(example.prompt_ids), text(example.completion_ids)) == ("12 + ", "30 = 42" + END)
+
+
+def test_a_stop_text_of_the_prompt_style_ends_a_completion() -> None:
+    row = {"question": "12 + 30?", "completion": " <think> 42 </think> <answer> 42 </answer>"}
+    [example] = read(row, template=R1)
+    assert text(example.prompt_ids) == "User: 12 + 30?\nAssistant:"
+    assert text(example.completion_ids) == row["completion"]
+    [unended] = read(row | {"completion": " I give up."}, template=R1)
+    assert text(unended.completion_ids) == " I give up." + END
+
+
+def test_a_text_is_learnt_from_its_second_token_on() -> None:
+    [example] = read({"text": "12 + 30 = 42"})
+    assert len(example.prompt_ids) == 1
+    assert text((*example.prompt_ids, *example.completion_ids)) == "12 + 30 = 42" + END
+
+
+CONVERSATION = [
+    {"role": "user", "content": "12 + 30?"},
+    {"role": "assistant", "content": "<think> 40 + 2 </think> 42"},
+    {"role": "user", "content": "7 * 8?"},
+    {"role": "assistant", "content": "56"},
+]
+
+
+def test_every_turn_of_the_assistant_is_an_example_that_sees_the_turns_before() -> None:
+    first, second = read({"messages": CONVERSATION}, chat=CHATML)
+    assert text(first.prompt_ids) == f"<user>12 + 30?{END}\n<assistant>"
+    assert text(first.completion_ids) == f"<think> 40 + 2 </think> 42{END}"
+    assert text(second.prompt_ids).endswith(f"<think> 40 + 2 </think> 42{END}\n<user>7 * 8?{END}\n<assistant>")
+    assert text(second.completion_ids) == f"56{END}"
+
+
+def test_a_template_without_an_end_of_the_turn_gets_the_end_token() -> None:
+    assert [text(one.completion_ids) for one in read({"messages": CONVERSATION}, chat=LLAMA)] == [
+        f"<think> 40 + 2 </think> 42{END}",
+        f"56{END}",
+    ]
+
+
+def test_a_conversational_prompt_and_completion_learns_the_completion_alone() -> None:
+    [example] = read({"prompt": CONVERSATION[:3], "completion": CONVERSATION[3:]}, chat=CHATML)
+    assert text(example.completion_ids) == f"56{END}"
+
+
+@pytest.mark.parametrize("template", [DROPS_THOUGHTS, PREFILLS], ids=["drops", "prefills"])
+def test_a_chat_template_that_drops_or_prefills_the_thought_is_refused(template: str) -> None:
+    with pytest.raises(ValueError, match=r"row 0: the chat template of \S+ drops or prefills <think>"):
+        read({"messages": CONVERSATION}, chat=template)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"answer": "42"}, "row 0: the columns are answer; known forms are: prompt_ids, completion_ids; question"),
+        ({"prompt": "a", "completion": 42}, "row 0: completion is 42; it must be a text"),
+        ({"prompt": "", "completion": "42"}, "row 0: the prompt or the completion has no tokens"),
+        ({"prompt_ids": [1], "completion_ids": [10**6]}, "row 0: completion_ids must be a list of token ids from 0 to"),
+        ({"messages": CONVERSATION}, "row 0: it is a conversation, and the model's tokenizer has no chat template"),
+        ({"text": "\ud83d"}, "row 0: text holds half of a surrogate pair"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        read(row)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        (CONVERSATION[:1], "the conversation has no turn of the assistant to learn"),
+        ([{"role": "user"}], "message 0 is {'role': 'user'}; it must have role and content"),
+        ("hello", "messages is 'hello'; it must be a list of messages"),
+    ],
+)
+def test_a_conversation_that_cannot_be_used_is_refused(messages: Any, message: str) -> None:
+    with pytest.raises(ValueError, match="row 0: ") as error:
+        read({"messages": messages}, chat=CHATML)
+    assert message in str(error.value)
+
+
+def test_selection_counts_what_it_leaves_out() -> None:
+    short, long = Example((1,), (2, 3)), Example((1,), (2, 3, 4, 5))
+    selection = select([short, long, short], max_tokens=4)
+    assert (selection.examples, selection.too_long, selection.repeated) == ((short,), 1, 1)
+    assert selection.loss_tokens == 2
+    assert selection.loss_share == 2 / 3
+    with pytest.raises(ValueError, match="no example is left: 1 have more than 4 tokens"):
+        select([long], max_tokens=4)
+
+
+def test_loss_on_all_leaves_the_first_token_alone_as_the_prompt() -> None:
+    assert with_loss_on_prompts(Example((1, 2, 3), (4,))) == Example((1,), (2, 3, 4))
