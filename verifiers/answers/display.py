@@ -20,6 +20,7 @@ from verifiers.answers.values import (
     Numeral,
     Piecewise,
     Ratio,
+    RealFamily,
     Reals,
     Relation,
     Sequence,
@@ -89,6 +90,13 @@ def _relation(value: Relation) -> str:
     return f"relation {text}"
 
 
+def _real_family(value: RealFamily) -> str:
+    items = "; ".join(", ".join(map(expression_text, item)) for item in value.items)
+    head = f"{value.name}({value.argument}) = " if value.argument else f"{value.name} = " if value.name else ""
+    domains = ", ".join(f"{name} in {_reals(reals)}" for name, reals in value.parameters)
+    return f"family {head}{items} for all {domains}"
+
+
 def _family(value: Family) -> str:
     items = "; ".join(", ".join(map(expression_text, item)) for item in value.items)
     domains = [each.name + (" ∈ ℤ" if each.least is None else f" ≥ {each.least}") for each in value.parameters]
@@ -110,5 +118,6 @@ _TEXTS: dict[type, Callable[[Any], str]] = {
     Function: lambda value: f"function {value.name}({value.argument}) = {expression_text(value.node)}",
     Relation: _relation,
     Family: _family,
+    RealFamily: _real_family,
     Ratio: lambda value: "ratio " + " : ".join(map(expression_text, value.terms)),
 }

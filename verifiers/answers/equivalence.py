@@ -9,6 +9,7 @@ from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.real_parameters import as_real_families, equal_as_real_families
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.relations import equal_relations
 from verifiers.answers.results import Result, all_equal
@@ -29,6 +30,7 @@ from verifiers.answers.values import (
     Numeral,
     Piecewise,
     Ratio,
+    RealFamily,
     Reals,
     Relation,
     Sequence,
@@ -110,6 +112,9 @@ def _equal(gold: Value, answer: Value) -> Result:
         and len(answer.names) == 1
     ):
         return False
+    gold, answer = as_real_families(gold, answer)
+    if isinstance(gold, RealFamily) or isinstance(answer, RealFamily):
+        return equal_as_real_families(gold, answer)
     gold, answer, is_same_name = without_names(gold, answer)
     if not is_same_name:
         return False

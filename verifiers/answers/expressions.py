@@ -92,6 +92,8 @@ class ExpressionReader(FactorReader):
         last = self.tokens[self.at - 1]
         if token.kind == "number" and last.is_sign("°", "}") and value.op == "degrees" and self.ahead().is_sign("'"):
             return Node("mixed", (value, self.power()))
+        if token.kind == "number" and token.gap and last.kind == "letter" and self.tokens[self.at - 2].is_sign("^"):
+            return _times(value, self.power())
         if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
             return _times(value, self.power())
         if token.kind == "number":

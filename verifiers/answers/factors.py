@@ -126,6 +126,10 @@ class FactorReader(Cursor, ABC):
             return self._function(token.text)
         if token.is_sign("∞"):
             return INFINITY
+        if token.is_sign("{") and self.take("}"):
+            return self.atom()  # the empty braces of {}^{10}C_3
+        if token.is_sign("^", "_"):
+            return self._combinations(self._argument())
         for opening, closing in (("(", ")"), ("{", "}"), ("[", "]")):
             if token.is_sign(opening):
                 return self._enclosed(closing)
@@ -147,15 +151,38 @@ class FactorReader(Cursor, ABC):
         self.expect(closing)
         return node
 
+    def _combinations(self, above: Node) -> Node:
+        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
+        letter, self.at = self.here, self.at + 1
+        if letter.text not in ("C", "P") or not self.take("_", "^"):
+            raise UnreadableError("an index in front")
+        below = self._argument()
+        node = Node("binomial", (above, below))
+        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
+
     def _letter(self, token: Token) -> Node:
         if token.text == "C" and self.here.is_sign("(") and (pair := self._pair()):
             return Node("binomial", pair)
+        if token.text == "C" and self.here.is_sign("_") and (node := self._chosen()):
+            return node
         name = token.text + self.subscript()
         while self.take("'"):
             name += "'"
         if self.here.is_sign("(") and not self.here.gap and name in ("f", "g", "h", "f'", "P", "F", "G"):
             raise UnreadableError("a function's value")
         return _CONSTANTS.get(name) or symbol(name)
+
+    def _chosen(self) -> Node | None:
+        """`C_{10}^{3}` with two natural numbers; None for another index."""
+        start = self.at
+        above = self._argument() if self.take("_") and (self.here.kind == "number" or self.take("{")) else None
+        self.take("}")
+        if above is not None and above.op == "number" and self.take("^"):
+            below = self._argument()
+            if below.op == "number" and below.value <= above.value:
+                return Node("binomial", (above, below))
+        self.at = start
+        return None
 
     def _pair(self) -> tuple[Node, Node] | None:
         """The two arguments of C(10,3); None where there are not two."""
@@ -178,6 +205,10 @@ class FactorReader(Cursor, ABC):
             if self.here.is_sign("(") and (pair := self._pair()):
                 return Node("binomial", pair)
             return Node("binomial", (self._argument(), self._argument()))
+        if name == "root":
+            index = self._argument()
+            self.expect("of")
+            return Node("root", (self._argument(), index))
         if name in ("sqrt", "cbrt"):
             return self._root(number(2 if name == "sqrt" else 3))
         if name == "log":
@@ -221,6 +252,8 @@ class FactorReader(Cursor, ABC):
         base, exponent = None, None
         if self.take("_"):
             base = self._argument()
+        elif self.here.kind == "number" and not self.here.gap and self.ahead().is_sign("(") and not self.ahead().gap:
+            base = self.atom()  # log2(5)
         if self.take("^"):
             exponent = self._exponent()
         argument = self._function_argument()
@@ -231,6 +264,8 @@ class FactorReader(Cursor, ABC):
         """The argument of a function: one bracket, or factors up to the next sign or function."""
         if self.here.is_sign("(", "{", "["):
             return self.atom()
+        if self.take("\\{"):
+            return self._enclosed("\\}")
         if self.here.is_sign("|", "⌊", "⌈") or (
             self.here.kind == "function" and self.here.text in ("frac", "sqrt", "binom")
         ):

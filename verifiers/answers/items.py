@@ -5,7 +5,7 @@ from __future__ import annotations
 from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
-from verifiers.answers.parameters import is_domain
+from verifiers.answers.qualifiers import is_domain
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import Statement, term
@@ -24,7 +24,7 @@ from verifiers.answers.values import (
     Value,
 )
 
-RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡")
+RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "↦", "∥", "⊥")
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
@@ -46,6 +46,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
                 return statement(sides[0])
             return _named(sides[0], Expression(expression(sides[-1])))
         sides, signs_ = sides[: place + 1], signs_[:place]
+    if signs_ == ["↦"]:
+        return _mapping(sides[0], sides[1])
     if "≡" in signs_:
         return _congruence(sides, signs_, statement)
     if signs_ in (["∈"], ["∉"]):
@@ -64,6 +66,15 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("both signs in a relation")
     reals = condition(nodes, tuple(signs_))
     return Relation(tuple(signs_), nodes) if reals is None else reals
+
+
+def _mapping(left: Tokens, right: Tokens) -> Value:
+    """f: x ↦ 2x + 1, and x ↦ 2x + 1 without a name."""
+    parts, colons = cut(left, at_signs(":"))
+    letters = [name_of(part) or "" for part in parts]
+    if len(colons) > 1 or "" in letters:
+        raise UnreadableError("a mapping of something else")
+    return Function(letters[0] if colons else "", letters[-1], expression(right))
 
 
 def _rounded(tokens: Tokens) -> Value:

@@ -19,6 +19,7 @@ from verifiers.answers.values import (
     Numeral,
     Piecewise,
     Ratio,
+    RealFamily,
     Reals,
     Relation,
     Sequence,
@@ -40,6 +41,7 @@ _LAYERS: dict[type, str] = {
     Function: "numeric",
     Relation: "relation",
     Family: "family",
+    RealFamily: "family",
     Ratio: "ratio",
 }
 MAX_CHARACTERS = 1_000

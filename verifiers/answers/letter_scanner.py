@@ -5,6 +5,7 @@ from __future__ import annotations
 from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
 
+LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 
 
@@ -17,7 +18,9 @@ class LetterScanner(NumberScanner):
             self.at += 1
         run = self.text[start : self.at]
         word = run.casefold()
-        if self.is_text:
+        if run in LIBRARIES and self._peek() == "." and self._peek(1).isalpha():
+            self.at += 1
+        elif self.is_text:
             self._word_in_text(run, word)
         elif self.short_digits and len(run) <= 2 and word not in CONSTANT_WORDS:
             for letter in run:
@@ -27,7 +30,7 @@ class LetterScanner(NumberScanner):
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)
-        elif word in WORDS:
+        elif word in WORDS and self._peek() != "^":
             self.add("word", word)
         elif len(run) == 3 and word.endswith("pi"):
             self.add("letter", run[0])

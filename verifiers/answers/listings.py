@@ -90,7 +90,9 @@ def _both(values: list[Reals], *, has_and: bool) -> Value:
 def _alternatives(values: list[Value]) -> Value:
     """One of several values: a union of sets of reals, or a list. Names in front of single values are dropped."""
     families = [value for value in values if isinstance(value, Family)]
-    if len(families) == len(values):
+    if families and len(families) < len(values):  # k = 1 or k even
+        families = [value for value in map(_family_or_number, values) if value is not None]
+    if families and len(families) == len(values):
         parameters = {each.name: each for family in families for each in family.parameters}
         if len({each for family in families for each in family.parameters}) > len(parameters):
             raise UnreadableError("one parameter with two domains")
@@ -127,6 +129,15 @@ def _alternatives(values: list[Value]) -> Value:
     if isinstance(values[0], Assignments) and not _is_index(values[0], values):
         return Assignments(values[0].names, (listed,))
     return listed
+
+
+def _family_or_number(value: Value) -> Family | None:
+    """A family, or a number as one without parameters."""
+    if isinstance(value, Family):
+        return value
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        value = value.items[0]
+    return Family(((value.node,),), ()) if isinstance(value, Expression) and not names(value.node) else None
 
 
 def _is_index(value: Assignments, values: list[Value]) -> bool:

@@ -35,7 +35,7 @@ class NumberScanner:
             self.depth += 1
         elif text in BRACKETS.values() and text != "}":
             self.depth -= 1
-        if text == "{":
+        if text in ("{", "(", "["):
             self.short_digits = 0
 
     @property

@@ -58,7 +58,53 @@ _INTEGERS = (
     "each integer",
     "whole number",
 )
+_ALL = ("", "all ", "any ", "every ", "the ", "a ", "is a ", "are ", "is ", "must be a ", "must be ", "some ")
+_MULTIPLES = ("multiples of", "multiple of", "integer multiples of", "integer multiple of", "divisible by")
+_INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
+    **{f"{before}{phrase}": (("sign", "multiples"),) for before in _ALL for phrase in _MULTIPLES},
+    **{
+        f"{before}{kind} multiple{end} of": (("sign", sign), ("sign", "multiples"))
+        for before in _ALL
+        for kind, sign in (
+            ("positive", "ℤ1"),
+            ("positive integer", "ℤ1"),
+            ("nonnegative", "ℤ0"),
+            ("non negative", "ℤ0"),
+        )
+        for end in ("", "s")
+    },
+    **{
+        f"{before}{verb}{article}remainder{of}": (("sign", "remainder"),)
+        for before in ("", "that ", "which ")
+        for verb in ("leave ", "leaves ", "leaving ", "with ", "have ", "has ", "give ", "gives ", "")
+        for article in ("a ", "the ", "")
+        for of in ("", " of")
+    },
+    **dict.fromkeys(
+        ("when divided by", "upon division by", "on division by", "after division by", "if divided by", "divided by"),
+        (("sign", "divided"),),
+    ),
+    **{
+        f"{before}{kind}power{end} of": (*sign, ("sign", "powers"))
+        for before in _ALL
+        for kind, sign in (
+            ("", ()),
+            ("positive ", (("sign", "ℤ1"),)),
+            ("nonnegative ", (("sign", "ℤ0"),)),
+            ("non negative ", (("sign", "ℤ0"),)),
+            ("nonnegative integer ", (("sign", "ℤ0"),)),
+            ("non negative integer ", (("sign", "ℤ0"),)),
+            ("positive integer ", (("sign", "ℤ1"),)),
+        )
+        for end in ("", "s")
+    },
+    **dict.fromkeys(("including", "and including"), (("sign", "including"),)),
+    **{f"{before}perfect square{end}": (("sign", "squares"),) for before in _ALL for end in ("", "s")},
+    **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in _ALL for end in ("", "s")},
+    **dict.fromkeys(("of the form", "numbers of the form", "is of the form", "are of the form"), (("sign", "form"),)),
+}
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
+    **_INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
     **{
         f"{before}{kind} real {noun}": (("sign", sign),)
@@ -71,7 +117,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             ("nonzero", "ℝ≠0"),
             ("non zero", "ℝ≠0"),
         )
-        for noun in ("numbers", "number", "values")
+        for noun in ("numbers", "number", "values", "constant", "constants")
     },
     **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
@@ -130,7 +176,6 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "is a": (("sign", "∈"),),
     "is an": (("sign", "∈"),),
     "may be": (("sign", "∈"),),
-    "out of": (("sign", "/"),),
     "to": (("sign", ":"),),
     **{
         f"{before}{parity}{noun}": (("sign", parity),)
@@ -145,10 +190,15 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "minus": (("sign", "-"),),
     "negative": (("sign", "-"),),
     "times": (("sign", "*"),),
-    "divided by": (("sign", "/"),),
     "plus or minus": (("sign", "±"),),
     "squared": (("sign", "^"), ("number", "2")),
     "cubed": (("sign", "^"), ("number", "3")),
+    "out of": (("sign", "/"),),
+    **dict.fromkeys(("is not less than", "not less than", "is no less than", "no less than"), (("sign", "≥"),)),
+    **dict.fromkeys(
+        ("is not more than", "not more than", "is no more than", "is not greater than", "not greater than"),
+        (("sign", "≤"),),
+    ),
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
     **dict.fromkeys(("per cent", "pct"), (("sign", "%"),)),
@@ -186,9 +236,6 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("is equal to", "is given by"), (("sign", "="),)),
     **dict.fromkeys(
         (
-            "for all real",
-            "for every real",
-            "for any real",
             "for all",
             "for any",
             "for every",

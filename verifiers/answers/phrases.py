@@ -57,7 +57,15 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
         else:
             result.append(tokens[place])
             place += 1
-    return result
+    return _joined_signs(result)
+
+
+def _joined_signs(tokens: list[Token]) -> list[Token]:
+    """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
+    has_remainder = any(token.is_sign("remainder") for token in tokens)
+    pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=True)
+    kept = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
+    return kept if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in kept]
 
 
 def _number_set(tokens: Sequence[Token], place: int) -> Token:
@@ -81,6 +89,7 @@ def _joined(tokens: Sequence[Token]) -> list[Token]:
             and token.text == "a"
             and after
             and after[0].kind == "word"
+            and after[0].text not in ("is", "are", "belongs", "and", "or", "where", "can", "in", "be", "any")
             and token.gap
             and after[0].gap
         ):

@@ -13,10 +13,11 @@ _CLASS = Parameter("the class of a congruence")
 
 def parity(tokens: Tokens) -> Family:
     """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
-    if len(tokens) > 2 or (len(tokens) == 2 and tokens[0].kind != "letter"):
+    place = -1 if tokens[-1].is_sign("odd", "even") else 0
+    if len(tokens) > 2 or (len(tokens) == 2 and tokens[-1 - place].kind != "letter"):
         raise UnreadableError("what is even?")
     double = multiply(number(2), symbol(_CLASS.name))
-    return Family(((add(double, number(1)) if tokens[-1].is_sign("odd") else double,),), (_CLASS,))
+    return Family(((add(double, number(1)) if tokens[place].is_sign("odd") else double,),), (_CLASS,))
 
 
 def residue_class(tokens: Tokens) -> Value:

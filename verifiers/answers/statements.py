@@ -11,8 +11,9 @@ from functools import lru_cache
 
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing
-from verifiers.answers.parameters import attach, split_qualifiers
+from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, rewrite
+from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
@@ -63,7 +64,7 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
     pieces, exceptions = cut(tokens, at_signs("except"))
-    if exceptions and not (len(pieces[0]) == 1 and pieces[0][0].is_sign("ℝ")):
+    if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
     head, qualifiers = split_qualifiers(tokens)
     value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)

@@ -16,11 +16,12 @@ BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "�
 _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
-    "boxed quad qquad thinspace space noindent rm bf it strut nonumber"
+    "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
+PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
-    ["color", "tag", "label", "hspace", "vspace", "hphantom"]
+    ["color", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom"]
 )  # with an argument that is not part of the answer
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"
 TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
@@ -48,6 +49,16 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mod": ("word", "mod"),
     "pmod": ("word", "mod"),
     "euro": ("sign", "€"),
+    "textdollar": ("sign", "$"),
+    "textdegree": ("sign", "°"),
+    "cent": ("word", "cents"),
+    "textcent": ("word", "cents"),
+    "mapsto": ("sign", "↦"),
+    "root": ("function", "root"),
+    "of": ("sign", "of"),
+    "sum": ("function", "sum"),
+    "prod": ("function", "product"),
+    "cr": ("sign", "\\\\"),
     "pounds": ("sign", "£"),
 }
 del COMMANDS["S"]
@@ -111,7 +122,7 @@ VULGAR = {
 
 # Characters with a meaning: (kind, text). The first of a pair is as written.
 CHARACTERS: dict[str, tuple[str, str]] = {
-    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£…∀⊂‖"},
+    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£…∀⊂‖↦∥"},
     **dict.fromkeys("−–—‐‑﹣", ("sign", "-")),
     **dict.fromkeys("×·⋅∙∗•", ("sign", "*")),
     **dict.fromkeys("÷⁄∕", ("sign", "/")),
@@ -143,7 +154,7 @@ CHARACTERS: dict[str, tuple[str, str]] = {
 _KNOWN_WORDS = (
     "and or all any for the is are an if choose not no real reals number numbers except set in of to at than be "
     "by so let on one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor "
-    "may can get we you has as each some every with where when either that such thus hence non n't it its sum but "
+    "out has had who may can get we you has as each some every with where when either that such thus hence non n't it its sum but "
     "day days men pi via usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm rem pct"
 )
 WORDS = frozenset(_KNOWN_WORDS.split())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from verifiers.answers.environments import MATRICES, environment
 from verifiers.answers.expressions import expression
+from verifiers.answers.integer_sets import integer_set, with_dots
 from verifiers.answers.names import name_of
 from verifiers.answers.number_sets import number_set
 from verifiers.answers.rationals import rational
@@ -15,6 +16,7 @@ from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, multiply, names, number, signs
 from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value
+from verifiers.answers.vectors import vector
 
 Statement = Callable[[Tokens], Value]
 _SETS = at_signs("∪", "∩", "∖", "except")
@@ -27,8 +29,10 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     pieces, operations = cut(tokens, _SETS)
     if operations:
         return _set_expression(pieces, [each.text for each in operations], statement)
-    if tokens[-1].is_sign("even", "odd"):
+    if tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd"):
         return parity(tokens)
+    if (integers := integer_set(tokens)) is not None:
+        return integers
     if (reals := number_set(tokens)) is not None:
         return reals
     if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
@@ -42,6 +46,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return environment(inside, statement)
     if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
         return scaled
+    if (combination := vector(tokens)) is not None:
+        return combination
     ratio, colons = cut(tokens, at_signs(":"))
     if colons and all(ratio):
         return Ratio(tuple(map(expression, ratio)), _is_time(ratio))
@@ -187,6 +193,8 @@ def _set(inside: list[Token], statement: Statement) -> Value:
         behind = len(builder[0]) + 1
         return _set_builder(builder[0], inside[behind:], statement)
     parts, _ = cut(inside, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
+    if any(len(part) == 1 and part[0].is_sign("…") for part in parts):
+        return with_dots(parts)
     items: list[Value] = []
     for part in parts:
         value = _component(part, statement)

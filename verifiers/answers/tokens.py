@@ -16,6 +16,7 @@ from verifiers.answers.symbols import (
     GREEK,
     INVISIBLE,
     NUMBER_SETS,
+    PLAIN_MATRICES,
     STYLES,
     SUBSCRIPTS,
     SUPERSCRIPTS,
@@ -27,6 +28,8 @@ from verifiers.answers.token import Token, UnreadableError
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
 _BOLD = ("mathbf", "boldsymbol", "bm")
+_UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
+_ACCENTS = ("vec", "hat", "overrightarrow", "widehat")
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
@@ -80,6 +83,9 @@ class _Scanner(LetterScanner):
             self._environment(name)
         elif name in ("overline", "bar", "dot", "underline", "vec", "hat", "overrightarrow", "tilde", "widehat"):
             self._accent(name)
+        elif name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
+            self._open(f"end {name}")
+            self.sign(f"begin {name}")
         elif name in ("mathbin", "mathrel", "mathop", "mathord"):
             self._open("")
         elif name in INVISIBLE:
@@ -145,7 +151,7 @@ class _Scanner(LetterScanner):
             elif bare in NUMBER_SETS and name in _BOLD:
                 self.sign(NUMBER_SETS[bare])
             elif len(bare) == 1:
-                self.add("letter", bare)
+                self.add("letter", _UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
             else:
                 self.gap = True
                 self.add("word", bare if bare.isupper() else bare.casefold())
@@ -204,6 +210,12 @@ class _Scanner(LetterScanner):
             self.at += len(content) + 2 * (self._peek() == "{")
             if name == "dot":
                 self._digits_to_next_dot()
+        elif name in _ACCENTS and content.strip(" \\math{") in _UNIT_VECTORS and self._peek() == "{":
+            self.add("letter", _UNIT_VECTORS[content.strip(" \\math{")])
+            self.at = self.text.index("}", self.at) + 1
+        elif name in _ACCENTS and self._peek() in _UNIT_VECTORS and self._peek():
+            self.add("letter", _UNIT_VECTORS[self._peek()])
+            self.at += 1
         elif self._peek() == "{" and name != "dot":
             self._open("")
         else:
@@ -251,7 +263,9 @@ class _Scanner(LetterScanner):
             self.at -= 1
 
     def _brace(self, brace: str) -> None:
-        if brace == "{":
+        if brace == "{" and self._peek() in "+-=<>:*/" and self._peek(1) == "}":  # {-}7
+            self.text = f"{self.text[: self.at + 1]} {self.text[self.at + 2 :]}"
+        elif brace == "{":
             self.closing.append("text" if self.is_text else "}")
             if not self.is_text:
                 self.sign("{")
@@ -260,8 +274,8 @@ class _Scanner(LetterScanner):
                 raise UnreadableError("a brace is not open")
             kind = self.closing.pop()
             self.gap = self.gap or kind == "text"
-            if kind == "}":
-                self.sign("}")
+            if kind == "}" or kind.startswith("end "):
+                self.sign(kind)
 
     def _script(self, first: str) -> None:
         """A run of superscripts is an exponent, one of subscripts an index."""

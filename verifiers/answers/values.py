@@ -90,6 +90,19 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True)
+class RealFamily:
+    """All values of items for all values of real parameters in their sets: lines, `f(x) = cx`, `x^2 + C`.
+
+    `name` and `argument`: of the function whose values the items are ("" for none).
+    """
+
+    items: tuple[tuple[Node, ...], ...]
+    parameters: tuple[tuple[str, Reals], ...]
+    name: str = ""
+    argument: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Ratio:
     """3:4. `is_time`: written as a time of day is, 12:30."""
 
@@ -157,6 +170,7 @@ Value = (
     | Function
     | Relation
     | Family
+    | RealFamily
     | Ratio
     | Nothing
 )

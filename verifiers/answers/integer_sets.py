@@ -1,0 +1,142 @@
+"""Sets of integers in words: multiples, residues, powers, squares, members with dots: "all multiples of 3"."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from verifiers.answers.expressions import expression
+from verifiers.answers.rationals import rational
+from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import Node, add, multiply, names, number, symbol
+from verifiers.answers.values import Expression, Family, Parameter, Sequence, Value
+
+_MEMBER = symbol("the member of a set of integers")
+_WORDS = ("multiples", "remainder", "powers", "form", "squares", "cubes")
+_LEAST = {"ℤ": None, "ℤ0": 0, "ℤ1": 1}
+_MAX_LISTED = 60
+
+
+def integer_set(tokens: Tokens) -> Family | None:
+    """The family of "multiples of 3", "integers that leave remainder 1 when divided by 4"; None for other tokens."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign(*_WORDS)), None)
+    if place is None:
+        return None
+    kind, behind = tokens[place].text, list(tokens[place + 1 :])
+    least, is_natural = _domain(tokens[:place], kind)
+    if kind == "form":
+        return _form(behind)
+    if kind in ("squares", "cubes"):
+        node = Node("power", (_MEMBER, number(2 if kind == "squares" else 3)))
+        if behind:
+            raise UnreadableError("squares of what?")
+        return _family(node, least, is_natural=least is None)
+    if kind == "powers":
+        return _powers(behind, least)
+    if kind == "multiples":
+        return _family(multiply(_number(behind), _MEMBER), least, is_natural=is_natural)
+    parts, marks = cut(behind, at_signs("divided"))
+    if len(marks) != 1:
+        raise UnreadableError("a remainder without a divisor")
+    least = 0 if least is not None else None
+    return _family(add(_number(parts[0]), multiply(_number(parts[1]), _MEMBER)), least)
+
+
+def _family(node: Node, least: int | None, *, is_natural: bool = False) -> Family:
+    return Family(((node,),), (Parameter(_MEMBER.name, least, is_natural),))
+
+
+def _domain(tokens: Tokens, kind: str) -> tuple[int | None, bool]:
+    """The least member index that the words before say: "positive multiples" begin with 1, "integers" anywhere."""
+    rest = [
+        token
+        for token in tokens
+        if not token.is_word("all", "the", "is", "are", "any", "every", "that", "which", "with", "where", "a", "an")
+        and not token.is_sign("such", "∈")
+        and not (token.kind == "letter" and len(tokens) < 4)
+    ]
+    if not rest:
+        return (0 if kind == "powers" else None), False
+    if len(rest) == 1 and rest[0].text in _LEAST:
+        return _LEAST[rest[0].text], False
+    raise UnreadableError("a set of other members")
+
+
+def _number(tokens: list[Token]) -> Node:
+    node = expression(tokens)
+    if names(node):
+        raise UnreadableError("multiples of a letter")
+    return node
+
+
+def _powers(tokens: list[Token], least: int | None) -> Family:
+    """Powers of 2 "including 1", "greater than 1" or with neither, where the power 0 may be among them or not."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign("including", "except", ">", "≥")), None)
+    base = _number(tokens[:place])
+    power = Node("power", (base, _MEMBER))
+    if place is None:
+        return _family(power, least, is_natural=least == 0)
+    bound, value = rational(_number(tokens[place + 1 :])), rational(base)
+    sign = tokens[place].text
+    if value is None or bound is None or value <= 1:
+        raise UnreadableError("powers of what?")
+    if sign in ("including", "except") and bound == 1:
+        return _family(power, 0 if sign == "including" else 1)
+    first = next((n for n in range(40) if value**n > bound or (sign == "≥" and value**n == bound)), None)
+    if first is None or sign in ("including", "except"):
+        raise UnreadableError("powers with another bound")
+    return _family(power, first)
+
+
+def _form(tokens: list[Token]) -> Family:
+    """Numbers of the form 4k + 1: the letters are integers."""
+    node = expression(tokens)
+    if not names(node):
+        raise UnreadableError("a form without a letter")
+    return Family(((node,),), tuple(Parameter(name) for name in sorted(names(node))))
+
+
+def with_dots(parts: list[list[Token]]) -> Value:
+    r"""The members of `1, 2, 4, \ldots`, `\ldots, -2, 0, 2, \ldots` or `2, 4, \ldots, 10` as a family or a list.
+
+    The members before the dots are an arithmetic or a geometric progression, or the values of a quadratic polynomial.
+    """
+    places = [place for place, part in enumerate(parts) if len(part) == 1 and part[0].is_sign("…")]
+    members = [expression(part) for place, part in enumerate(parts) if place not in places]
+    values = [rational(member) for member in members]
+    known = [value for value in values if value is not None]
+    if places == [len(parts) - 1] and len(known) == len(values):
+        return _family(_term(known), 0)
+    if places == [0, len(parts) - 1] and len(known) == len(values) > 2:
+        steps = {after - before for before, after in pairwise(known)}
+        if len(steps) == 1:
+            return _family(add(number(known[0]), multiply(number(steps.pop()), _MEMBER)), None)
+    if places == [len(parts) - 2] and len(known) == len(values) > 2:
+        return _finite(known)
+    raise UnreadableError("dots")
+
+
+def _term(values: list[Fraction]) -> Node:
+    """The term with index 0, 1, ... of a progression through at least three values."""
+    steps = [after - before for before, after in pairwise(values)]
+    if len(values) > 2 and len(set(steps)) == 1:
+        return add(number(values[0]), multiply(number(steps[0]), _MEMBER))
+    if len(values) > 2 and all(values) and len({b / a for a, b in pairwise(values)}) == 1:
+        return multiply(number(values[0]), Node("power", (number(values[1] / values[0]), _MEMBER)))
+    bends = {after - before for before, after in pairwise(steps)}
+    if len(values) > 3 and len(bends) == 1:
+        half = bends.pop() / 2
+        square = multiply(number(half), _MEMBER, _MEMBER)
+        return add(number(values[0]), multiply(number(steps[0] - half), _MEMBER), square)
+    raise UnreadableError("members of an unknown sequence")
+
+
+def _finite(values: list[Fraction]) -> Sequence:
+    """2, 4, ..., 10: an arithmetic progression with its last term."""
+    steps = {after - before for before, after in pairwise(values[:-1])}
+    step = steps.pop() if len(steps) == 1 else Fraction(0)
+    count = (values[-1] - values[0]) / step + 1 if step else Fraction(0)
+    if count.denominator != 1 or not len(values) < count <= _MAX_LISTED:
+        raise UnreadableError("a sequence")
+    return Sequence("set", tuple(Expression(number(values[0] + place * step)) for place in range(int(count))))
