@@ -16,21 +16,21 @@ from data.registry import fingerprint
 from reasoner.models.folder import model_fingerprint
 from reasoner.rollouts.prompts import Template
 
-_SETTLED = ("model", "prompt.style", "data.train")  # cannot change when a run is resumed
 _VALIDATION = ("validation.data", "validation.problems")  # can; then it is another set of problems
 
 
 def fingerprints_of(
-    base: Path, template: Template, training: Sequence[Problem], validation: Sequence[Problem]
+    base: Path, template: Template, training: Mapping[str, str], validation: Sequence[Problem]
 ) -> dict[str, str]:
     """Hexadecimal SHA-256 digests by the setting that names the source: of the model's weights, config and tokenizer
-    (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems where there are some.
+    (16 digits, as `reasoner eval` has them), of the prompt template, of the training data (`training`), and of the
+    validation problems where there are some.
     """
     text = json.dumps(asdict(template), ensure_ascii=False)
     fingerprints = {
         "model": model_fingerprint(base),
         "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
-        "data.train": fingerprint(training),
+        **training,
     }
     if not validation:
         return fingerprints
@@ -41,13 +41,14 @@ def check_unchanged(
     stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Callable[[str], None]
 ) -> None:
     """Compare with those in a run's config.json (run_dir.read_settings). ValueError where model, prompt or
-    training problems are not the ones that the run began with. Other validation problems are reported.
+    training data are not the ones that the run began with. Other validation problems are reported.
     """
     then = stored.get("fingerprints") or {}
-    if missing := [name for name in _SETTLED if name not in then]:
+    settled = [name for name in now if name not in _VALIDATION]
+    if missing := [name for name in settled if name not in then]:
         what = ", ".join(missing)
         log(f"cannot check whether {what} changed since the run began: config.json has no fingerprints of them")
-    for name in _SETTLED:
+    for name in settled:
         if name in then and then[name] != now[name]:
             raise ValueError(
                 f"{name} is {settings[name]!r} as before, but its content has changed: its fingerprint is "

@@ -19,6 +19,7 @@ from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import check_writable
+from reasoner.sft.sources import check_source
 from reasoner.trainer.trackers import check_trackers
 
 
@@ -47,6 +48,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     _check_state_dtype(cfg.optim.state_dtype)
     for spec in problem_sets(cfg):
         check_problems(spec)
+    if cfg.stage == "sft":
+        check_source(cfg.sft.data, Path(cfg.run.dir))
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
     folder = resolve_model(cfg.model, runs=runs) if download else resolve_cached_model(cfg.model, runs=runs)
@@ -94,5 +97,6 @@ def _check_state_dtype(state_dtype: str) -> None:
 
 def problem_sets(cfg: Config) -> list[str]:
     """The problems that the run asks: to train, while it trains, and at its end."""
+    training = [cfg.data.train] if cfg.stage == "rl" else []
     selection = [cfg.validation.data] if cfg.validation.interval else []
-    return [cfg.data.train, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]
+    return [*training, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]

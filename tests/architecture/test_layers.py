@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
 ORDER = (
     "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer",
-    "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.sft", "reasoner.rl", "reasoner.models",
-    "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
+    "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.sft", "reasoner.rl",
+    "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
     "reasoner.distributed", "reasoner.runtime", "reasoner.progress", "reasoner.console",
 )  # fmt: skip
 STACK = {"torch", "vllm", "transformers"}
@@ -32,7 +32,8 @@ LIGHT = (
     "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
-    "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources", "reasoner.trainer.launch",
+    "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 
