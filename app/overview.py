@@ -48,7 +48,7 @@ def _state(run_dir: Path) -> dict[str, Any]:
     return {
         "status": status,
         "model": cfg.get("model"),
-        "algorithm": cfg.get("algo.name") or cfg.get("imported"),
+        "algorithm": "sft" if cfg.get("sft.data") else cfg.get("algo.name") or cfg.get("imported"),
         "step": num_steps,
         "steps": cfg.get("steps"),
         "started_at": versions.stat().st_mtime if versions.is_file() else None,

@@ -5,6 +5,7 @@ No other file of the package prints; tests/architecture/test_printing.py checks 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,16 @@ def print_result(text: str, *, end: str = "\n") -> None:
     """Print the result of a command on standard output and flush it."""
     if not _is_silent:
         print(text, end=end, flush=True)
+
+
+_COLOURS = {"dim": 2, "green": 32}  # codes of SGR, ECMA-48
+
+
+def colour(text: str, name: str) -> str:
+    """The text in a colour, dim or green, where standard error is a terminal and NO_COLOR is not set."""
+    if not sys.stderr.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{_COLOURS[name]}m{text}\x1b[0m"
 
 
 def sparkline(values: list[float], width: int = 60) -> str:

@@ -66,7 +66,8 @@ def front_matter(cfg: Mapping[str, Any], facts: CardFacts) -> str:
     source = str(cfg["data.train"]).partition(":")[0].partition("?")[0]
     if source in HUB:
         fields["datasets"] = [HUB[source].path]
-    fields["tags"] = ["reasoner", "reinforcement-learning", "reasoning", "math", str(cfg["algo.name"])]
+    methods = ["sft"] if cfg.get("sft.data") else ["reinforcement-learning", str(cfg["algo.name"])]
+    fields["tags"] = ["reasoner", "reasoning", "math", *methods]
     lines = []
     for name, value in fields.items():
         if isinstance(value, list):
@@ -85,11 +86,11 @@ def hub_name(model: str) -> bool:
 
 
 def _summary(cfg: Mapping[str, Any], facts: CardFacts) -> str:
+    method = "supervised finetuning" if cfg.get("sft.data") else "reinforcement learning with verifiable rewards"
     chosen = ", the best checkpoint of the run on its validation problems" if facts.is_best else ""
     return (
         "A language model that writes its reasoning before its answer to a mathematical problem. It is "
-        f"{_base(cfg['model'])} after {facts.steps_done} steps of reinforcement learning with verifiable rewards"
-        f"{chosen}."
+        f"{_base(cfg['model'])} after {facts.steps_done} steps of {method}{chosen}."
     )
 
 
@@ -101,21 +102,34 @@ def _base(model: str) -> str:
 
 def _training(run_dir: Path, stored: Mapping[str, Any]) -> str:
     cfg = stored["config"]
-    rows = [
-        ["", ""],
-        ["base model", _base(cfg["model"])],
-        ["algorithm", f"`{cfg['algo.name']}`"],
-        ["training problems", _problems(run_dir, cfg["data.train"])],
-        ["prompts per step, completions of each", f"{cfg['data.prompts_per_step']}, {cfg['algo.group_size']}"],
-        ["reward", _rewards(stored)],
-        ["learning rate, KL coefficient", f"{cfg['optim.lr']:g}, {cfg['algo.beta']:g}"],
-        ["seed", str(cfg["seed"])],
-    ]
+    rows = [["", ""], ["base model", _base(cfg["model"])]]
+    rows += _sft_rows(cfg) if cfg.get("sft.data") else _rl_rows(run_dir, stored)
+    rows.append(["seed", str(cfg["seed"])])
     if cfg.get("control"):
         rows.append(["control experiment", f"{cfg['control']}: the reward was replaced, this model is no result"])
     changed = [["setting", "value", "from"], *_changed(stored)]
     call = _code(python_call(stored), "python") if is_from_python(stored) else _code(command(stored))
     return "\n\n".join([_table(rows), "Settings that differ from the defaults:", _table(changed), "Command:", call])
+
+
+def _rl_rows(run_dir: Path, stored: Mapping[str, Any]) -> list[list[str]]:
+    cfg = stored["config"]
+    return [
+        ["algorithm", f"`{cfg['algo.name']}`"],
+        ["training problems", _problems(run_dir, cfg["data.train"])],
+        ["prompts per step, completions of each", f"{cfg['data.prompts_per_step']}, {cfg['algo.group_size']}"],
+        ["reward", _rewards(stored)],
+        ["learning rate, KL coefficient", f"{cfg['optim.lr']:g}, {cfg['algo.beta']:g}"],
+    ]
+
+
+def _sft_rows(cfg: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        ["algorithm", f"supervised finetuning, loss on {cfg['sft.loss_on']}"],
+        ["examples", f"`{file_name(cfg['sft.data'])}`"],
+        ["examples per step, epochs", f"{cfg['sft.rows']}, {cfg['sft.epochs']}"],
+        ["learning rate", f"{cfg['optim.lr']:g}"],
+    ]
 
 
 def _problems(run_dir: Path, spec: str) -> str:

@@ -31,13 +31,21 @@ _ADDED = (
     Metric("tokens/wrong", "mean tokens of wrong completions", "tokens", "of wrong ones"),
 )
 _METRICS = METRICS | {row.name: row for row in _ADDED}
-# By title: the metrics of a panel, all of one unit.
-PANELS: dict[str, tuple[str, ...]] = {
+Panels = Mapping[str, tuple[str, ...]]  # by title: the metrics of a panel, all of one unit
+PANELS: Panels = {
     "correct answers": ("correct", "validation/pass@1", "validation/greedy", "validation/cons@k"),
     "response length": ("completions/mean_length", "tokens/correct", "tokens/wrong"),
     "reflection": ("reflection/self_check_rate", "reflection/errors_caught"),
     "format and zero variance": ("well_formed", "frac_reward_zero_std"),
     "KL to the reference": ("kl",),
+    "entropy": ("entropy",),
+}
+SFT_PANELS: Panels = {
+    "correct answers": ("validation/pass@1", "validation/greedy", "validation/cons@k"),
+    "training loss": ("loss",),
+    "loss on other texts": ("validation/loss", "validation/pretraining_loss"),
+    "tokens that are the likeliest": ("token_accuracy", "validation/token_accuracy"),
+    "gradient": ("grad_norm",),
     "entropy": ("entropy",),
 }
 
@@ -52,8 +60,9 @@ def draw(run_dir: Path, out: Path) -> Path:
     lines = detailed_metrics(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
+    panels = SFT_PANELS if "token_accuracy" in lines[-1] else PANELS
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
-    for axis, (title, names) in zip(axes.flat, PANELS.items(), strict=True):
+    for axis, (title, names) in zip(axes.flat, panels.items(), strict=True):
         unit = _METRICS[names[0]].unit
         for name in names:
             _curve(axis, _METRICS[name].label, name, [line for line in lines if name in line])
@@ -104,7 +113,7 @@ def _of_validation(line: Mapping[str, Any]) -> dict[str, float]:
     estimates = {"greedy": line["greedy"]["metrics"]["pass@1"]}
     for name, value in line["sampled"]["metrics"].items():
         estimates["cons@k" if name.startswith("cons@") else name] = value
-    metrics: dict[str, float] = {}
+    metrics: dict[str, float] = dict(line.get("measures", {}))
     for name, value in estimates.items():
         metric = f"validation/{name}"
         metrics |= {metric: value["value"], f"{metric}/low": value["low"], f"{metric}/high": value["high"]}

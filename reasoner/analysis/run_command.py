@@ -12,11 +12,19 @@ from typing import Any
 
 from reasoner.config.presets import Preset, find_preset
 from reasoner.config.resolve import settings
-from reasoner.runs.run_dir import PROBLEM_FILES
+from reasoner.config.stages import COMMANDS, is_used
+from reasoner.runs.run_dir import PROBLEM_FILES, stage_of
 
 PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
 _PYTHON = "reasoner.train"  # the origin of settings from Python
-_FILES = ("model", "data.train", "prompt.style", "validation.data", "eval.heldout")  # settings that may name files
+_FILES = (
+    "model",
+    "data.train",
+    "sft.data",
+    "prompt.style",
+    "validation.data",
+    "eval.heldout",
+)  # settings that may name files
 
 
 def is_from_python(stored: Mapping[str, Any]) -> bool:
@@ -26,10 +34,10 @@ def is_from_python(stored: Mapping[str, Any]) -> bool:
 
 def command(stored: Mapping[str, Any]) -> str:
     """The command that trains this model: the preset, and a flag for every setting that it and the defaults do not
-    give.
+    give and that the stage of training takes.
     """
     presets, values = _choices(stored)
-    words = ["reasoner", "train", *(word for preset in presets for word in ("--preset", preset))]
+    words = ["reasoner", COMMANDS[stage_of(stored)], *(word for preset in presets for word in ("--preset", preset))]
     for key, value in values.items():
         words += [f"--{key}", shown_value(key, value)]
     return shlex.join(words)
@@ -52,7 +60,7 @@ def python_call(stored: Mapping[str, Any]) -> str:
 
 def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """(the preset, if there is one that this version knows; settings that it and the defaults do not give)."""
-    origins = stored["origin"]
+    origins, stage = stored["origin"], stage_of(stored)
     names = sorted({origin.removeprefix("preset ") for origin in origins.values() if origin.startswith("preset ")})
     presets = [preset for preset in map(_known_preset, names) if preset is not None]
     same = {key: value for preset in presets for key, value in preset.values(stored["config"]["algo.name"]).items()}
@@ -68,7 +76,7 @@ def _choices(stored: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     values = {
         key: value
         for key, value in stored["config"].items()
-        if key in settings() and key not in PLACES and not is_repeated(key, value)
+        if key in settings() and key not in PLACES and is_used(key, stage) and not is_repeated(key, value)
     }
     return [preset.label for preset in presets], values
 

@@ -21,7 +21,7 @@ from reasoner.evals.paired import difference, format_p
 from reasoner.runs.json_files import OBJECT, read_object
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import readable
-from reasoner.runs.run_dir import read_settings
+from reasoner.runs.run_dir import read_settings, stage_of
 from verifiers.reflection import reflect
 
 _TRACES = 4  # problems of each kind
@@ -49,7 +49,8 @@ def write_report(run_dir: Path) -> list[Path]:
 def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The report as sections of plain values. `picture`: the PNG file of the curves."""
     settings_file = read_settings(run_dir)
-    summary: list[Block] = [Paragraph(_summary(settings_file["config"], len(read_metrics(run_dir))))]
+    summarise = _sft_summary if stage_of(settings_file) == "sft" else _summary
+    summary: list[Block] = [Paragraph(summarise(settings_file["config"], len(read_metrics(run_dir))))]
     sections: list[Section] = [("The run", summary)]
     held_out = _held_out(run_dir)
     if held_out is None:
@@ -103,6 +104,14 @@ def _summary(cfg: Mapping[str, Any], steps: int) -> str:
         f"{cfg['model']} was trained by {cfg['algo.name']} for {steps} of {cfg['steps']} steps on {cfg['data.train']}: "
         f"{cfg['data.prompts_per_step']} prompts per step, {cfg['algo.group_size']} completions of each, "
         f"learning rate {cfg['optim.lr']:g}, KL coefficient {cfg['algo.beta']:g}, seed {cfg['seed']}."
+    )
+
+
+def _sft_summary(cfg: Mapping[str, Any], steps: int) -> str:
+    return (
+        f"{cfg['model']} was trained by supervised finetuning for {steps} of {cfg['steps']} steps on "
+        f"{cfg['sft.data']}: {cfg['sft.rows']} examples per step, {cfg['sft.epochs']} epochs, loss on "
+        f"{cfg['sft.loss_on']}, learning rate {cfg['optim.lr']:g}, seed {cfg['seed']}."
     )
 
 

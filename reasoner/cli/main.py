@@ -39,6 +39,12 @@ class Command:
 COMMANDS = (
     Command("train", "train a model by reinforcement learning with verifiable rewards"),
     Command(
+        "sft",
+        "train a model by supervised finetuning on examples: files, rollouts of own runs, data sets of the hub",
+        epilog="examples: reasoner sft --model base --data examples.jsonl;  "
+        "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
+    ),
+    Command(
         "doctor",
         "check a training run before it starts: takes the settings of train; reports faults, time and memory",
         epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error",
@@ -65,6 +71,12 @@ COMMANDS = (
         "push",
         "upload a run's model to the hub, as reasoner export writes it",
         epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
+    ),
+    Command(
+        "sample",
+        "sample graded completions of a model without training: a run with rollouts, and a file of examples",
+        epilog="example: reasoner sample --model base --data generated --problems 400 --samples 8 --name mine "
+        "--out mine.jsonl, then: reasoner sft --model base --data mine.jsonl",
     ),
     Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(

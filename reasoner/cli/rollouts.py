@@ -18,6 +18,7 @@ from reasoner.console import escape_controls, log, print_result, shorten
 if TYPE_CHECKING:
     from reasoner.runs.filters import Filter, RolloutRow
     from reasoner.runs.index import RolloutIndex
+    from reasoner.runs.selection import Selection
 
 _EXCERPT = 70  # characters of a completion in a list
 _MAX_NAMES = 12  # known values that an error message lists
@@ -41,6 +42,7 @@ def add_arguments(command: Parser) -> None:
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
+    _add_examples(export)
     export.add_argument("file", metavar="FILE", type=Path, help="the new file; its ending decides the format")
 
 
@@ -54,6 +56,34 @@ def _add_filters(action: Parser) -> None:
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
         filters.add_argument(f"--{name}", help=meaning)
+
+
+def _add_examples(export: Parser) -> None:
+    examples = export.add_argument_group("examples for supervised finetuning")
+    examples.add_argument(
+        "--as", dest="form", choices=("rollouts", "sft"), default="rollouts", help="form of the rows [rollouts]"
+    )
+    add_selection(examples)
+
+
+def add_selection(group: argparse._ArgumentGroup) -> None:
+    """Add --where and --per-problem, which select rollouts to learn from (reasoner.runs.selection)."""
+    group.add_argument(
+        "--where",
+        metavar="CONDITION[,...]",
+        help="what a rollout must be: correct, wrong, well-formed, ended (not cut off) [correct,well-formed]",
+    )
+    group.add_argument(
+        "--per-problem", type=int, metavar="N", help="take the first N of a problem, at least 0; 0: all [0]"
+    )
+
+
+def selection_of(args: argparse.Namespace) -> Selection:
+    """The selection of --where and --per-problem."""
+    from reasoner.runs.selection import parse_selection
+
+    texts = {"where": args.where, "per_problem": args.per_problem}
+    return parse_selection({name: str(value) for name, value in texts.items() if value is not None})
 
 
 def list_rollouts(args: argparse.Namespace) -> None:
@@ -110,11 +140,30 @@ def export_rollouts(args: argparse.Namespace) -> None:
     from reasoner.analysis.export import EXPORTS, matching
     from reasoner.runs.io import atomic_path
 
+    if args.form == "sft":
+        _export_examples(args)
+        return
+    if args.where is not None or args.per_problem is not None:
+        raise ValueError("--where and --per-problem belong to --as sft")
     if args.file.suffix not in EXPORTS:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
     with open_index(args) as index, atomic_path(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
     print_result(f"{number:,} rollouts: {args.file}")
+
+
+def _export_examples(args: argparse.Namespace) -> None:
+    """Write matching rollouts as examples for supervised finetuning, and say what was left out."""
+    from reasoner.analysis.export import matching
+    from reasoner.runs.selection import select
+    from reasoner.sft.sources import check_output, sft_row, write_rows
+
+    check_output(args.file)
+    with open_index(args) as index:
+        selected = select(matching(index, _filter(args)), selection_of(args))
+    write_rows(args.file, [sft_row(row) for row in selected.rows])
+    left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
+    print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
 
 
 @contextmanager

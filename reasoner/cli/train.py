@@ -20,6 +20,7 @@ from reasoner.config.resolve import (
     settings,
     to_dict,
 )
+from reasoner.config.stages import COMMANDS, is_used, preset_values, sft_defaults
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
@@ -33,6 +34,10 @@ _SHORT = {  # shorter flags of settings
     "prompt.style": "--prompt",
     "engine.name": "--engine",
     "run.track": "--track",
+}
+_SHORT_OF = {  # by stage of training
+    "rl": _SHORT,
+    "sft": {key: flag for key, flag in _SHORT.items() if flag != "--data"} | {"sft.data": "--data"},
 }
 _SECTIONS = {
     "run": "model, length of the run, its folder, checkpoints and trackers",
@@ -49,6 +54,7 @@ _SECTIONS = {
     "verify": "grading processes",
     "validation": "validation during training, by which the best checkpoint is chosen",
     "eval": "the table of held-out results at the end of the run",
+    "sft": "supervised examples",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
@@ -58,10 +64,8 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
 def add_arguments(command: Parser) -> None:
     """Add the arguments of `reasoner train`."""
-    command.set_defaults(handler=run_train)
-    command.add_argument(
-        "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
-    )
+    command.set_defaults(handler=run_train, stage="rl")
+    add_resume(command)
     command.add_argument(
         "--dry-run",
         action="store_true",
@@ -71,8 +75,16 @@ def add_arguments(command: Parser) -> None:
     add_settings(command)
 
 
-def add_settings(command: Parser) -> None:
-    """Add --preset, --config and a flag for every setting, in groups by section.
+def add_resume(command: Parser) -> None:
+    """Add --resume."""
+    command.add_argument(
+        "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
+    )
+
+
+def add_settings(command: Parser, stage: str = "rl") -> None:
+    """Add --preset, --config and a flag for every setting, in groups by section. Those that the stage of training has
+    no use for are not in the help: they are known, and refused with the reason.
 
     The help shows the defaults that the command line would get: those of its preset and its algorithm.
     """
@@ -94,13 +106,14 @@ def add_settings(command: Parser) -> None:
     has_help = not {"-h", "--help"}.isdisjoint(command.arguments)  # the texts cost time and are only needed there
     defaults: Mapping[str, str] = {}
     if has_help:
-        note, defaults = _help_defaults(command.arguments)
+        note, defaults = _help_defaults(command.arguments, stage)
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
+    short = _SHORT_OF[stage]
     for key, setting in settings().items():
-        flags = [f"--{key}", *([_SHORT[key]] if key in _SHORT else [])]
-        text = _help(setting, defaults[key]) if has_help else ""
+        flags = [f"--{key}", *([short[key]] if key in short else [])]
+        text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
         section = key.split(".")[0] if "." in key else "run"
         groups[section].add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
 
@@ -110,7 +123,7 @@ def _help(setting: Setting, default: str) -> str:
     return f"{setting.help} ({limits + '; ' if limits else ''}default: {default})".replace("%", "%%")
 
 
-def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
+def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str, str]]:
     """(a sentence on where defaults come from, each setting's default as text with its origin) for a command line."""
     early = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for flags in (("--model",), ("--preset",), ("--algo", "--algo.name"), ("--run.dir",)):
@@ -122,7 +135,9 @@ def _help_defaults(arguments: Sequence[str]) -> tuple[str, dict[str, str]]:
     except (ValueError, OSError):  # a name or a model that cannot be used: the help is shown all the same
         preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
     why = why or "it is named by --preset"
-    values = preset.values(early_values["--algo.name"])
+    values = preset_values(preset.values(early_values["--algo.name"]), stage)
+    if stage == "sft":
+        values |= sft_defaults(preset.name, int(str(values.get("lora.rank", 0))))
     model = model or values.get("model", "base")
     algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
@@ -190,11 +205,14 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
     from reasoner.trainer.shutdown import RunInterrupt
 
     with gc_paused():
-        from reasoner.trainer.train import train
+        if args.stage == "sft":
+            from reasoner.trainer.supervised import finetune as run_stage
+        else:
+            from reasoner.trainer.train import train as run_stage
 
-    resume_hint = f"resume with: reasoner train --resume {run_dir}"
+    resume_hint = f"resume with: reasoner {COMMANDS[args.stage]} --resume {run_dir}"
     try:
-        train(resolved, run_dir, resuming=args.resume is not None, world=world)
+        run_stage(resolved, run_dir, resuming=args.resume is not None, world=world)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; {resume_hint}")
         raise SystemExit(interrupt.status) from None
@@ -240,7 +258,7 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
 
 def _command_line(args: argparse.Namespace) -> dict[str, object]:
     """The settings that stand on the command line, parsed."""
-    texts = {key: getattr(args, key) for key in settings() if getattr(args, key) is not None}
+    texts = {key: getattr(args, key) for key in settings() if getattr(args, key, None) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 
@@ -249,12 +267,20 @@ def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[
     `gpu_bytes`: memory of the GPU that it is for; None: this machine's.
     """
     files = [(str(path), read_file(path)) for path in args.config]
-    values = _command_line(args)
-    return resolve_new_run(values, origin="command line", preset=args.preset, files=files, gpu_bytes=gpu_bytes)
+    return resolve_new_run(
+        _command_line(args),
+        origin="command line",
+        preset=args.preset,
+        files=files,
+        gpu_bytes=gpu_bytes,
+        stage=getattr(args, "stage", "rl"),
+    )
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The stored settings of the run of --resume, with what the command line changes, and its folder."""
     if args.config or args.preset:
         raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
-    return resolve_resumed_run(args.resume, _command_line(args), origin="command line", runs=Path("runs"))
+    return resolve_resumed_run(
+        args.resume, _command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
+    )

@@ -339,6 +339,26 @@ class EvalConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class SftConfig:
+    # Supervised examples: a .jsonl or .parquet file (columns: docs/SFT.md), rollouts of own runs
+    # (runs:RUN,RUN?where=correct,well-formed&per_problem=4&steps=A:B), or a data set of the hub (ORG/NAME or
+    # ORG/NAME:SPLIT).
+    data: str = ""
+    # Passes over the examples.
+    epochs: int = 2
+    # Examples per optimiser step.
+    rows: int = 64
+    # Tokens with a loss: completion (those of the completion) | all (those of the prompt as well, but for the first).
+    loss_on: str = "completion"
+    # Leave out examples of more tokens than this, prompt and completion together; the number left out is reported. 0:
+    # leave out only those that do not fit into the model's context.
+    max_tokens: int = 0
+    # Share of the problems whose examples are not trained on: validation measures the loss on them. All examples of a
+    # problem, or of a conversation, are on one side. 0: none.
+    validation_share: float = 0.05
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     # Model to train: base (the embedded model), a run, a checkpoint, a local model folder, or a hub name.
     model: str = "base"
@@ -375,3 +395,9 @@ class Config:
     verify: VerifyConfig = field(default_factory=VerifyConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    sft: SftConfig = field(default_factory=SftConfig)
+
+    @property
+    def stage(self) -> str:
+        """The stage of training (reasoner.config.stages): rl, or sft where supervised examples are named."""
+        return "sft" if self.sft.data else "rl"

@@ -138,13 +138,21 @@ def write_eval(folder: Path, evals: HeldOutEvals, cfg: Config, engine: str) -> N
     eval_log.write(folder, manifest, {spec: {"sampled": evals.sampled, "greedy": evals.greedy}}, "")
 
 
-def next_commands(run_dir: Path) -> str:
-    """Suggest commands to continue with after a run."""
+def next_commands(run_dir: Path, stage: str = "rl") -> str:
+    """Suggest commands to continue with after a run of a stage (reasoner.config.stages)."""
     name = run_dir.name
-    return (
+    lines = (
         "next:\n"
         "  reasoner app                                        # show rollouts, curves and reflection in a browser\n"
         f"  reasoner eval --model {name} --pass@1 --cons@16      # evaluate; more problems: --problems 600\n"
+    )
+    if stage == "sft":
+        return (
+            f"{lines}  reasoner train --model {name}                       # reinforcement learning from this model\n"
+            f"  metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"
+        )
+    return (
+        f"{lines}"
         f"  reasoner train --resume {name} --steps 100           # continue the training\n"
         f"  rollouts of every step: {run_dir}/rollouts/*.parquet   "
         f"metrics: {run_dir}/metrics.jsonl   model: {run_dir}/checkpoints"

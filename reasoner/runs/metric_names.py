@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# console: the line, or panel, after each step; plots: the picture of `reasoner report`; overview: the curves of a run
-# on the dashboard; health: the small charts below them; compare: the curves of several runs on the dashboard.
-Place = Literal["console", "plots", "overview", "health", "compare"]
+# console: the line, or panel, after each step; sft: the same in supervised finetuning; plots: the picture of `reasoner
+# report`; overview: the curves of a run on the dashboard; health: the small charts below them; compare: the curves of
+# several runs on the dashboard.
+Place = Literal["console", "sft", "plots", "overview", "health", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,11 @@ def _by_name(*rows: Metric) -> dict[str, Metric]:
 
 METRICS = _by_name(
     Metric("step", "number of the step; the first is 0"),
-    Metric("num_tokens", "tokens sampled so far, this step's included", "tokens"),
+    Metric(
+        "num_tokens",
+        "tokens sampled so far, this step's included; in supervised finetuning those with a loss",
+        "tokens",
+    ),
     Metric("reward/mean", "mean reward of the step's completions", "", "reward", ("console", "overview")),
     Metric(
         "reward/model",
@@ -90,7 +95,21 @@ METRICS = _by_name(
         ("plots", "health"),
     ),
     Metric("grading/failed", "share of completions whose grading timed out, crashed or was refused", "share"),
-    Metric("loss", "the loss; on-policy its value says little, its gradient everything"),
+    Metric(
+        "loss",
+        "the loss; on-policy its value says little, its gradient everything. In supervised finetuning the mean "
+        "negative log-likelihood of the step's tokens with a loss, in nats, before the update",
+        "",
+        "loss",
+        ("sft", "health"),
+    ),
+    Metric(
+        "token_accuracy",
+        "in supervised finetuning: share of the tokens with a loss that are the model's likeliest",
+        "share",
+        "token accuracy",
+        ("sft", "health"),
+    ),
     Metric(
         "kl",
         "mean estimate of KL(policy || reference) per token",
@@ -98,7 +117,7 @@ METRICS = _by_name(
         "KL",
         ("console", "plots", "health", "compare"),
     ),
-    Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("plots", "health")),
+    Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("sft", "plots", "health")),
     Metric("clip_ratio", "share of tokens whose gradient was clipped away (0 with one update a step)", "share"),
     Metric("grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("health",)),
     Metric("lr", "learning rate", "", "learning rate", ("health",)),
@@ -149,7 +168,7 @@ METRICS = _by_name(
         "pass@1 on the validation problems after the steps so far",
         "share",
         "validation pass@1",
-        ("console", "plots"),
+        ("console", "sft", "plots"),
     ),
     Metric(
         "validation/cons@k",
@@ -163,7 +182,28 @@ METRICS = _by_name(
         "correct greedy answers on the validation problems",
         "share",
         "validation greedy",
-        ("console", "plots"),
+        ("console", "sft", "plots"),
+    ),
+    Metric(
+        "validation/loss",
+        "in supervised finetuning: the loss on the examples of the problems that are not trained on",
+        "nats per token",
+        "validation loss",
+        ("sft", "health"),
+    ),
+    Metric(
+        "validation/token_accuracy",
+        "in supervised finetuning: share of their tokens that are the model's likeliest",
+        "share",
+        "validation token accuracy",
+        ("health",),
+    ),
+    Metric(
+        "validation/pretraining_loss",
+        "in supervised finetuning of the embedded base: its loss on new pretraining text; a rise is forgetting",
+        "nats per token",
+        "pretraining text",
+        ("sft", "health"),
     ),
     Metric("validation/well_formed", "completions in the strict form on the validation problems", "share"),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
@@ -173,10 +213,10 @@ METRICS = _by_name(
 TIMES = _by_name(
     Metric(
         "tokens_per_second",
-        "sampled tokens per second of the whole step",
+        "sampled tokens per second of the whole step; in supervised finetuning those with a loss",
         "tokens per second",
         "speed",
-        ("console", "health"),
+        ("console", "sft", "health"),
     ),
     Metric("time/generate", "time spent sampling and grading", "seconds"),
     Metric("time/grade_max", "longest time that a completion was graded for", "seconds"),
@@ -206,8 +246,8 @@ def markdown() -> str:
         "`metrics.jsonl` holds the metrics of one step, and a line of `times.jsonl` what a clock measured. A line has",
         "those that the run computes: `kl` needs `algo.beta` above 0, for example. Trackers get the same names.",
         "",
-        "Shown: `console` is the line after each step, `plots` the picture of `reasoner report`; `overview`, `health`",
-        "and `compare` are curves of the dashboard.",
+        "Shown: `console` is the line after each step, `sft` the same in supervised finetuning, `plots` the picture of",
+        "`reasoner report`; `overview`, `health` and `compare` are curves of the dashboard.",
     ]
     for title, table in {"metrics.jsonl": METRICS, "times.jsonl": TIMES}.items():
         lines += ["", f"## {title}", "", "| metric | unit | meaning | shown |", "|---|---|---|---|"]

@@ -99,8 +99,10 @@ def open_run(
     resuming: bool,
     fingerprints: Mapping[str, str] | None = None,
     reward_functions: Mapping[str, float] | None = None,
+    stage: str = "rl",
 ) -> None:
-    """Create the run folder with settings, fingerprints (trainer.fingerprints) and versions.
+    """Create the run folder with settings, fingerprints (trainer.fingerprints), versions and, of another stage than
+    reinforcement learning, its name.
 
     `reward_functions` are the weights of a run's Python reward functions by name; without any the file has no such key.
 
@@ -112,6 +114,8 @@ def open_run(
     run_dir.mkdir(parents=True, exist_ok=True)
     content: dict[str, object] = {"format": FORMAT, "config": settings, "origin": dict(origin)}
     content["fingerprints"] = dict(fingerprints or {})
+    if stage != "rl":
+        content["stage"] = stage
     if reward_functions:
         content["reward_functions"] = dict(reward_functions)
     write_json(run_dir / "config.json", content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,8 @@ def check_inside(folder: Path, kind: str = "run") -> None:
 
 
 def read_settings(run_dir: Path) -> dict[str, Any]:
-    """Read config.json of a run: `format`, `config`; `origin`, `fingerprints` and `reward_functions` if it has them.
+    """Read config.json of a run: `format`, `config`; `stage`, `origin`, `fingerprints` and `reward_functions` if it has
+    them.
 
     Names of format 1 are those of format 2. A setting may be infinite or NaN. ValueError that names the file when it is
     missing, damaged or of a newer format.
@@ -60,6 +62,11 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
     if not is_file(path):
         raise ValueError(f"{run_dir} has no config.json")
     return migrate_settings(read_config(path), path)
+
+
+def stage_of(stored: Mapping[str, Any]) -> str:
+    """The stage of training (reasoner.config.stages) of a run with these settings: rl unless the file names another."""
+    return str(stored.get("stage", "rl"))
 
 
 def recovery_hint(run_dir: Path) -> str:
@@ -81,6 +88,7 @@ _BEFORE_STEPS = (  # files written before the first step
     "config.json",
     "versions.json",
     "tokenizer.json",
+    "data.json",
     *PROBLEM_FILES,
 )
 

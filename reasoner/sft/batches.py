@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from data import sample_indices
-from reasoner.models.loading import PromptCache
-from reasoner.rl.batch import Batch, padded
-from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, iterate_microbatches
+from reasoner.distributed.world import World
+from reasoner.models.loading import MAX_LOGITS, PromptCache
+from reasoner.rl.batch import Batch, pad
+from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
 
@@ -26,11 +27,11 @@ def collate_examples(examples: Sequence[Example]) -> Batch:
     place = {prompt: i for i, prompt in enumerate(prompts)}
     completions = [example.completion_ids for example in examples]
     lengths = torch.tensor([len(ids) for ids in completions])
-    completion_ids = padded(completions).long()
+    completion_ids = pad(completions).long()
     mask = torch.arange(completion_ids.shape[1]) < lengths[:, None]
     zeros = torch.zeros(mask.shape)
     return Batch(
-        prompt_ids=padded(prompts, left=True).long(),
+        prompt_ids=pad(prompts, left=True).long(),
         prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
         prompt_of=torch.tensor([place[example.prompt_ids] for example in examples]),
         completion_ids=completion_ids,
@@ -44,9 +45,18 @@ def collate_examples(examples: Sequence[Example]) -> Batch:
     )
 
 
-def examples_of_step(examples: Sequence[Example], step: int, rows: int, seed: int) -> list[Example]:
-    """The examples of a training step: a pure function of (seed, step), each example once in an epoch."""
-    return [examples[i] for i in sample_indices(len(examples), step, rows, seed)]
+def examples_of_step(examples: Sequence[Example], step: int, *, rows: int, epochs: int, seed: int) -> list[Example]:
+    """The examples of a training step: a pure function of (seed, step), each example once in an epoch. The last step
+    has what is left of the last epoch.
+    """
+    rows = min(rows, len(examples))
+    places = sample_indices(len(examples), step, rows, seed)
+    return [examples[i] for i in places[: epochs * len(examples) - step * rows]]
+
+
+def num_steps(num_examples: int, *, rows: int, epochs: int) -> int:
+    """Number of steps in which each example comes `epochs` times."""
+    return -(-epochs * num_examples // min(rows, num_examples))
 
 
 @dataclass(slots=True)
@@ -55,18 +65,30 @@ class Likelihood:
 
     nll: float = 0.0  # negative log-likelihood
     entropy: float = 0.0
+    likeliest: int = 0  # tokens that are the model's likeliest at their place
     tokens: int = 0
 
-    def add(self, logprobs: Tensor, entropy: Tensor, mask: Tensor) -> None:
-        """Add [N, T] log-probabilities and entropies."""
+    def add(self, logprobs: Tensor, entropy: Tensor, likeliest: int, mask: Tensor) -> None:
+        """Add [N, T] log-probabilities and entropies, and a number of tokens."""
         self.nll -= float((logprobs.detach() * mask).sum())
         self.entropy += float((entropy.detach() * mask).sum())
+        self.likeliest += likeliest
         self.tokens += int(mask.sum())
+
+    def total(self, world: World) -> Likelihood:
+        """The sums over all ranks. A collective operation."""
+        sums = [world.total(value, "likelihoods") for value in (self.nll, self.entropy, self.likeliest, self.tokens)]
+        return Likelihood(sums[0], sums[1], int(sums[2]), int(sums[3]))
 
     @property
     def loss(self) -> float:
         """Mean negative log-likelihood per token."""
         return self.nll / max(1, self.tokens)
+
+    @property
+    def token_accuracy(self) -> float:
+        """Share of the tokens that are the model's likeliest."""
+        return self.likeliest / max(1, self.tokens)
 
     @property
     def mean_entropy(self) -> float:
@@ -75,23 +97,51 @@ class Likelihood:
 
 
 def backward_likelihood(passes: ModelPasses, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Likelihood:
-    """Accumulate the gradient of -(weights * log p).sum() in the parameters. Returns the sums of the batch."""
+    """Accumulate the gradient of -(weights * log p).sum() in the parameters, each rank that of its own rows. Returns
+    the sums of the whole batch. A collective operation.
+    """
     likelihood = Likelihood()
 
     def loss(prompts: PromptCache, rows: Batch) -> Tensor:
-        logprobs, entropy = passes.logprobs(passes.states(prompts, rows), rows)
-        likelihood.add(logprobs, entropy, rows.mask)
-        return -(rows.weights * logprobs).sum()
+        return -(rows.weights * _add(likelihood, passes, prompts, rows)).sum()
 
-    index, tokens = torch.arange(len(batch), device=batch.lengths.device), passes.micro_batch_tokens
-    backward_microbatches(batch, index, passes.encode, loss, tokens=tokens, on_microbatch=on_microbatch)
-    return likelihood
+    index = torch.arange(len(batch), device=batch.lengths.device)
+    backward_microbatches(
+        batch,
+        index,
+        passes.encode,
+        loss,
+        tokens=passes.micro_batch_tokens,
+        world=passes.world,
+        on_microbatch=on_microbatch,
+    )
+    return likelihood.total(passes.world)
 
 
 @torch.no_grad()
 def batch_likelihood(passes: ModelPasses, batch: Batch) -> Likelihood:
-    """The sums of a batch, without gradient."""
+    """The sums of a batch, without gradient. A collective operation."""
     likelihood = Likelihood()
-    for _, prompts, rows in iterate_microbatches(batch, passes.encode, tokens=passes.micro_batch_tokens):
-        likelihood.add(*passes.logprobs(passes.states(prompts, rows), rows), rows.mask)
-    return likelihood
+    for _, prompts, rows in passes.microbatches(batch):
+        _add(likelihood, passes, prompts, rows)
+    return likelihood.total(passes.world)
+
+
+def _add(likelihood: Likelihood, passes: ModelPasses, prompts: PromptCache, rows: Batch) -> Tensor:
+    """Add the rows to the sums. Returns the [N, T] log-probabilities of their tokens."""
+    states = passes.states(prompts, rows)
+    logprobs, entropy = passes.logprobs(states, rows)
+    likelihood.add(logprobs, entropy, _num_likeliest(passes, states, rows), rows.mask)
+    return logprobs
+
+
+@torch.no_grad()
+def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
+    """Number of completion tokens that have the largest logit after the [N, T, H] states before them."""
+    model = passes.model
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
+    own, ids = states[rows.mask].split(size), rows.completion_ids[rows.mask].split(size)
+    with compute_precision(model.device, passes.dtype):
+        hits = [(head(part).argmax(dim=1) == wanted).sum() for part, wanted in zip(own, ids, strict=True)]
+    return int(torch.stack(hits).sum())

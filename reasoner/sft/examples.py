@@ -15,7 +15,7 @@ completion has a loss.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from data import Problem
@@ -34,6 +34,7 @@ class Example:
 
     prompt_ids: tuple[int, ...]
     completion_ids: tuple[int, ...]  # with the token that ends it
+    problem: str = field(default="", compare=False)  # what examples are split by: their problem or conversation
 
     @property
     def num_tokens(self) -> int:
@@ -67,14 +68,21 @@ class _Reader:
                 for example in read(self, row):
                     if not example.prompt_ids or not example.completion_ids:
                         raise ValueError("the prompt or the completion has no tokens")
-                    yield example
+                    yield replace(example, problem=_problem(row, columns[0]))
                 return
         known = "; ".join(", ".join(columns) for columns in _FORMS)
         raise ValueError(f"the columns are {', '.join(row)}; known forms are: {known}")
 
     def from_ids(self, row: Row) -> Iterator[Example]:
-        """Token ids as they are."""
-        yield Example(*(self._checked_ids(name, row[name]) for name in ("prompt_ids", "completion_ids")))
+        """Token ids as they are. ValueError where the row's prompt as text shows that they are another tokenizer's."""
+        example = Example(*(self._checked_ids(name, row[name]) for name in ("prompt_ids", "completion_ids")))
+        prompt = row.get("prompt")
+        if isinstance(prompt, str) and _letters(prompt) not in _letters(self.tokenizer.decode(example.prompt_ids)):
+            raise ValueError(
+                "prompt_ids is not the text of prompt in the model's tokenizer: the ids are another model's. Without "
+                "the columns prompt_ids and completion_ids the texts are used"
+            )
+        yield example
 
     def from_question(self, row: Row) -> Iterator[Example]:
         """A question, rendered in the prompt style."""
@@ -172,6 +180,23 @@ _FORMS: dict[tuple[str, ...], Callable[[_Reader, Row], Iterator[Example]]] = {
 }
 
 
+def _problem(row: Row, column: str) -> str:
+    """What all examples of a problem have in common: its id where the row has one, else its prompt, which of a
+    conversation is what the user says first.
+    """
+    if row.get("problem_id") is not None:
+        return str(row["problem_id"])
+    value = row[column]
+    if isinstance(value, list) and value and isinstance(value[0], Mapping):
+        value = next((turn["content"] for turn in value if turn["role"] == "user"), value)
+    return str(value)
+
+
+def _letters(text: str) -> str:
+    """The text without white space, which some tokenizers do not give back."""
+    return "".join(text.split())
+
+
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}; it must be a text")
@@ -211,18 +236,22 @@ class Selection:
 
 def select(examples: Iterable[Example], *, max_tokens: int) -> Selection:
     """Leave out examples of more than `max_tokens` tokens in all, and those that came before. ValueError for none."""
-    kept: dict[Example, None] = {}
+    chosen: dict[Example, None] = {}
     too_long = repeated = 0
     for example in examples:
         too_long += example.num_tokens > max_tokens
         if example.num_tokens <= max_tokens:
-            repeated += example in kept
-            kept[example] = None
-    if not kept:
+            repeated += example in chosen
+            chosen[example] = None
+    if not chosen:
         raise ValueError(f"no example is left: {too_long} have more than {max_tokens} tokens")
-    return Selection(tuple(kept), too_long, repeated)
+    return Selection(tuple(chosen), too_long, repeated)
 
 
 def with_loss_on_prompts(example: Example) -> Example:
     """The example with its prompt, but for its first token, as a part of the completion (`sft.loss_on all`)."""
-    return Example(example.prompt_ids[:1], (*example.prompt_ids[1:], *example.completion_ids))
+    return replace(
+        example,
+        prompt_ids=example.prompt_ids[:1],
+        completion_ids=(*example.prompt_ids[1:], *example.completion_ids),
+    )

@@ -23,16 +23,17 @@ _VALIDATION = ("validation.data", "validation.problems")  # can; then it is anot
 
 
 def fingerprints_of(
-    base: Path, template: Template, training: Sequence[Problem], validation: Sequence[Problem]
+    base: Path, template: Template, training: Mapping[str, str], validation: Sequence[Problem]
 ) -> dict[str, str]:
     """Hexadecimal SHA-256 digests by the setting that names the source: of the model's weights, config and tokenizer
-    (16 digits, as `reasoner eval` has them), of the prompt template, and of the problems where there are some.
+    (16 digits, as `reasoner eval` has them), of the prompt template, of the training data (`training`), and of the
+    validation problems where there are some.
     """
     text = json.dumps(asdict(template), ensure_ascii=False)
     fingerprints = {
         "model": model_fingerprint(base),
         "prompt.style": hashlib.sha256(text.encode()).hexdigest(),
-        "data.train": fingerprint(training),
+        **training,
     }
     if not validation:
         return fingerprints
@@ -54,7 +55,7 @@ def check_unchanged(
     stored: Mapping[str, Any], now: Mapping[str, str], settings: Mapping[str, object], log: Callable[[str], None]
 ) -> None:
     """Compare with those in a run's config.json (run_dir.read_settings). ValueError where model, prompt or
-    training problems are not the ones that the run began with. Other validation problems are reported.
+    training data are not the ones that the run began with. Other validation problems are reported.
     """
     then = stored.get("fingerprints") or {}
     settled = [name for name in now if name not in _VALIDATION]

@@ -15,9 +15,10 @@ from reasoner.config.presets import Preset, find_preset, former_name_note, machi
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
 from reasoner.config.schema import Config
+from reasoner.config.stages import COMMANDS, check_used, preset_values, sft_defaults
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
-from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint
+from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
 from reasoner.runtime import gpu_memory
 
 Values = Mapping[str, object]  # settings by dotted key
@@ -34,42 +35,55 @@ def resolve_new_run(
     preset: str | None = None,
     files: Sequence[tuple[str, Values]] = (),
     gpu_bytes: int | None = None,
+    stage: str = "rl",
 ) -> tuple[RunSettings, Path]:
     """Resolve the settings of a new run and its folder: the preset, then `files` as (name, settings), then `values`.
 
     `origin` is recorded as the source of `values`. Without `preset` the one that fits the model and the machine is
     chosen; `gpu_bytes`: memory of the machine's GPU, None for this machine. ValueError for a setting that cannot be
-    used and for a folder in use.
+    used, or not in this stage, and for a folder in use.
     """
     sources = [*(content for _, content in files), values]
+    check_used([key for content in sources for key in content], stage)
     model = str(_last(sources, "model", "base"))
     choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))), gpu_bytes)
     algorithm = _last(sources, "algo.name", None)
     layers = choice.layers(None if algorithm is None else str(algorithm))
+    layers = tuple((name, preset_values(content, stage)) for name, content in layers)
+    if stage == "sft":
+        rank = _last([*(content for _, content in layers), *sources], "lora.rank", 0)
+        layers = (*layers, ("reasoner sft", sft_defaults(choice.name, rank)))
     resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
+    if cfg.stage != stage:
+        raise ValueError("sft.data is empty; name the examples: --data FILE, runs:RUN or a data set of the hub")
     resolved = replace(resolved, note=_preset_note(choice, why, resolved, is_named=preset is not None))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
-    default_name = f"{Path(cfg.model).name}-{cfg.algo.name}-{time.strftime('%m%d-%H%M%S')}"
+    method = cfg.algo.name if stage == "rl" else stage
+    default_name = f"{Path(cfg.model).name}-{method}-{time.strftime('%m%d-%H%M%S')}"
     run_dir = Path(cfg.run.dir) / (cfg.run.name or default_name)
     check_free(run_dir)
     return resolved, run_dir
 
 
 def resolve_resumed_run(
-    name: str, values: Values, *, origin: str, runs: Path, reward_functions: Values | None = None
+    name: str, values: Values, *, origin: str, runs: Path, reward_functions: Values | None = None, stage: str = "rl"
 ) -> tuple[RunSettings, Path]:
     """Resolve the stored settings of a run with the changes in `values`, and its folder.
 
     Only those of MAY_CHANGE and MAY_CHANGE_SECTIONS may change. `reward_functions` are weights by name.
-    ValueError for another change, and where the run was started with other reward functions.
+    ValueError for another change, for a run of another stage, and where the run was started with other reward
+    functions.
     """
     run_dir = find_run(name, runs)
     try:
         before = read_settings(run_dir)
     except ValueError as error:
         raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
+    if (own_stage := stage_of(before)) != stage:
+        raise ValueError(f"{run_dir} is a run of another command: reasoner {COMMANDS[own_stage]} --resume {run_dir}")
+    check_used(values, stage)
     stored = before["config"]
     unknown = stored.keys() - settings().keys()
     if unknown:
@@ -152,6 +166,8 @@ def _preset_note(preset: Preset, why: str, resolved: RunSettings, *, is_named: b
 
 def _size(cfg: Config) -> str:
     """The size of the run, and how to change it."""
+    if cfg.stage == "sft":
+        return f"{cfg.sft.epochs} epochs of {cfg.sft.data}, {cfg.sft.rows} examples a step, lr {cfg.optim.lr:g}"
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
         f"{cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of at most "

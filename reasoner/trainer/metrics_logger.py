@@ -18,12 +18,10 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress, live
 from reasoner.runs.alarms import Alarm, forget, record
 from reasoner.runs.json_files import append_line
-from reasoner.runs.metric_names import METRICS, TIMES, shown_at
+from reasoner.runs.metric_names import METRICS, TIMES, Place, shown_at
 from reasoner.runs.metrics import read_metrics, truncate_logs
 
 _SPEED = TIMES["tokens_per_second"]
-_VALIDATION = [row for row in shown_at("console") if row.name.startswith("validation/")]
-_COLUMNS = [row for row in shown_at("console") if row not in _VALIDATION]
 # How the console shows a value, by its unit.
 _FORMATS: dict[str, Callable[[float], str]] = {
     "": "{:.3f}".format,
@@ -41,7 +39,12 @@ class MetricsLogger:
     of all steps; the first alone writes and shows them.
     """
 
-    def __init__(self, run_dir: Path, *, steps: int, start: int, world: World = ALONE) -> None:
+    def __init__(
+        self, run_dir: Path, *, steps: int, start: int, world: World = ALONE, place: Place = "console"
+    ) -> None:
+        """`place` names the metrics of the line after each step (reasoner.runs.metric_names)."""
+        self._validation = [row for row in shown_at(place) if row.name.startswith("validation/")]
+        self._columns = [row for row in shown_at(place) if row not in self._validation]
         self.run_dir = run_dir
         self._world = world
         self.steps = steps
@@ -94,9 +97,17 @@ class MetricsLogger:
             log(line)
             self.progress.line_printed()
 
-    def log_validation(self, step: int, *, sampled: Mapping[str, object], greedy: Mapping[str, object]) -> None:
-        """Record a validation after `step` steps."""
-        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy})
+    def log_validation(
+        self,
+        step: int,
+        *,
+        sampled: Mapping[str, object],
+        greedy: Mapping[str, object],
+        measures: Mapping[str, float] | None = None,
+    ) -> None:
+        """Record a validation after `step` steps. `measures` are further metrics of the policy."""
+        further = {"measures": measures} if measures else {}
+        self._append("evals", {"step": step, "sampled": sampled, "greedy": greedy, **further})
 
     def write(self, metrics: Mapping[str, float], times: Mapping[str, float], *, example: str = "") -> None:
         """Record a step. `example` is a completion to show on a terminal. Names must be those of METRICS and TIMES.
@@ -141,7 +152,7 @@ class MetricsLogger:
         return {
             "step": f"{newest['step']:.0f}",
             "done": f"{self.steps_done}/{self.steps}",
-            **{row.label: _FORMATS[row.unit](newest.get(row.name, 0.0)) for row in _COLUMNS},
+            **{row.label: _FORMATS[row.unit](newest[row.name]) for row in self._columns if row.name in newest},
             "left": clock(self._seconds_left()),
         }
 
@@ -150,8 +161,9 @@ class MetricsLogger:
         step, done, speed, left = (cells.pop(name) for name in ("step", "done", _SPEED.label, "left"))
         metrics = "  ".join(f"{label} {text}" for label, text in cells.items())
         line = f"step {step} ({done} done)  {metrics}  {speed}  {left} left"
-        if any(row.name in newest for row in _VALIDATION):
-            scores = (f"{row.label} {_FORMATS[row.unit](newest[row.name])}" for row in _VALIDATION)
+        if any(row.name in newest for row in self._validation):
+            known = [row for row in self._validation if row.name in newest]
+            scores = (f"{row.label} {_FORMATS[row.unit](newest[row.name])}" for row in known)
             line += f"  | {self.steps_done} steps done: {', '.join(scores)}"
         return line
 
@@ -166,18 +178,15 @@ class MetricsLogger:
         for name in cells:
             table.add_column(name, justify="right", no_wrap=True)
         table.add_row(*cells.values())
-        curve, score = METRICS["correct"], METRICS["validation/pass@1"]
+        score = METRICS["validation/pass@1"]
+        curve = next(row for row in self._columns if row.unit == "share")
         validations = [line for line in self.history if score.name in line]
+        example = " ".join(escape_controls(self._example).split())
         scores = "  ".join(f"{line['step'] + 1:.0f}: {line[score.name]:.1%}" for line in validations[-6:])
         return [
             ProgressBar(total=self.steps, completed=self.steps_done, width=60),
             table,
-            Text(f"{curve.label}  {sparkline([line[curve.name] for line in self.history])}"),
+            Text(f"{curve.label}  {sparkline([line[curve.name] for line in self.history if curve.name in line])}"),
             Text(f"{score.label} by steps done  {scores}" if scores else ""),
-            Text(
-                f"a completion: {' '.join(escape_controls(self._example).split())}",
-                "dim",
-                overflow="ellipsis",
-                no_wrap=True,
-            ),
+            *([Text(f"a completion: {example}", "dim", overflow="ellipsis", no_wrap=True)] if example else []),
         ]

@@ -22,6 +22,7 @@ from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs.run_dir import check_writable
+from reasoner.sft.sources import check_source
 from reasoner.trainer.trackers import check_trackers
 
 
@@ -51,6 +52,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     for spec in problem_sets(cfg):
         check_problems(spec)
     check_pretraining_mix(cfg.ptx.data)
+    if cfg.stage == "sft":
+        check_source(cfg.sft.data, Path(cfg.run.dir))
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
     find = resolve_model if download else resolve_cached_model
@@ -127,5 +130,6 @@ def _check_state_dtype(state_dtype: str) -> None:
 
 def problem_sets(cfg: Config) -> list[str]:
     """The problems that the run asks: to train, while it trains, and at its end."""
+    training = [cfg.data.train] if cfg.stage == "rl" else []
     selection = [cfg.validation.data] if cfg.validation.interval else []
-    return [cfg.data.train, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]
+    return [*training, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]

@@ -15,7 +15,7 @@ from pathlib import Path
 from reasoner.runs import health, migrate
 from reasoner.runs import metrics as logger
 from reasoner.runs import rollouts as store
-from reasoner.runs.run_dir import read_settings, recovery_hint
+from reasoner.runs.run_dir import read_settings, recovery_hint, stage_of
 from reasoner.trainer import checkpoint, rollback
 from reasoner.trainer.validation import BEST_BY
 
@@ -72,7 +72,9 @@ def _again(start: Path, newest: Path) -> str:
 def _before_losses(run_dir: Path, start: Path, older: Iterable[Path], log: Log) -> Path:
     """`start`, or the newest older checkpoint from which every lost record that can be is written again."""
     step = checkpoint.step_of(start)
-    losses = {"rollouts": _lost_shards(run_dir, step), "validations": _lost_validations(run_dir, step)}
+    has_rollouts = stage_of(read_settings(run_dir)) == "rl"
+    shards = _lost_shards(run_dir, step) if has_rollouts else []
+    losses = {"rollouts": shards, "validations": _lost_validations(run_dir, step)}
     every = sorted({lost for steps in losses.values() for lost in steps})
     if not every:
         return start

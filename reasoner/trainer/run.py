@@ -35,7 +35,8 @@ class TrainingRun:
     """The components of a run, which reasoner.trainer.setup builds and closes, and what is done with them.
 
     Positions have one owner each: the number of steps done is the trainer's, because a checkpoint stores it; the
-    number of sampled tokens is that of the metrics. Every rank of `world` has the same values; the first one writes.
+    number of tokens, sampled or in supervised finetuning learnt, is that of the metrics. Every rank of `world` has the
+    same values; the first one writes.
     """
 
     cfg: Config
@@ -61,7 +62,7 @@ class TrainingRun:
 
     @property
     def num_tokens(self) -> float:
-        """Tokens sampled by the steps that are recorded."""
+        """Tokens of the steps that are recorded."""
         return self.logger.num_tokens()
 
     @property
@@ -70,6 +71,7 @@ class TrainingRun:
         return self._is_over(self.step, self.num_tokens)
 
     def _is_over(self, steps_done: int, num_tokens: float) -> bool:
+        """Whether the run ends after so many steps, with so many tokens in all of them."""
         budget = self.cfg.max_train_tokens
         return steps_done >= self.cfg.steps or 0 < budget <= num_tokens
 
@@ -168,9 +170,15 @@ class TrainingRun:
         except EngineUnavailableError as error:
             self.logger.log(f"no {what} of step {self.step - 1}: {error}")
 
-    def validate_if_due(self, step: int, rollouts: StepRollouts) -> dict[str, float]:
+    def is_validation_due(self, step: int, num_tokens: float) -> bool:
+        """Whether the policy is validated after the step: every validation.interval steps, and after the last one.
+        `num_tokens` is the number up to and with the step.
+        """
+        return is_due(step, self.cfg.validation.interval) or self._is_over(step + 1, num_tokens)
+
+    def validate_if_due(self, step: int, num_tokens: float) -> dict[str, float]:
         """Validate the policy after the step, if that is due, and keep it if it is the best one so far."""
-        if not is_due(step, self.cfg.validation.interval) and not self.is_last(step, rollouts):
+        if not self.is_validation_due(step, num_tokens):
             return {}
         metrics: dict[str, float] = {}
         with self._engine_may_fail("validation"):
@@ -190,23 +198,32 @@ class TrainingRun:
         scores = [line[BEST_BY] for line in self.logger.history if BEST_BY in line]
         return max(scores, default=-1.0) if score is None else score
 
+    def write_rollouts(
+        self, step: int, rollouts: StepRollouts, batch: Batch, token_stats: TokenStats
+    ) -> list[dict[str, object]]:
+        """Write the step's rollouts, and return them as rows; only the first rank does."""
+        if not self.world.is_first:
+            return []
+        advantages = stored_advantages(batch, rollouts.replaced)
+        return store.write_step(self.run_dir, step, rollouts.all, advantages, token_stats.tokens)
+
     def record(
         self,
         step: int,
-        rollouts: StepRollouts,
         batch: Batch,
         metrics: Mapping[str, float],
-        token_stats: TokenStats,
         times: Mapping[str, float],
+        *,
+        rows: Sequence[Mapping[str, object]] = (),
+        example: str = "",
     ) -> None:
-        """Write what the step leaves: rollouts, then metrics and alarms, the checkpoint last."""
+        """Write what the step leaves after its rollouts (`rows`): metrics and alarms, the checkpoint last. `example` is
+        a completion to show.
+        """
         if metrics["skipped_updates"] and self.world.is_first:
             self.logger.log(f"a gradient was not finite: see {checkpoint.dump(self.run_dir, step, batch)}")
-        is_last = self.is_last(step, rollouts)
-        advantages = stored_advantages(batch, rollouts.replaced)
-        is_first, tokens = self.world.is_first, token_stats.tokens
-        rows = store.write_step(self.run_dir, step, rollouts.all, advantages, tokens) if is_first else []
-        self.logger.write(metrics, times, example=rollouts.groups[0].completions[0].text)
+        is_last = self._is_over(step + 1, metrics["num_tokens"])
+        self.logger.write(metrics, times, example=example)
         self.tracking.log_step(step, metrics, rows)
         self._alarms = new_alarms(self.logger.history)
         self.logger.alarm(self._alarms)

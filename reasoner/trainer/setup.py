@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import Problem, load
+from data.registry import fingerprint
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
@@ -32,18 +34,19 @@ from reasoner.rollouts.prompts import Template
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.rollouts.reward_models import parse_reward_models
 from reasoner.runs import rollouts as store
+from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
 from reasoner.trainer import checkpoint, resume
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.preflight import preflight
+from reasoner.trainer.preflight import Parts, preflight
 from reasoner.trainer.pretraining_mix import load_pretraining_mix
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
-from reasoner.trainer.summary import log_run_summary
+from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.validation import Validator
 from reasoner.types import Prompt, SamplingParams
@@ -155,6 +158,53 @@ def open_generator(
         yield generator
 
 
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """What every stage of training starts from: checked settings, the tokenizer, and the model with its optimiser."""
+
+    resolved: RunSettings
+    run_dir: Path
+    checked: Parts
+    base: Path  # folder of the model before training
+    resume_from: Path | None  # a checkpoint; None: from the model before training
+    resuming: bool
+    tokenizer: PreTrainedTokenizerBase
+    trainer: PolicyTrainer
+
+    @property
+    def cfg(self) -> Config:
+        """The settings of the run."""
+        return self.resolved.config
+
+    def render(self, problems: Sequence[Problem]) -> list[Prompt]:
+        """Render problems as prompts for the model."""
+        if not problems:
+            return []
+        return render_prompts(
+            problems, self.cfg, self.checked.template, self.tokenizer, context_length(self.trainer.policy)
+        )
+
+
+def start_run(resolved: RunSettings, run_dir: Path, *, resuming: bool, world: World) -> RunStart:
+    """Check the settings and load the model, or the newest checkpoint. Nothing is written. A collective operation.
+
+    ValueError for settings that cannot be run or a run that cannot be resumed.
+    """
+    cfg = resolved.config
+    check_processes(cfg, world)
+    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
+    checked = preflight(cfg, run_dir)
+    base = checked.model_folder
+    assert base is not None  # it has been downloaded
+    resume_from = None
+    if resuming:
+        resume_from = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
+    tokenizer = load_tokenizer(resume_from or base)
+    folders = {"start_from": resume_from or base, "base": base}
+    trainer = build_trainer(cfg, checked.algorithm, tokenizer, **folders, device=device, world=world)
+    return RunStart(resolved, run_dir, checked, base, resume_from, resuming, tokenizer, trainer)
+
+
 @contextmanager
 def open_training_run(
     resolved: RunSettings,
@@ -164,39 +214,48 @@ def open_training_run(
     reward_functions: Sequence[RewardFunction] = (),
     world: World = ALONE,
 ) -> Iterator[TrainingRun]:
-    """Build a run from its settings, or from its newest checkpoint, and lock its folder. A collective operation: every
-    rank of `world` builds the components, and the first alone changes the folder.
+    """Build a run of reinforcement learning from its settings, or from its newest checkpoint, and lock its folder. A
+    collective operation: every rank of `world` builds the components, and the first alone changes the folder.
 
     ValueError, before anything is written, for settings that cannot be run or a run that cannot be resumed.
     """
-    cfg = resolved.config
-    check_processes(cfg, world)
-    device = setup_torch(threads=cfg.threads, seed=cfg.seed)
-    checked = preflight(cfg, run_dir)
-    algorithm, template, base = checked.algorithm, checked.template, checked.model_folder
-    assert base is not None  # it has been downloaded
-    resume_from = None
-    if resuming:
-        resume_from = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
-    tokenizer = load_tokenizer(resume_from or base)
-    folders = {"start_from": resume_from or base, "base": base}
-    trainer = build_trainer(cfg, algorithm, tokenizer, **folders, device=device, world=world)
-    context = context_length(trainer.policy)
+    start = start_run(resolved, run_dir, resuming=resuming, world=world)
+    training = load(start.cfg.data.train)
+    prompts = start.render(training)
+    fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
-    training = load(cfg.data.train)
+    def summary(steps_done: int) -> Mapping[str, str]:
+        return run_summary(start.cfg, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
+
+    with open_components(start, prompts, fingerprints, summary, reward_functions) as run:
+        yield run
+
+
+@contextmanager
+def open_components(
+    start: RunStart,
+    prompts: Sequence[Prompt],
+    training: Mapping[str, str],
+    summary: Callable[[int], Mapping[str, str]],
+    reward_functions: Sequence[RewardFunction] = (),
+) -> Iterator[TrainingRun]:
+    """Open the run folder, the engine, the log and the trackers of a run of any stage; close them whatever happens.
+
+    `prompts` are those to sample in training, `training` the fingerprints of the training data by setting; `summary`
+    says after how many steps what the run is going to do.
+    """
+    cfg, run_dir, trainer, tokenizer = start.cfg, start.run_dir, start.trainer, start.tokenizer
+    world, resuming, resume_from = trainer.world, start.resuming, start.resume_from
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
-    fingerprints = fingerprints_of(base, template, training, validation) | learning_fingerprints(cfg)
+    fingerprints = fingerprints_of(start.base, start.checked.template, training, validation)
     if resuming:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), log)
         fingerprints = stored.get("fingerprints", {}) | fingerprints
         report_processes(int(stored["config"].get("processes", 1)), world)
-    prompts, validation_prompts, heldout_prompts = (
-        render_prompts(problems, cfg, template, tokenizer, context) if problems else []
-        for problems in (training, validation, heldout)
-    )
-    start = checkpoint.load(resume_from, trainer) if resume_from else 0
+    validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
+    steps_done = checkpoint.load(resume_from, trainer) if resume_from else 0
 
     with ExitStack() as stack:
 
@@ -204,45 +263,50 @@ def open_training_run(
             checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
             stack.enter_context(store.lock_run_dir(run_dir))
             if resuming:
-                resume.repair(run_dir, start, log)
+                resume.repair(run_dir, steps_done, log)
             store.open_run(
                 run_dir,
                 to_dict(cfg),
-                resolved.origin,
+                start.resolved.origin,
                 resuming=resuming,
                 fingerprints=fingerprints,
                 reward_functions={function.name: function.weight for function in reward_functions},
+                stage=cfg.stage,
             )
             tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
 
         world.from_first(open_folder, "the run folder")
-        if resolved.note:
-            log(resolved.note)
-        log_run_summary(cfg, algorithm, trainer.policy, prompts, run_dir, start)
+        if start.resolved.note:
+            log(start.resolved.note)
+        for name, line in summary(steps_done).items():
+            log(f"{name + ':':<15}{line}")
         generator = stack.enter_context(
             open_generator(
                 cfg,
-                algorithm,
+                start.checked.algorithm,
                 prompts,
-                sampling_params(cfg, template),
+                sampling_params(cfg, start.checked.template),
                 trainer,
-                model_folder=base if cfg.lora.rank else resume_from or base,
+                model_folder=start.base if cfg.lora.rank else resume_from or start.base,
                 reward_functions=reward_functions,
             )
         )
-        logger = stack.enter_context(MetricsLogger(run_dir, steps=cfg.steps, start=start, world=world))
+        place: Place = "console" if cfg.stage == "rl" else "sft"
+        logger = stack.enter_context(
+            MetricsLogger(run_dir, steps=cfg.steps, start=steps_done, world=world, place=place)
+        )
         generator.progress, trainer.on_microbatch = logger.progress, logger.progress.count
-        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, start)
-        trackers = checked.trackers if world.is_first else ()
+        tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)
+        trackers = start.checked.trackers if world.is_first else ()
         tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
         shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
         logger.progress.check = shutdown.poll
         yield TrainingRun(
             cfg=cfg,
             run_dir=run_dir,
-            base=base,
+            base=start.base,
             tokenizer=tokenizer,
-            template=template,
+            template=start.checked.template,
             trainer=trainer,
             generator=generator,
             validator=Validator(generator, validation_prompts, cfg, logger),
@@ -250,7 +314,7 @@ def open_training_run(
             logger=logger,
             tracking=tracking,
             shutdown=shutdown,
-            start=start,
+            start=steps_done,
             world=world,
         )
 

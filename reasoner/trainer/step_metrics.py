@@ -56,6 +56,11 @@ def stored_advantages(batch: Batch, replaced: Sequence[RolloutGroup]) -> list[fl
     return [*batch.advantages[:, 0].tolist(), *(0.0 for group in replaced for _ in group.completions)]
 
 
+def grading_times(groups: Sequence[RolloutGroup]) -> dict[str, float]:
+    """The longest time that a completion of the step was graded for."""
+    return {"time/grade_max": max(score.seconds for group in groups for score in group.scores)}
+
+
 class StepTimer:
     """Seconds of the parts of a step. `previous` is the timer of the step before, if this process ran it."""
 
@@ -69,10 +74,8 @@ class StepTimer:
         now = time.monotonic()
         self._laps[name], self._last = now - self._last, now
 
-    def times(self, rollouts: StepRollouts) -> dict[str, float]:
-        """The laps, the seconds of the whole step up to the last lap, and the speed."""
+    def times(self, num_tokens: int) -> dict[str, float]:
+        """The laps, the seconds of the whole step up to the last lap, and the speed of the step's tokens."""
         seconds = self._last - self._start
-        slowest = max(score.seconds for group in rollouts.all for score in group.scores)
-        speed = rollouts.num_tokens / seconds
-        times = self._laps | {"time/step": seconds, "time/grade_max": slowest, "tokens_per_second": speed}
+        times = self._laps | {"time/step": seconds, "tokens_per_second": num_tokens / seconds}
         return times if self._record_seconds is None else times | {"time/record": self._record_seconds}

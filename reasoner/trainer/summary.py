@@ -1,26 +1,26 @@
-"""What a run is going to do, told before its first step."""
+"""What a run is going to do, a line a subject, for its log before the first step."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
-from reasoner.console import log
+from reasoner.console import colour, escape_controls
 from reasoner.rl.algorithms import Algorithm
+from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
 
 
-def log_run_summary(
+def run_summary(
     cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
-) -> None:
-    """The plan, a line a subject."""
-    parameters = sum(p.numel() for p in policy.parameters())
+) -> Mapping[str, str]:
+    """The plan of a run of reinforcement learning by subject."""
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
-    lines = {
-        "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}",
+    return {
+        "model": model_line(cfg, policy),
         "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
@@ -30,8 +30,36 @@ def log_run_summary(
         "run folder": str(run_dir),
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
     }
-    for name, value in lines.items():
-        log(f"{name + ':':<15}{value}")
+
+
+def sft_summary(
+    cfg: Config,
+    policy: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    split: ExampleSplit,
+    run_dir: Path,
+    start: int,
+) -> Mapping[str, str]:
+    """The plan of a supervised run by subject, with an example."""
+    sft, example = cfg.sft, split.training[0]
+    left_out = ", ".join(f"{number:,} {reason}" for reason, number in split.left_out.items())
+    texts = (escape_controls(tokenizer.decode(ids)) for ids in (example.prompt_ids, example.completion_ids))
+    prompt, completion = texts
+    return {
+        "model": model_line(cfg, policy),
+        "examples": f"{sft.data}: {len(split.training):,} to train on, {len(split.validation):,} of other problems to "
+        f"validate on; left out: {left_out or 'none'}",
+        "loss": f"on {split.loss_share:.1%} of the tokens ({sft.loss_on}); lr {cfg.optim.lr:g}, seed {cfg.seed}",
+        "steps": f"{start} of {cfg.steps} done; {sft.epochs} epochs, {sft.rows} examples a step",
+        "run folder": str(run_dir),
+        "the first one": f"without a loss:\n{colour(prompt, 'dim')}\nwith a loss:\n{colour(completion, 'green')}",
+    }
+
+
+def model_line(cfg: Config, policy: PreTrainedModel) -> str:
+    """The model that is trained, its size and its device."""
+    parameters = sum(p.numel() for p in policy.parameters())
+    return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}"
 
 
 _EXPECTED = {"base": "about ten minutes on two cores"}

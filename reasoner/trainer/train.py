@@ -12,7 +12,7 @@ from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.setup import open_training_run
-from reasoner.trainer.step_metrics import StepTimer
+from reasoner.trainer.step_metrics import StepTimer, grading_times
 
 
 def train(
@@ -63,7 +63,10 @@ def training_loop(run: TrainingRun) -> None:
         generator.update_weights(trainer.policy_state(), version=step + 1, is_deferred=is_deferred)
         timer.lap("time/weight_sync")
 
-        metrics = run.step_metrics(step, rollouts, update) | run.validate_if_due(step, rollouts)
-        run.record(step, rollouts, batch, metrics, token_stats, timer.times(rollouts))
+        metrics = run.step_metrics(step, rollouts, update)
+        metrics |= run.validate_if_due(step, metrics["num_tokens"])
+        times = timer.times(rollouts.num_tokens) | grading_times(rollouts.all)
+        rows = run.write_rollouts(step, rollouts, batch, token_stats)
+        run.record(step, batch, metrics, times, rows=rows, example=rollouts.groups[0].completions[0].text)
         run.respond_to_alarms()
     run.evaluate_heldout()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from reasoner.evals.before_after import HeldOutEvals, example_answers, table, wr
 from reasoner.evals.result import EvalResult, MetricKs, evaluate
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
+from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import EvalSample, Prompt, SamplingParams
@@ -31,6 +32,7 @@ class Validator:
     prompts: Sequence[Prompt]
     cfg: Config
     logger: MetricsLogger
+    measure: Callable[[], Mapping[str, float]] = dict  # further metrics of the policy at each validation
 
     def validate(self, steps_done: int) -> dict[str, float]:
         """Evaluate the engine's weights and record the results. Returns them as metrics of the step."""
@@ -46,10 +48,12 @@ class Validator:
             stream=_VALIDATION_STREAM,
             ks=MetricKs(cons_at=(num,)),
         )
-        self.logger.log_validation(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict())
+        measures = self.measure()
+        self.logger.log_validation(steps_done, sampled=sampled.to_dict(), greedy=greedy.to_dict(), measures=measures)
         if not steps_done:
-            self.logger.log(f"0 steps done  {_line(sampled, greedy)}")
-        return validation_metrics(sampled, greedy)
+            rest = "".join(f"  {METRICS[name].label} {value:.4f}" for name, value in measures.items())
+            self.logger.log(f"0 steps done  {_line(sampled, greedy)}{rest}")
+        return {**validation_metrics(sampled, greedy), **measures}
 
 
 def validation_metrics(sampled: EvalResult, greedy: EvalResult) -> dict[str, float]:

@@ -26,22 +26,29 @@ SMALL = {
 }  # fmt: skip
 DIFFERS = {"times.jsonl", "lock"}  # what a clock says
 HF = ("--engine.name", "transformers")
+SFT = {
+    "sft.data": ROOT / "tests" / "fixtures" / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1,
+    "sft.validation_share": 0.2, "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2,
+    "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2, "run.save_interval": 2, "threads": 1,
+    "run.name": "a",
+}  # fmt: skip
+SETTINGS = {"train": SMALL, "sft": SFT}
 
 
-def command_of(runs: Path, more: tuple[object, ...], *, resume: bool) -> list[str]:
+def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str = "train") -> list[str]:
     """Arguments of a training in `runs`; with `resume`, of one that goes on with run `a` if that has begun."""
-    settings = [part for key, value in SMALL.items() for part in (f"--{key}", str(value))]
+    settings = [part for key, value in SETTINGS[name].items() for part in (f"--{key}", str(value))]
     if resume and (runs / "a" / "config.json").is_file():
-        return ["train", "--resume", str(runs / "a")]
-    return ["train", "--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
+        return [name, "--resume", str(runs / "a")]
+    return [name, "--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
 
 
-def start(runs: Path, *more: object, resume: bool = False) -> ForkedCommand:
-    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume))
+def start(runs: Path, *more: object, resume: bool = False, name: str = "train") -> ForkedCommand:
+    return forkserver(TRAINING).start(*command_of(runs, more, resume=resume, name=name))
 
 
-def finish(runs: Path, *more: object, resume: bool = False) -> str:
-    command = start(runs, *more, resume=resume)
+def finish(runs: Path, *more: object, resume: bool = False, name: str = "train") -> str:
+    command = start(runs, *more, resume=resume, name=name)
     assert command.wait(timeout=300) == 0, command.errors()[-3000:]
     return command.errors()
 
@@ -62,9 +69,9 @@ def content(runs: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes().replace(own, b"RUNS") for path in sorted(files)}
 
 
-def kill(runs: Path, moment: str, more: tuple[object, ...]) -> None:
+def kill(runs: Path, moment: str, more: tuple[object, ...], name: str = "train") -> None:
     """Start or go on with the run, and end it with SIGKILL at the moment, if that comes before its end."""
-    process, root, began = start(runs, *more, resume=True), runs / "a", time.monotonic()
+    process, root, began = start(runs, *more, resume=True, name=name), runs / "a", time.monotonic()
     kind, _, number = moment.partition(" ")
     while process.poll() is None and time.monotonic() - began < 200:
         if kind == "seconds" and time.monotonic() - began > float(number):
@@ -113,6 +120,17 @@ def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
         "checkpoints/step-000005/trainer/optimizer.safetensors",
     } <= found.keys()
     assert_same(found, content(uninterrupted))
+
+
+def test_supervised_run_killed_twice_ends_with_equal_bytes(tmp_path):
+    straight, killed = tmp_path / "straight", tmp_path / "killed"
+    finish(straight, *HF, name="sft")
+    for moment in ("checkpoint 2", "checkpoint 4"):
+        kill(killed, moment, HF, name="sft")
+    finish(killed, resume=True, name="sft")
+    found = content(killed)
+    assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= found.keys()
+    assert_same(found, content(straight))
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")

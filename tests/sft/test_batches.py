@@ -6,7 +6,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
 from reasoner.sft.examples import Example
 from tests.fixtures.tiny import tiny_model
 
@@ -67,7 +67,24 @@ def test_examples_with_the_same_prompt_share_it() -> None:
     assert batch.weights.sum() == pytest.approx(1.0)
 
 
-def test_an_epoch_has_every_example_once_in_an_order_of_the_seed() -> None:
-    first = [example for step in range(5) for example in examples_of_step(EXAMPLES, step, 1, seed=0)]
-    assert sorted(first, key=repr) == sorted(EXAMPLES, key=repr)
-    assert first != [example for step in range(5) for example in examples_of_step(EXAMPLES, step, 1, seed=1)]
+def all_examples(*, rows: int, epochs: int, seed: int) -> list[Example]:
+    steps = range(num_steps(len(EXAMPLES), rows=rows, epochs=epochs))
+    return [one for step in steps for one in examples_of_step(EXAMPLES, step, rows=rows, epochs=epochs, seed=seed)]
+
+
+@pytest.mark.parametrize(("rows", "epochs"), [(1, 1), (2, 1), (2, 3), (64, 2)])
+def test_every_example_comes_once_in_an_epoch_in_an_order_of_the_seed(rows: int, epochs: int) -> None:
+    order = all_examples(rows=rows, epochs=epochs, seed=0)
+    assert sorted(order, key=repr) == sorted(epochs * EXAMPLES, key=repr)
+    assert order != all_examples(rows=rows, epochs=epochs, seed=1)
+
+
+def test_token_accuracy_is_the_share_of_tokens_with_the_largest_logit() -> None:
+    model = tiny_model(vocabulary=64)
+    likelihood = batch_likelihood(ModelPasses(model, "float32", 1.0, 6), collate_examples(EXAMPLES))
+    hits = 0
+    for example in EXAMPLES:
+        ids = torch.tensor([[*example.prompt_ids, *example.completion_ids]])
+        logits = model(input_ids=ids).logits[0, len(example.prompt_ids) - 1 : -1]
+        hits += int((logits.argmax(dim=1) == torch.tensor(example.completion_ids)).sum())
+    assert likelihood.likeliest == hits

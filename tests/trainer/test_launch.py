@@ -102,3 +102,33 @@ def test_resuming_with_other_reward_functions_is_refused(tmp_path, stored, given
     with pytest.raises(ValueError, match=message):
         resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=given)
     assert resolve_resumed_run("a", {}, origin="a test", runs=tmp_path, reward_functions=stored)[1] == tmp_path / "a"
+
+
+def test_supervised_run_has_its_own_defaults_and_name(tmp_path):
+    values = {"run.dir": str(tmp_path), "sft.data": "a.jsonl", "sft.rows": 8}
+    resolved, run_dir = resolve_new_run(values, origin="a test", stage="sft")
+    cfg = resolved.config
+    assert (cfg.stage, cfg.optim.lr, cfg.optim.decay_share, cfg.algo.beta, cfg.sft.rows) == ("sft", 5e-4, 1.0, 0.0, 8)
+    assert (resolved.origin["optim.lr"], resolved.origin["sampling.max_tokens"]) == ("reasoner sft", "preset base")
+    assert run_dir.name.startswith("base-sft-")
+
+
+@pytest.mark.parametrize(
+    ("values", "stage", "message"),
+    [
+        ({"sft.data": "a.jsonl", "algo.name": "ppo"}, "sft", "algo.name: without a meaning for reasoner sft"),
+        ({}, "sft", "sft.data is empty; name the examples"),
+        ({"sft.data": "a.jsonl"}, "rl", "sft.data: without a meaning for reasoner train"),
+    ],
+)
+def test_settings_of_another_stage_are_refused(tmp_path, values, stage, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_new_run({"run.dir": str(tmp_path), **values}, origin="a test", stage=stage)
+
+
+def test_run_of_another_stage_is_resumed_by_its_own_command(tmp_path):
+    run_dir = stored_run(tmp_path, stage="sft")
+    with pytest.raises(ValueError, match=f"reasoner sft --resume {run_dir}"):
+        resolve_resumed_run("a", {}, origin="a test", runs=tmp_path)
+    with pytest.raises(ValueError, match="steps: without a meaning for reasoner sft"):
+        resolve_resumed_run("a", {"steps": 9}, origin="a test", runs=tmp_path, stage="sft")

@@ -1,0 +1,89 @@
+"""`reasoner sample`: graded completions of a model, as a run with rollouts and as a file of examples."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.cli.rollouts import add_selection, selection_of
+from reasoner.console import print_result
+from reasoner.runtime import gc_paused
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_sample)
+    command.add_argument(
+        "--model", default="base", help="base, a run, a checkpoint, a model folder, or a hub name [base]"
+    )
+    command.add_argument(
+        "--data", default="generated", help="problems: a name of `reasoner data list`, or a file [generated]"
+    )
+    command.add_argument("--problems", type=int, metavar="N", help="the first N problems, at least 1 [all]")
+    command.add_argument("--samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]")
+    command.add_argument("--temperature", type=float, help="above 0 [a run: as trained; base: 1; any other model: 0.6]")
+    command.add_argument(
+        "--top-p", type=float, help="nucleus sampling [a run: as trained; base: 1; any other model: 0.95]"
+    )
+    command.add_argument(
+        "--max-tokens", type=int, help="maximum tokens of a completion [a run: as trained; any other model: 32,768]"
+    )
+    command.add_argument("--prompt", help="prompt template [a run: as trained; any other model: r1-zero]")
+    command.add_argument("--engine", default="auto", help="vllm, transformers, or auto: vllm where it imports [auto]")
+    command.add_argument("--dtype", help="weights in float32 or bfloat16 [as for reasoner eval]")
+    command.add_argument("--workers", type=int, default=1, metavar="N", help="grading processes [1]")
+    command.add_argument("--seed", type=int, default=0, help="seed of the samples [0]")
+    command.add_argument("--name", help="name of the run folder [MODEL-sample-MMDD-HHMMSS]")
+    add_runs_folder(command)
+    examples = command.add_argument_group("examples", "Of the samples those that are to be learnt.")
+    examples.add_argument(
+        "--out", type=Path, metavar="FILE", help="also write examples to this .jsonl or .parquet file"
+    )
+    add_selection(examples)
+
+
+def run_sample(args: argparse.Namespace) -> None:
+    """Sample into the run folder, and write the examples. A folder that was begun is completed."""
+    with gc_paused():
+        from data import load
+        from reasoner.inference.model_spec import ModelSpec
+        from reasoner.runs.selection import read_rollouts, select
+        from reasoner.sft.sources import check_output, sft_row, write_rows
+        from reasoner.trainer.sample import SampleRequest, sample
+
+    for name, least in (("samples", 1), ("problems", 1), ("workers", 1)):
+        value = getattr(args, name)
+        if value is not None and value < least:
+            raise ValueError(f"--{name} is {value}; it must be at least {least}")
+    selection = selection_of(args)
+    if args.out is not None:
+        check_output(args.out)
+    model = ModelSpec.of(
+        args.model,
+        runs=args.runs,
+        prompt=args.prompt,
+        temperature=args.temperature,
+        top_p=args.top_p,
+        max_tokens=args.max_tokens,
+    )
+    if not model.temperature > 0:
+        raise ValueError(f"--temperature is {model.temperature:g}; it must be above 0")
+    request = SampleRequest(
+        model=model,
+        problems=load(args.data, limit=args.problems),
+        data=args.data,
+        num_samples=args.samples,
+        seed=args.seed,
+        engine=model.engine_config(args.engine, args.dtype),
+        workers=args.workers,
+    )
+    run_dir = args.runs / (args.name or f"{Path(args.model).name}-sample-{time.strftime('%m%d-%H%M%S')}")
+    sample(request, run_dir)
+    print_result(f"rollouts: {run_dir}")
+    if args.out is not None:
+        selected = select(read_rollouts([run_dir]), selection)
+        write_rows(args.out, [sft_row(row) for row in selected.rows])
+        left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
+        print_result(f"{len(selected.rows):,} examples: {args.out}; left out: {left_out or 'none'}")

@@ -1,0 +1,109 @@
+"""Selection of stored rollouts to train on: by verdict and form, at most some of a problem, each answer once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from reasoner.runs.rollouts import readable
+from verifiers import Verdict
+
+Row = Mapping[str, Any]
+
+# Conditions by name: what a rollout must be.
+CONDITIONS: dict[str, Callable[[Row], bool]] = {
+    "correct": lambda row: row["verdict"] == Verdict.CORRECT,
+    "wrong": lambda row: row["verdict"] != Verdict.CORRECT,
+    "well-formed": lambda row: bool(row["well_formed"]),
+    "ended": lambda row: row["finish"] == "stop",
+}
+DEFAULT = ("correct", "well-formed")
+_COLUMNS = (
+    "step", "group", "sample", "problem_id", "question", "prompt", "completion", "prompt_token_ids", "token_ids",
+    "verdict", "well_formed", "finish", "reward",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which rollouts of runs to take. ValueError for a value that cannot be used."""
+
+    where: tuple[str, ...] = DEFAULT  # names of CONDITIONS; all must hold
+    per_problem: int = 0  # at most so many of a problem, the first ones; 0: all
+    first_step: int | None = None  # both inclusive
+    last_step: int | None = None
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.where if name not in CONDITIONS]:
+            raise ValueError(f"where is {unknown[0]!r}; known are {', '.join(CONDITIONS)}")
+        if self.per_problem < 0:
+            raise ValueError(f"per_problem is {self.per_problem}; it must be at least 0")
+
+
+@dataclass(slots=True)
+class SelectedRollouts:
+    """Rollouts in the order in which they were sampled, and how many were left out for which reason."""
+
+    rows: list[Row] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+def parse_selection(texts: Mapping[str, str]) -> Selection:
+    """The selection of texts by name: where, per_problem, steps (a step, or LOW:HIGH). ValueError for another one."""
+    known = ("where", "per_problem", "steps")
+    if unknown := [name for name in texts if name not in known]:
+        raise ValueError(f"unknown condition {unknown[0]!r}; known are {', '.join(known)}")
+    where = tuple(name for name in texts["where"].split(",") if name) if "where" in texts else DEFAULT
+    low, colon, high = texts.get("steps", ":").partition(":")
+    try:
+        most = int(texts.get("per_problem", 0))
+        first, last = (int(text) if text else None for text in (low, high if colon else low))
+    except ValueError as error:
+        raise ValueError(f"{dict(texts)}: per_problem is a whole number, steps a step or LOW:HIGH") from error
+    return Selection(where, most, first, last)
+
+
+def select(rows: Iterable[Row], selection: Selection) -> SelectedRollouts:
+    """The rollouts that the selection takes. A completion that a problem has already is left out, and so are rollouts
+    without token ids, which imported runs may have.
+    """
+    result, taken = SelectedRollouts(), Counter[str]()
+    seen: set[tuple[str, str]] = set()
+    for row in rows:
+        answer = (row["problem_id"], row["completion"])
+        if reason := _reason_against(row, selection, answer in seen, taken[row["problem_id"]]):
+            result.left_out[reason] += 1
+            continue
+        seen.add(answer)
+        taken[row["problem_id"]] += 1
+        result.rows.append(row)
+    return result
+
+
+def read_rollouts(run_dirs: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the rollouts of runs in order, with the columns that a selection needs. ValueError where a run has none."""
+    for run_dir in run_dirs:
+        shards = [path for path in sorted((run_dir / "rollouts").glob("step-*.parquet")) if readable(path)]
+        if not shards:
+            raise ValueError(f"run {run_dir} has no rollouts")
+        for shard in shards:
+            yield from pq.read_table(shard, columns=list(_COLUMNS)).to_pylist()
+
+
+def _reason_against(row: Row, selection: Selection, is_repeated: bool, num_taken: int) -> str:
+    """Why a rollout is left out; empty if it is not."""
+    first, last = selection.first_step, selection.last_step
+    if (first is not None and row["step"] < first) or (last is not None and row["step"] > last):
+        return "of other steps"
+    if missing := [name for name in selection.where if not CONDITIONS[name](row)]:
+        return f"not {missing[0]}"
+    if not row["prompt_token_ids"] or not row["token_ids"]:
+        return "without token ids"
+    if is_repeated:
+        return "repeated"
+    return "more of a problem" if 0 < selection.per_problem <= num_taken else ""

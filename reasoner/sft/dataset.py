@@ -1,0 +1,75 @@
+"""The examples of a supervised run: read, selected, and split by problem into those to train and to validate on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reasoner.config.schema import SftConfig
+from reasoner.rollouts.prompts import Template
+from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
+from reasoner.sft.sources import read_source
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSplit:
+    """Examples to train and to validate on: all examples of a problem are on one side."""
+
+    training: tuple[Example, ...]
+    validation: tuple[Example, ...]
+    left_out: Mapping[str, int]  # rows by the reason
+    loss_share: float  # share of the tokens that have a loss
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of all examples in their order."""
+        digest = hashlib.sha256()
+        for example in (*self.training, *self.validation):
+            digest.update(json.dumps([example.prompt_ids, example.completion_ids]).encode())
+        return digest.hexdigest()
+
+
+def load_examples(
+    cfg: SftConfig, tokenizer: PreTrainedTokenizerBase, template: Template, *, context: int, runs: Path
+) -> ExampleSplit:
+    """Read the examples of `cfg.data`. ValueError for rows that cannot be used, and where none is left to train on."""
+    source = read_source(cfg.data, runs)
+    examples = examples_of(source.rows, tokenizer, template)
+    if cfg.loss_on == "all":
+        examples = map(with_loss_on_prompts, examples)
+    limit = min(context, cfg.max_tokens or context)
+    try:
+        selection = select(examples, max_tokens=limit)
+    except ValueError as error:
+        raise ValueError(f"{cfg.data}: {error}{_listed(source.left_out)}") from error
+    training, validation = split_by_problem(selection.examples, cfg.validation_share)
+    left_out = Counter(source.left_out)
+    left_out.update({f"longer than {limit:,} tokens": selection.too_long, "repeated": selection.repeated})
+    return ExampleSplit(training, validation, +left_out, selection.loss_share)
+
+
+def _listed(left_out: Mapping[str, int]) -> str:
+    return "".join(f"; {number:,} rows are {reason}" for reason, number in left_out.items())
+
+
+def split_by_problem(examples: Sequence[Example], share: float) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
+    """(training, validation): `share` of the problems to validate on, rounded, chosen by a hash of the problem, so that
+    other problems do not change the side of one; at least one problem is trained on.
+    """
+    problems = sorted({example.problem for example in examples}, key=_hash)
+    number = min(round(share * len(problems)), len(problems) - 1)
+    apart = set(problems[:number])
+    training = tuple(example for example in examples if example.problem not in apart)
+    return training, tuple(example for example in examples if example.problem in apart)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,132 @@
+"""Sources of supervised examples: files, rollouts of own runs, data sets of the hub. Does not import torch.
+
+FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
+runs:RUN[,RUN...][?where=correct,well-formed&per_problem=4&steps=A:B]
+ORG/NAME[:SPLIT]                                                 a data set of the hub; the split is train
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from data.files import READERS
+from data.hub import DownloadError
+from reasoner.runs.io import atomic_path
+from reasoner.runs.json_files import json_line
+from reasoner.runs.run_dir import find_run
+from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
+
+Row = Mapping[str, Any]
+_RUNS = "runs:"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows with their positions, and how many the source left out for which reason."""
+
+    rows: Iterable[tuple[str, Row]]
+    left_out: Mapping[str, int] = field(default_factory=Counter)
+
+
+def check_source(spec: str, runs: Path) -> None:
+    """ValueError for a source that cannot be read, as far as that is known without a download."""
+    if spec.startswith(_RUNS):
+        _parse_runs(spec, runs)
+    elif not _is_hub(spec):
+        _check_file(spec)
+
+
+def read_source(spec: str, runs: Path) -> Rows:
+    """The rows of a source. ValueError for one that cannot be read."""
+    if spec.startswith(_RUNS):
+        run_dirs, selection = _parse_runs(spec, runs)
+        selected = select(read_rollouts(run_dirs), selection)
+        rows = ((f"{row['step']}.{row['group']}.{row['sample']}", sft_row(row)) for row in selected.rows)
+        return Rows(rows, selected.left_out)
+    if _is_hub(spec):
+        return Rows(_hub_rows(spec))
+    _check_file(spec)
+    return Rows(READERS[Path(spec).suffix](Path(spec)))
+
+
+def sft_row(rollout: Row) -> dict[str, Any]:
+    """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read."""
+    return {
+        "prompt_ids": list(rollout["prompt_token_ids"]),
+        "completion_ids": list(rollout["token_ids"]),
+        "prompt": rollout["prompt"],
+        "completion": rollout["completion"],
+        "problem_id": rollout["problem_id"],
+        "question": rollout["question"],
+        "reward": rollout["reward"],
+        "step": rollout["step"],
+    }
+
+
+def write_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Write rows as a .jsonl or .parquet file, whole or not at all. ValueError for another ending."""
+    check_output(path)
+    with atomic_path(path) as beside:
+        _WRITERS[path.suffix](beside, rows)
+
+
+def check_output(path: Path) -> None:
+    """ValueError for a file that write_rows would refuse."""
+    if path.suffix not in _WRITERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; examples are {', '.join(_WRITERS)}")
+
+
+def _write_jsonl(path: Path, rows: Sequence[Row]) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
+        file.writelines(json_line(row, ensure_ascii=False, allow_nan=True) for row in rows)
+
+
+def _write_parquet(path: Path, rows: Sequence[Row]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.Table.from_pylist(list(rows)), path, compression="zstd")
+
+
+_WRITERS: dict[str, Callable[[Path, Sequence[Row]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}
+
+
+def _parse_runs(spec: str, runs: Path) -> tuple[Sequence[Path], Selection]:
+    """(folders of the runs, what to take of them)."""
+    names, _, query = spec.removeprefix(_RUNS).partition("?")
+    if not names:
+        raise ValueError(f"sft.data is {spec!r}; name a run: runs:RUN")
+    conditions = dict(parse_qsl(query, keep_blank_values=True))
+    return [find_run(name, runs) for name in names.split(",")], parse_selection(conditions)
+
+
+def _is_hub(spec: str) -> bool:
+    """Whether a spec is ORG/NAME or ORG/NAME:SPLIT and no file."""
+    is_file = Path(spec).suffix in READERS or Path(spec).exists()
+    return not is_file and spec.count("/") == 1 and not spec.startswith((".", "/", "~"))
+
+
+def _check_file(spec: str) -> None:
+    path = Path(spec)
+    if path.suffix not in READERS or not path.is_file():
+        raise ValueError(
+            f"no examples {spec!r}: it must be a file {' or '.join(READERS)}, runs:RUN, or a data set of the hub "
+            "ORG/NAME[:SPLIT]"
+        )
+
+
+def _hub_rows(spec: str) -> Iterator[tuple[str, Row]]:
+    from datasets import load_dataset
+
+    name, _, split = spec.partition(":")
+    try:
+        table = load_dataset(name, split=split or "train")
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DownloadError(f"cannot get {spec!r} of the hub: {reason}. Without a network give a local file") from error
+    yield from ((f"{spec}, row {number}", row) for number, row in enumerate(table))

@@ -1,0 +1,128 @@
+"""Graded samples of a model as a run folder: rollouts and their metrics, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from data import Problem
+from reasoner.config.schema import EngineConfig
+from reasoner.inference.model_spec import EngineFactory, ModelSpec
+from reasoner.models.folder import model_fingerprint
+from reasoner.models.loading import load_tokenizer
+from reasoner.rollouts.dataset import filter_prompts
+from reasoner.rollouts.generate import generate_groups
+from reasoner.runs import rollouts as store
+from reasoner.runs.metrics import metrics_prefix
+from reasoner.runs.run_dir import check_free, read_settings, stage_of
+from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.step_metrics import StepTimer, grading_times, rollout_metrics
+from reasoner.types import Prompt, SamplingParams
+from verifiers import RewardWeights, VerifierPool
+
+PROMPTS_PER_STEP = 32  # of a shard of rollouts, which is written when its last completion is graded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleRequest:
+    """What is sampled: the model, the problems, the number of completions of each."""
+
+    model: ModelSpec
+    problems: Sequence[Problem]
+    data: str  # name of the problems
+    num_samples: int
+    seed: int = 0
+    engine: EngineConfig
+    workers: int = 1  # grading processes
+
+    def settings(self) -> dict[str, object]:
+        """The settings of the run folder, by the names of a training run's where there are some."""
+        return {
+            "model": self.model.name,
+            "algo.name": "sample",
+            "steps": -(-len(self.problems) // PROMPTS_PER_STEP),
+            "data.train": self.data,
+            "data.problems": len(self.problems),
+            "data.prompts_per_step": PROMPTS_PER_STEP,
+            "algo.group_size": self.num_samples,
+            "sampling.temperature": self.model.temperature,
+            "sampling.top_p": self.model.top_p,
+            "sampling.max_tokens": self.model.max_tokens,
+            "prompt.style": self.model.prompt,
+            "seed": self.seed,
+        }
+
+
+def sample(request: SampleRequest, run_dir: Path) -> None:
+    """Sample and grade completions of each problem into a run folder. A folder that was begun by the same request is
+    completed. The seed of a completion is a function of (seed, problem, sample), so more samples extend earlier ones.
+
+    ValueError for a folder that is in use by anything else.
+    """
+    settings = request.settings()
+    fingerprints = {"model": model_fingerprint(request.model.folder)}
+    start = _num_done(run_dir, settings, fingerprints)
+    tokenizer, model = load_tokenizer(request.model.folder), request.model
+    prompts = filter_prompts(
+        request.problems, model.template, tokenizer, context=model.context, max_tokens=model.max_tokens
+    )
+    steps = [prompts[i : i + PROMPTS_PER_STEP] for i in range(0, len(prompts), PROMPTS_PER_STEP)]
+    longest = max(len(prompt.token_ids) for prompt in prompts)
+    with ExitStack() as stack:
+        stack.enter_context(store.lock_run_dir(run_dir))
+        store.delete_from(run_dir, start)
+        store.open_run(run_dir, settings, {}, resuming=start > 0, fingerprints=fingerprints, stage="sample")
+        tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+        factory = EngineFactory(model, request.engine, seed=request.seed, longest_prompt=longest)
+        stack.enter_context(closing(factory))
+        pool = stack.enter_context(VerifierPool(request.workers))
+        logger = stack.enter_context(MetricsLogger(run_dir, steps=len(steps), start=start))
+        timer = None
+        for step in range(start, len(steps)):
+            timer = StepTimer(previous=timer)
+            _sample_step(request, factory, pool, logger, timer, step, steps[step])
+
+
+def _sample_step(
+    request: SampleRequest,
+    factory: EngineFactory,
+    pool: VerifierPool,
+    logger: MetricsLogger,
+    timer: StepTimer,
+    step: int,
+    prompts: Sequence[Prompt],
+) -> None:
+    """Sample a shard, and record it: rollouts first, then metrics."""
+    model, num = request.model, request.num_samples
+    sampling = SamplingParams(num, model.temperature, model.top_p, 0, model.max_tokens, model.template.stop)
+    logger.progress.begin(f"shard {step}")
+    groups = generate_groups(
+        factory(),
+        pool,
+        prompts,
+        sampling,
+        RewardWeights(),
+        run_seed=request.seed,
+        step="sample",
+        progress=logger.progress,
+    )
+    timer.lap("time/generate")
+    store.write_step(logger.run_dir, step, groups, [0.0] * num * len(groups))
+    num_tokens = sum(group.num_tokens for group in groups)
+    metrics = {"step": step, "num_tokens": logger.num_tokens() + num_tokens, **rollout_metrics(groups)}
+    logger.write(metrics, timer.times(num_tokens) | grading_times(groups), example=groups[0].completions[0].text)
+
+
+def _num_done(run_dir: Path, settings: Mapping[str, object], fingerprints: Mapping[str, str]) -> int:
+    """The number of shards that the folder holds; 0 for a new one."""
+    if not (run_dir / "config.json").is_file():
+        check_free(run_dir)
+        return 0
+    stored = read_settings(run_dir)
+    then = stored["config"] | stored.get("fingerprints", {})
+    if stage_of(stored) != "sample" or then != {**settings, **fingerprints}:
+        raise ValueError(f"{run_dir} is in use by another run, or by samples with other settings; choose another name")
+    num = len(metrics_prefix(run_dir))
+    return next((step for step in range(num) if not store.readable(store.shard_path(run_dir, step))), num)

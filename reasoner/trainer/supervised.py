@@ -1,0 +1,198 @@
+"""Supervised finetuning: its run and its loop, with validation on examples and texts that are not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from transformers import PreTrainedTokenizerBase
+
+from reasoner.config.resolve import RunSettings
+from reasoner.config.schema import Config
+from reasoner.console import print_result
+from reasoner.distributed.world import ALONE, World
+from reasoner.evals.before_after import next_commands
+from reasoner.models.loading import context_length, load_tokenizer
+from reasoner.models.resolve import BASE
+from reasoner.pretrain.corpus import document
+from reasoner.rl.batch import Batch
+from reasoner.rl.model_passes import ModelPasses
+from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.seeds import attempt_seed
+from reasoner.runs.rollouts import write_json
+from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
+from reasoner.sft.dataset import ExampleSplit, load_examples
+from reasoner.sft.examples import Example, examples_of
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.schedule import learning_rate_factor
+from reasoner.trainer.setup import open_components, start_run
+from reasoner.trainer.step_metrics import StepTimer
+from reasoner.trainer.summary import sft_summary
+
+WARMUP_SHARE = 0.03  # of the steps, unless optim.warmup_steps is set
+_ORIGIN = "reasoner sft"  # of settings that follow from the number of examples
+_CORPUS_SEED, _NUM_DOCUMENTS = 2**31, 200  # pretraining text that the embedded base has not seen: its seed is 0
+
+
+def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, world: World = ALONE) -> None:
+    """Run supervised finetuning, or resume it, in `run_dir`, which gets what a run of reinforcement learning has except
+    rollouts. A resumed run ends with the same bytes as one that was never interrupted.
+
+    Every rank of `world` calls this; the first writes. Errors are those of reasoner.trainer.train.
+    """
+    with (
+        open_sft_run(resolved, run_dir, resuming=resuming, world=world) as (run, examples),
+        world.name_errors(lambda: f"step {run.step}"),
+    ):
+        sft_loop(run, examples)
+    print_result(next_commands(run_dir, stage="sft"))
+
+
+def sft_loop(run: TrainingRun, examples: Sequence[Example]) -> None:
+    """Train until every example has come sft.epochs times, then evaluate on the held-out problems."""
+    generator, trainer = run.generator, run.trainer
+    run.validate_before_first_step()
+    timer = None
+    while not run.is_finished:
+        step, timer = run.step, StepTimer(previous=timer)
+        with run.save_if_interrupted():
+            batch = batch_of_step(examples, step, run.cfg, attempt=trainer.attempt).to(trainer.policy.device)
+
+        with generator.asleep():
+            update = train_on_examples(trainer, batch, run.cfg)
+            trainer.free_gradients()
+        timer.lap("time/train")
+
+        num_tokens = int(batch.lengths.sum())
+        metrics = {"step": step, "num_tokens": run.num_tokens + num_tokens, **update}
+        if run.is_validation_due(step, metrics["num_tokens"]):
+            generator.update_weights(trainer.policy_state(), version=step + 1)
+            timer.lap("time/weight_sync")
+            metrics |= run.validate_if_due(step, metrics["num_tokens"])
+        run.record(step, batch, metrics, timer.times(num_tokens))
+        run.respond_to_alarms()
+    run.evaluate_heldout()
+
+
+def batch_of_step(examples: Sequence[Example], step: int, cfg: Config, *, attempt: int = 0) -> Batch:
+    """The batch of a step. After a rollback (`attempt`) the examples come in another order."""
+    seed = attempt_seed(cfg.seed, attempt)
+    return collate_examples(examples_of_step(examples, step, rows=cfg.sft.rows, epochs=cfg.sft.epochs, seed=seed))
+
+
+def train_on_examples(trainer: PolicyTrainer, batch: Batch, cfg: Config) -> dict[str, float]:
+    """Take the optimiser step of a batch of examples. Returns its metrics (names: docs/METRICS.md)."""
+    factor = trainer.lr_scale * learning_rate_factor(cfg, trainer.steps_done, 0)
+    backward = partial(backward_likelihood, passes_of(trainer), batch, partial(trainer.on_microbatch, "trained"))
+    likelihood, norm = trainer.step_on(backward, lr_factor=factor)
+    trainer.steps_done += 1
+    return {
+        "loss": likelihood.loss,
+        "token_accuracy": likelihood.token_accuracy,
+        "entropy": likelihood.mean_entropy,
+        "grad_norm": norm or 0.0,
+        "lr": cfg.optim.lr * factor,
+        "skipped_updates": float(norm is None),
+    }
+
+
+def passes_of(trainer: PolicyTrainer) -> ModelPasses:
+    """The passes of the policy at temperature 1: a likelihood is not that of a sampler."""
+    return replace(trainer.passes(), temperature=1.0)
+
+
+# --------------------------------------------------------------------------------------------------- set-up
+
+
+@contextmanager
+def open_sft_run(
+    resolved: RunSettings, run_dir: Path, *, resuming: bool, world: World
+) -> Iterator[tuple[TrainingRun, Sequence[Example]]]:
+    """Build a supervised run, or resume it, and lock its folder: (the run, the examples to train on).
+
+    ValueError, before anything is written, for settings or examples that cannot be used.
+    """
+    start = start_run(resolved, run_dir, resuming=resuming, world=world)
+    cfg, trainer, tokenizer = start.cfg, start.trainer, start.tokenizer
+    split = load_examples(
+        cfg.sft,
+        tokenizer,
+        start.checked.template,
+        context=context_length(trainer.policy),
+        runs=Path(cfg.run.dir),
+    )
+    start = replace(start, resolved=with_length(resolved, len(split.training)))
+
+    def summary(steps_done: int) -> dict[str, str]:
+        return sft_summary(start.cfg, trainer.policy, tokenizer, split, run_dir, steps_done)
+
+    with open_components(start, [], {"sft.data": split.fingerprint}, summary) as run:
+        if world.is_first:
+            write_json(run_dir / "data.json", _contents(cfg.sft.data, split))
+        measure = likelihood_validation(trainer, split.validation, tokenizer)
+        run.validator = replace(run.validator, measure=measure)
+        yield run, split.training
+
+
+def with_length(resolved: RunSettings, num_examples: int) -> RunSettings:
+    """The settings with the number of steps that the examples take, and a warm-up of WARMUP_SHARE of them unless
+    optim.warmup_steps was set.
+    """
+    cfg, origin = resolved.config, dict(resolved.origin)
+    steps = num_steps(num_examples, rows=cfg.sft.rows, epochs=cfg.sft.epochs)
+    warmup = cfg.optim.warmup_steps
+    if origin["optim.warmup_steps"] in ("default", _ORIGIN):
+        warmup = round(WARMUP_SHARE * steps)
+        origin["optim.warmup_steps"] = _ORIGIN
+    cfg = replace(cfg, steps=steps, optim=replace(cfg.optim, warmup_steps=warmup))
+    return replace(resolved, config=cfg, origin=origin | {"steps": _ORIGIN})
+
+
+def _contents(source: str, split: ExampleSplit) -> dict[str, object]:
+    """What a run was trained on, for data.json in its folder."""
+    return {
+        "source": source,
+        "sha256": split.fingerprint,
+        "training_examples": len(split.training),
+        "validation_examples": len(split.validation),
+        "left_out": dict(split.left_out),
+        "loss_share": split.loss_share,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class LikelihoodValidation:
+    """Validation by the likelihood of texts that are not trained on."""
+
+    trainer: PolicyTrainer
+    examples: Batch | None  # of other problems than those that are trained on
+    pretraining: Batch | None  # new pretraining text of the embedded base: what is forgotten shows there
+
+    def __call__(self) -> dict[str, float]:
+        """Metrics of the policy (names: docs/METRICS.md)."""
+        metrics, passes = {}, passes_of(self.trainer)
+        if self.examples is not None:
+            likelihood = batch_likelihood(passes, self.examples)
+            metrics["validation/loss"] = likelihood.loss
+            metrics["validation/token_accuracy"] = likelihood.token_accuracy
+        if self.pretraining is not None:
+            metrics["validation/pretraining_loss"] = batch_likelihood(passes, self.pretraining).loss
+        return metrics
+
+
+def likelihood_validation(
+    trainer: PolicyTrainer, examples: Sequence[Example], tokenizer: PreTrainedTokenizerBase
+) -> LikelihoodValidation:
+    """Validation on the examples, and on pretraining text for a model with the embedded base's tokenizer."""
+    device = trainer.policy.device
+    own = collate_examples(examples).to(device) if examples else None
+    has_base = (BASE / "tokenizer.json").is_file()
+    if not has_base or tokenizer.get_vocab() != load_tokenizer(BASE).get_vocab():
+        return LikelihoodValidation(trainer, own, None)
+    rows = ((f"document {i}", {"text": document(_CORPUS_SEED, i)}) for i in range(_NUM_DOCUMENTS))
+    texts = list(examples_of(rows, tokenizer, Template("{question}")))
+    return LikelihoodValidation(trainer, own, collate_examples(texts).to(device))

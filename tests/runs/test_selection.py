@@ -1,0 +1,78 @@
+"""Selection of stored rollouts: conditions, at most some of a problem, each answer once; why others are left out."""
+
+from dataclasses import replace
+
+import pytest
+
+from reasoner.runs.selection import Selection, parse_selection, read_rollouts, select
+from tests.fixtures.rollouts import group, write
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A run of two steps: problem a has four right answers, of which two are equal, b one right and one wrong."""
+    folder = tmp_path / "a"
+    (folder / "rollouts").mkdir(parents=True)
+    write(folder, 0, [group("a", "2", [(text, True) for text in ("one", "two", "one")])])
+    write(folder, 3, [group("a", "2", [("three", True), ("no", False)]), group("b", "2", [("x", False), ("y", True)])])
+    return folder
+
+
+def names(selected):
+    return [f"{row['step']}.{row['group']}.{row['sample']}" for row in selected.rows]
+
+
+RIGHT = Selection(("correct",))
+
+
+@pytest.mark.parametrize(
+    ("selection", "rows", "left_out"),
+    [
+        (RIGHT, ["0.0.0", "0.0.1", "3.0.0", "3.1.1"], {"repeated": 1, "not correct": 2}),
+        (replace(RIGHT, per_problem=2), ["0.0.0", "0.0.1", "3.1.1"],
+         {"repeated": 1, "not correct": 2, "more of a problem": 1}),
+        (replace(RIGHT, first_step=1), ["3.0.0", "3.1.1"], {"of other steps": 3, "not correct": 2}),
+        (Selection(("wrong", "ended"), last_step=3), ["3.0.1", "3.1.0"], {"not wrong": 5}),
+        (Selection(("wrong", "well-formed")), [], {"not wrong": 5, "not well-formed": 2}),
+        (Selection((), last_step=0), ["0.0.0", "0.0.1"], {"repeated": 1, "of other steps": 4}),
+    ],
+)  # fmt: skip
+def test_selection_takes_what_meets_all_conditions_and_counts_the_rest(run, selection, rows, left_out):
+    selected = select(read_rollouts([run]), selection)
+    assert (names(selected), dict(selected.left_out)) == (rows, left_out)
+
+
+def test_a_rollout_without_token_ids_is_left_out(run):
+    row = next(read_rollouts([run])) | {"token_ids": []}
+    assert select([row], RIGHT).left_out == {"without token ids": 1}
+
+
+def test_an_answer_that_another_run_has_already_is_left_out(run):
+    assert names(select(read_rollouts([run, run]), RIGHT)) == names(select(read_rollouts([run]), RIGHT))
+
+
+def test_a_run_without_rollouts_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has no rollouts"):
+        list(read_rollouts([tmp_path]))
+
+
+def test_texts_are_read_as_a_selection():
+    assert parse_selection({}) == Selection(("correct", "well-formed"), 0, None, None)
+    texts = {"where": "correct,ended", "per_problem": "4", "steps": "5:"}
+    assert parse_selection(texts) == Selection(("correct", "ended"), 4, 5, None)
+    assert parse_selection({"steps": "5"}) == Selection(first_step=5, last_step=5)
+    assert parse_selection({"where": ""}).where == ()
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ({"where": "right"}, "where is 'right'; known are correct, wrong, well-formed, ended"),
+        ({"per_problem": "-1"}, "per_problem is -1; it must be at least 0"),
+        ({"per_problem": "x"}, "per_problem is a whole number"),
+        ({"n": "4"}, "unknown condition 'n'; known are where, per_problem, steps"),
+    ],
+)
+def test_conditions_that_cannot_be_read_are_refused(texts, message):
+    with pytest.raises(ValueError, match=message):
+        parse_selection(texts)

@@ -1,0 +1,77 @@
+"""The examples of a run: read, counted, and split by problem."""
+
+import json
+
+import pytest
+
+from reasoner.config.schema import SftConfig
+from reasoner.rollouts.prompts import Template
+from reasoner.sft.dataset import load_examples, split_by_problem
+from reasoner.sft.examples import Example
+from tests.fixtures.tiny import tiny_tokenizer
+
+PLAIN = Template("{question}")
+
+
+def of_problems(*numbers: int) -> list[Example]:
+    return [Example((1,), (2, number), f"p{number % 10}") for number in numbers]
+
+
+def test_no_problem_is_on_both_sides_of_the_split() -> None:
+    examples = of_problems(*range(100))
+    training, validation = split_by_problem(examples, 0.3)
+    assert {one.problem for one in training}.isdisjoint(one.problem for one in validation)
+    assert (len(training), len(validation)) == (70, 30)
+    assert sorted(training + validation, key=repr) == sorted(examples, key=repr)
+
+
+def test_other_examples_of_the_same_problems_are_split_alike() -> None:
+    first, second = (split_by_problem(of_problems(*numbers), 0.3)[1] for numbers in (range(10), range(90, 100)))
+    assert [one.problem for one in first] == [one.problem for one in second]
+
+
+@pytest.mark.parametrize(
+    ("number", "share", "apart"), [(1, 0.5, 0), (10, 0.0, 0), (9, 0.05, 0), (10, 0.06, 1), (2, 0.5, 1)]
+)
+def test_at_least_one_problem_is_trained_on(number: int, share: float, apart: int) -> None:
+    training, validation = split_by_problem(of_problems(*range(number)), share)
+    assert (len(training), len(validation)) == (number - apart, apart)
+
+
+def load(tmp_path, *rows, **settings):
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    cfg = SftConfig(data=str(tmp_path / "a.jsonl"), **settings)
+    return load_examples(cfg, tiny_tokenizer(), PLAIN, context=20, runs=tmp_path)
+
+
+def test_examples_are_counted_and_split_by_the_ids_of_problems(tmp_path) -> None:
+    rows = [{"prompt": "1", "completion": f"{i}", "problem_id": i % 2} for i in range(8)]
+    split = load(tmp_path, *rows, rows[0], {"prompt": "1", "completion": "2" * 50}, validation_share=0.5)
+    assert (len(split.training), len(split.validation)) == (4, 4)
+    assert split.left_out == {"longer than 20 tokens": 1, "repeated": 1}
+    assert split.loss_share == 2 / 3
+
+
+def test_loss_on_all_counts_the_prompts_tokens(tmp_path) -> None:
+    assert load(tmp_path, {"prompt": "12", "completion": "3"}, loss_on="all").loss_share == 3 / 4
+
+
+def test_turns_of_a_conversation_have_one_problem(tmp_path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}{{ m.role }}{{ m.content }}{% endfor %}"
+    turns = [{"role": role, "content": str(i)} for i, role in enumerate(("user", "assistant") * 2)]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"messages": turns}) + "\n")
+    split = load_examples(SftConfig(data=str(tmp_path / "a.jsonl")), tokenizer, PLAIN, context=99, runs=tmp_path)
+    assert [one.problem for one in split.training] == ["0", "0"]
+
+
+def test_the_fingerprint_is_that_of_the_examples(tmp_path) -> None:
+    row = {"prompt": "1", "completion": "2"}
+    first = load(tmp_path, row).fingerprint
+    assert load(tmp_path, row | {"note": "no part of the example"}).fingerprint == first
+    assert load(tmp_path, row | {"completion": "3"}).fingerprint != first
+
+
+def test_nothing_left_is_refused_with_the_reason(tmp_path) -> None:
+    with pytest.raises(ValueError, match=r"a\.jsonl: no example is left: 1 have more than 2 tokens"):
+        load(tmp_path, {"prompt": "1", "completion": "234"}, max_tokens=2)

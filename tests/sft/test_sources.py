@@ -1,0 +1,60 @@
+"""Sources of examples: a file, the rollouts of runs, a data set of the hub."""
+
+import json
+
+import pytest
+
+from reasoner.runs import rollouts as store
+from reasoner.sft.sources import check_source, read_source
+from tests.fixtures.rollouts import group, write
+
+RIGHT = "<think> one </think> <answer> 2 </answer>"
+
+
+@pytest.fixture
+def runs(tmp_path):
+    store.open_run(tmp_path / "a", {}, {}, resuming=False)
+    write(tmp_path / "a", 0, [group("p", "2", [(RIGHT, True), ("2", False)], tokens=3)])
+    return tmp_path
+
+
+def test_rollouts_of_a_run_are_rows_with_the_sampled_ids_and_the_texts(runs):
+    source = read_source("runs:a?where=correct&per_problem=4", runs)
+    [(where, row)] = source.rows
+    assert (where, source.left_out) == ("0.0.0", {"not correct": 1})
+    assert (row["prompt_ids"], row["completion_ids"]) == ([1], [0, 1, 2])
+    assert (row["prompt"], row["completion"], row["problem_id"]) == ("?", RIGHT, "p")
+    assert len(list(read_source("runs:a?where=", runs).rows)) == 2
+
+
+def test_lines_of_a_file_are_rows(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n{"text": "two"}\n')
+    rows = list(read_source(str(tmp_path / "a.jsonl"), tmp_path).rows)
+    assert [row["text"] for _, row in rows] == ["one", "two"]
+    assert rows[1][0].endswith("a.jsonl, line 2")
+
+
+def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):
+    pytest.importorskip("datasets")
+    folder = tmp_path / "org" / "set"
+    folder.mkdir(parents=True)
+    (folder / "validation.jsonl").write_text(json.dumps({"text": "one"}) + "\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("reasoner.sft.sources._is_hub", lambda spec: True)  # `datasets` reads a folder as well
+    assert [row for _, row in read_source("org/set:validation", tmp_path).rows] == [{"text": "one"}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("runs:", "name a run: runs:RUN"),
+        ("runs:b", "no run 'b'"),
+        ("runs:a?where=right", "where is 'right'"),
+        ("runs:a?correct", "unknown condition 'correct'; known are where, per_problem, steps"),
+        ("missing.jsonl", "no examples 'missing.jsonl': it must be a file .jsonl or .parquet"),
+        ("generated", "no examples 'generated'"),
+    ],
+)
+def test_a_source_that_cannot_be_read_is_refused_before_a_run(runs, spec, message):
+    with pytest.raises(ValueError, match=message):
+        check_source(spec, runs)

@@ -1,0 +1,74 @@
+"""`reasoner sample`: a run folder with rollouts, an exported file that reads back, and a folder that is completed."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from reasoner.models.resolve import BASE
+from reasoner.runs.metrics import read_metrics
+from reasoner.sft.sources import read_source
+from tests.fixtures.forkserver import TRAINING, forkserver
+
+pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def reasoner(*arguments: object) -> str:
+    command = forkserver(TRAINING).start(*map(str, arguments))
+    assert command.wait(timeout=200) == 0, command.errors()[-3000:]
+    return command.output()
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory) -> Path:
+    """The folder of the runs: run `a` has four samples of each of 40 problems, in two shards."""
+    runs = tmp_path_factory.mktemp("runs")
+    problems = "".join(f'{{"question": "What is {i} + 1?", "answer": "{i + 1}"}}\n' for i in range(12, 52))
+    (runs / "sums.jsonl").write_text(problems)
+    command = ["sample", "--model", "base", "--data", runs / "sums.jsonl", "--samples", 4, "--max-tokens", 32]
+    command += ["--engine", "transformers", "--runs", runs, "--name", "a", "--seed", 3]
+    out = reasoner(*command, "--out", runs / "a.jsonl", "--where", "ended", "--per-problem", 2)
+    assert f"rollouts: {runs / 'a'}" in out
+    (runs / "command.json").write_text(json.dumps(list(map(str, command))))
+    return runs
+
+
+def shard(runs: Path, step: int) -> list[dict[str, object]]:
+    return pq.read_table(runs / "a" / "rollouts" / f"step-{step:06d}.parquet").to_pylist()
+
+
+def test_samples_are_rollouts_with_metrics_by_shard(samples):
+    assert [len(shard(samples, step)) for step in (0, 1)] == [128, 32]
+    lines = read_metrics(samples / "a")
+    assert [line["step"] for line in lines] == [0, 1]
+    rows = shard(samples, 0) + shard(samples, 1)
+    assert lines[-1]["num_tokens"] == sum(len(row["token_ids"]) for row in rows)
+    assert 0 < lines[0]["well_formed"] < 1
+    assert len({row["problem_id"] for row in rows}) == 40
+
+
+def test_exported_examples_are_those_of_the_selection(samples):
+    written = [row for _, row in read_source(str(samples / "a.jsonl"), samples).rows]
+    assert written == [row for _, row in read_source("runs:a?where=ended&per_problem=2", samples).rows]
+    assert 40 < len(written) <= 80
+    export = samples / "again.parquet"
+    out = reasoner("rollouts", "export", "a", export, "--runs", samples, "--as", "sft", "--where", "ended", "--per-problem", 2)  # fmt: skip
+    assert f"{len(written)} examples" in out and "more of a problem" in out
+    assert [row for _, row in read_source(str(export), samples).rows] == written
+
+
+def test_an_interrupted_folder_is_completed_with_the_same_samples(samples):
+    before = shard(samples, 1)
+    (samples / "a" / "rollouts" / "step-000001.parquet").unlink()
+    reasoner(*json.loads((samples / "command.json").read_text()))
+    assert shard(samples, 1) == before
+    assert len(read_metrics(samples / "a")) == 2
+
+
+def test_a_folder_of_other_samples_is_refused(samples):
+    command = json.loads((samples / "command.json").read_text())
+    command[command.index("--seed") + 1] = "4"
+    done = forkserver(TRAINING).start(*command)
+    assert done.wait(timeout=200) == 2
+    assert "is in use by another run, or by samples with other settings" in done.errors()

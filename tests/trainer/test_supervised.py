@@ -1,0 +1,150 @@
+"""Supervised finetuning: its steps on a tiny model, and a run through the command line on the embedded base."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from reasoner.config.resolve import RunSettings, settings
+from reasoner.config.schema import SftConfig
+from reasoner.models.lora import trained_parameters
+from reasoner.models.resolve import BASE
+from reasoner.runs.metric_names import METRICS, TIMES
+from reasoner.runs.metrics import read_evals, read_metrics
+from reasoner.sft.batches import batch_likelihood
+from reasoner.sft.examples import Example
+from reasoner.trainer.checkpoint import list_checkpoints
+from reasoner.trainer.supervised import batch_of_step, passes_of, train_on_examples, with_length
+from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.toys import config, make_trainer
+
+EXAMPLES = [Example((5, 6, 7), (8, 9, number)) for number in range(10, 20)]
+
+
+def sft_config(**changes):
+    sft = SftConfig(data="a.jsonl", rows=4, **{key: changes.pop(key) for key in ("epochs",) if key in changes})
+    return replace(config(**changes), steps=12, sft=sft)
+
+
+def test_training_lowers_the_loss_of_its_examples():
+    cfg = sft_config(epochs=5, lr=1e-2)
+    trainer = make_trainer(cfg)
+    losses = [train_on_examples(trainer, batch_of_step(EXAMPLES, step, cfg), cfg)["loss"] for step in range(12)]
+    assert losses[-1] < 0.6 * losses[0]
+    assert trainer.steps_done == 12
+
+
+def test_loss_is_that_before_the_update_at_temperature_one():
+    cfg = sft_config(temperature=0.5)
+    trainer, batch = make_trainer(cfg), batch_of_step(EXAMPLES, 0, cfg)
+    assert passes_of(trainer).temperature == 1
+    before = batch_likelihood(passes_of(trainer), batch)
+    metrics = train_on_examples(trainer, batch, cfg)
+    assert metrics["loss"] == pytest.approx(before.loss, rel=1e-6)
+    assert metrics["token_accuracy"] == before.token_accuracy
+    assert metrics.keys() <= METRICS.keys()
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing():
+    cfg = sft_config()
+    trainer = make_trainer(cfg)
+    with torch.no_grad():
+        next(trainer.policy.parameters())[:] = float("nan")
+    others = [parameter.clone() for _, parameter in trained_parameters(trainer.policy)][1:]
+    metrics = train_on_examples(trainer, batch_of_step(EXAMPLES, 0, cfg), cfg)
+    assert metrics["skipped_updates"] == 1.0
+    now = [parameter for _, parameter in trained_parameters(trainer.policy)][1:]
+    assert all(torch.equal(a, b) for a, b in zip(others, now, strict=True))
+
+
+def test_number_of_steps_and_warm_up_follow_from_the_examples():
+    resolved = RunSettings(sft_config(epochs=2), dict.fromkeys(settings(), "default"))
+    cfg = (planned := with_length(resolved, 1000)).config
+    assert (cfg.steps, cfg.optim.warmup_steps) == (500, 15)  # 2 x 1,000 / 4, and 3 % of that
+    assert with_length(planned, 1000) == planned  # as when the run is resumed
+    resolved.origin["optim.warmup_steps"] = "command line"
+    assert with_length(resolved, 1000).config.optim.warmup_steps == 0
+
+
+# ------------------------------------------------------------------------------------------------ a run
+
+SMALL = {
+    "validation.interval": 2, "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2,
+    "eval.samples": 2, "sampling.max_tokens": 24, "run.save_interval": 2, "threads": 1, "sft.rows": 8, "sft.epochs": 2,
+    "sft.validation_share": 0.2, "engine": "transformers",
+}  # fmt: skip
+ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def sft(*arguments: object) -> ForkedCommand:
+    command = forkserver(TRAINING).start("sft", *map(str, arguments))
+    command.wait(timeout=280)
+    return command
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> tuple[Path, ForkedCommand]:
+    runs = tmp_path_factory.mktemp("runs")
+    too_long = {"question": "What is 2 + 7?", "completion": " 9" * 600}
+    (runs / "a.jsonl").write_text((ROOT / "tests/fixtures/solutions.jsonl").read_text() + json.dumps(too_long) + "\n")
+    small = [part for key, value in SMALL.items() for part in (f"--{key}", value)]
+    done = sft("--model", "base", "--data", runs / "a.jsonl", "--run.dir", runs, "--run.name", "a", *small)
+    assert done.returncode == 0, done.errors()[-3000:]
+    return runs / "a", done
+
+
+@ON_BASE
+def test_a_run_leaves_settings_metrics_data_and_checkpoints(run):
+    folder, _ = run
+    stored = json.loads((folder / "config.json").read_text())
+    assert stored["stage"] == "sft" and stored["config"]["steps"] == 4
+    assert {"model", "prompt.style", "sft.data", "validation.data"} == stored["fingerprints"].keys()
+    lines = read_metrics(folder)
+    assert [line["step"] for line in lines] == [0, 1, 2, 3]
+    assert all(line.keys() <= (METRICS | TIMES).keys() for line in lines)
+    assert lines[-1]["validation/loss"] < read_evals(folder)[0]["measures"]["validation/loss"]
+    assert 0.2 < lines[-1]["validation/pretraining_loss"] < 0.5  # the base's own is 0.32
+    about = json.loads((folder / "data.json").read_text())
+    assert (about["training_examples"], about["validation_examples"]) == (16, 4)
+    assert about["left_out"] == {"longer than 512 tokens": 1}
+    assert [path.name for path in list_checkpoints(folder)] == ["step-000002", "step-000004"]
+    assert (folder / "checkpoints" / "best" / "best.json").is_file()
+    assert not list((folder / "rollouts").iterdir())
+
+
+@ON_BASE
+def test_the_log_shows_what_is_left_out_the_share_of_tokens_with_a_loss_and_an_example(run):
+    _, done = run
+    errors = done.errors()
+    assert "16 to train on, 4 of other problems to validate on; left out: 1 longer than 512 tokens" in errors
+    assert "% of the tokens (completion); lr 0.0005" in errors
+    assert "with a loss:\n <think> " in errors and "\x1b" not in errors
+    assert "held-out problems" in done.output() and "reasoner train --model a" in done.output()
+
+
+@ON_BASE
+def test_report_and_export_take_a_supervised_run(run, tmp_path):
+    folder, _ = run
+    report = forkserver(TRAINING).start("report", folder)
+    assert report.wait(timeout=200) == 0, report.errors()
+    assert "was trained by supervised finetuning for 4 of 4 steps" in (folder / "report.md").read_text()
+    export = forkserver(TRAINING).start("export", folder, "--out", tmp_path / "model")
+    assert export.wait(timeout=200) == 0, export.errors()
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "supervised finetuning, loss on completion" in card and "reasoner sft --preset base" in card
+
+
+@ON_BASE
+def test_changed_examples_are_refused_when_a_run_is_resumed(run):
+    folder, _ = run
+    data = folder.parent / "a.jsonl"
+    text = data.read_text()
+    data.write_text(text.replace("12 + 7 = 19", "12 + 7 = 20"))
+    try:
+        done = sft("--resume", folder)
+    finally:
+        data.write_text(text)
+    assert done.returncode == 2
+    assert "but its content has changed" in done.errors()
