@@ -66,7 +66,8 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        return sum(asdict(self).values())
+        seconds: dict[str, float] = asdict(self)
+        return sum(seconds.values())
 
 
 def decode_seconds(model: ModelShape, gpu: Gpu, *, rows: int, context: float) -> float:

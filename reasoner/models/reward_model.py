@@ -7,6 +7,7 @@ head cannot hold the mean of the scores, so config.json may: `reward_mean` is su
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import nn
@@ -46,10 +47,11 @@ def _check_supported(model: PreTrainedModel) -> None:
     pad = model.config.get_text_config().pad_token_id
     ids = torch.tensor([[i for i in range(6) if i != pad][:4]])
     lengths, prompt_of = torch.tensor([2]), torch.tensor([0])
+    cast(nn.Module, model).eval()
     try:
-        prompts = encode_prompts(model.eval(), ids[:, :2], lengths)
+        prompts = encode_prompts(model, ids[:, :2], lengths)
         states = completion_states(model, prompts, prompt_of, ids[:, 2:], after_last=True)
     except (AttributeError, TypeError, IndexError) as error:
         raise ValueError(f"{type(model).__name__} is not supported: {error}") from error
-    if not torch.allclose(model.score(states[:, -1]), model(input_ids=ids).logits, atol=1e-3):
+    if not torch.allclose(cast(nn.Module, model.score)(states[:, -1]), model(input_ids=ids).logits, atol=1e-3):
         raise ValueError(f"{type(model).__name__} is not supported: its score is not its head's output, unchanged")

@@ -141,7 +141,7 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     model = passes.model
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
-    own, ids = states[rows.mask].split(size), rows.completion_ids[rows.mask].split(size)
+    own, ids = torch.split(states[rows.mask], size), torch.split(rows.completion_ids[rows.mask], size)
     with compute_precision(model.device, passes.dtype):
         hits = [(head(part).argmax(dim=1) == wanted).sum() for part, wanted in zip(own, ids, strict=True)]
     return int(torch.stack(hits).sum())

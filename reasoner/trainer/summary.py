@@ -43,8 +43,8 @@ def sft_summary(
     """The plan of a supervised run by subject, with an example."""
     sft, example = cfg.sft, split.training[0]
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in split.left_out.items())
-    texts = (escape_controls(tokenizer.decode(ids)) for ids in (example.prompt_ids, example.completion_ids))
-    prompt, completion = texts
+    token_ids = (example.prompt_ids, example.completion_ids)
+    prompt, completion = (escape_controls(str(tokenizer.decode(list(ids)))) for ids in token_ids)
     return {
         "model": model_line(cfg, policy),
         "examples": f"{sft.data}: {len(split.training):,} to train on, {len(split.validation):,} of other problems to "
