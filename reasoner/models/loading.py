@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
@@ -70,13 +71,18 @@ def load_policy(folder: Path, *, device: torch.device, dtype: torch.dtype = torc
     model = _load_merged(folder) if is_adapter(folder) else _load_stored(folder, dtype)
     if dtype == torch.bfloat16:
         hold_in_bfloat16(model)
+    move_without_dropout(model, device)
+    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.5)  # bfloat16: spacing of logits above 16
+    return model
+
+
+def move_without_dropout(model: PreTrainedModel, device: torch.device) -> None:
+    """Move the model to the device and disable its dropout."""
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
     # eval() also disables dropout inside attention layers: the ratio must be 1 before the first update.
     cast(nn.Module, model).to(device).eval()  # transformers' own to() is wrapped without types
-    _check_supported(model, tolerance=1e-3 if dtype == torch.float32 else 0.5)  # bfloat16: spacing of logits above 16
-    return model
 
 
 def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
@@ -88,6 +94,15 @@ def _load_stored(folder: Path, dtype: torch.dtype) -> PreTrainedModel:
             folder, dtype=dtype if dtype == torch.float32 else "auto", use_safetensors=True, **_SAFE
         )
     return model
+
+
+def load_classifier(folder: Path) -> tuple[PreTrainedModel, list[str]]:
+    """Load the folder's sequence classifier on the CPU in float32, and the names of weights that the folder lacks."""
+    with _load_errors("reward model", folder):
+        model, report = AutoModelForSequenceClassification.from_pretrained(
+            folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **_SAFE
+        )
+    return model, sorted(report["missing_keys"])
 
 
 def _load_merged(folder: Path) -> PreTrainedModel:

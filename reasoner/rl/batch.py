@@ -107,15 +107,15 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
     completions = [completion for group in groups for completion in group.completions]
     lengths = torch.tensor([len(c.token_ids) for c in completions])
     batch = Batch(
-        prompt_ids=_padded([g.prompt.token_ids for g in groups], left=True).long(),
+        prompt_ids=padded([g.prompt.token_ids for g in groups], left=True).long(),
         prompt_lengths=torch.tensor([len(g.prompt.token_ids) for g in groups]),
         prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
-        completion_ids=_padded([c.token_ids for c in completions]).long(),
+        completion_ids=padded([c.token_ids for c in completions]).long(),
         lengths=lengths,
         truncated=torch.tensor([c.finish != "stop" for c in completions]),
         row_index=torch.arange(len(completions)),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
-        sampler_logprobs=_padded([c.logprobs for c in completions]).float(),
+        sampler_logprobs=padded([c.logprobs for c in completions]).float(),
         advantages=torch.zeros(0),
         weights=torch.zeros(0),
     )
@@ -133,7 +133,7 @@ def _with_steps(batch: Batch, steps: Sequence[Sequence[Step]]) -> Batch:
     return replace(batch, step_rewards=rewards, step_ends=ends)
 
 
-def _padded(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:
-    """N sequences -> [N, longest], padded with 0."""
+def padded(rows: Sequence[Sequence[float]], *, left: bool = False) -> Tensor:
+    """N sequences -> [N, longest], padded with 0 on the right, or on the left."""
     width = max(1, *(len(row) for row in rows)) if rows else 1
     return torch.tensor([[0] * (width - len(r)) + list(r) if left else list(r) + [0] * (width - len(r)) for r in rows])

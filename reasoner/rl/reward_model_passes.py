@@ -1,0 +1,76 @@
+"""Passes of a reward model over a batch: the score of every completion, read at its last sampled token.
+
+Shapes: N rows, T completion positions, H width of the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from reasoner.distributed.world import ALONE, World
+from reasoner.models.loading import PromptCache, completion_states, encode_prompts
+from reasoner.rl.batch import Batch
+from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision, iterate_microbatches
+
+
+@dataclass(frozen=True, slots=True)
+class RewardModelPasses:
+    """A reward model with the precision and the micro-batches of its passes."""
+
+    model: PreTrainedModel
+    dtype: str = "float32"  # float32 | bfloat16
+    micro_batch_tokens: int = 8192  # rows x length, padding included
+    world: World = ALONE
+
+    @property
+    def head(self) -> nn.Linear:
+        """The linear layer from states to scores, whose precision is float32."""
+        return cast(nn.Linear, self.model.score)
+
+    def encode(self, block: Batch) -> PromptCache:
+        """Run the block's prompts through the model, each once."""
+        with compute_precision(self.model.device, self.dtype):
+            return encode_prompts(self.model, block.prompt_ids, block.prompt_lengths)
+
+    def scores(self, prompts: PromptCache, rows: Batch) -> Tensor:
+        """[N] scores of the rows. A completion without tokens is scored at the end of its prompt."""
+        with compute_precision(self.model.device, self.dtype):
+            states = completion_states(
+                self.model, prompts, rows.prompt_of, rows.completion_ids, after_last=True
+            )  # [N, T + 1, H]
+        last = torch.arange(len(rows), device=rows.lengths.device)
+        scores: Tensor = self.head(states[last, rows.lengths].to(self.head.weight.dtype))[:, 0]
+        return scores
+
+    @torch.no_grad()
+    def all_scores(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
+        """[N] scores of the whole batch, without gradient. A collective operation."""
+        done, scores = 0, torch.zeros(len(batch), dtype=self.head.weight.dtype, device=batch.lengths.device)
+        for index, prompts, rows in self._microbatches(batch):
+            scores[index] = self.scores(prompts, rows)
+            done += len(rows)
+            if on_microbatch is not None:
+                on_microbatch(done, len(batch))
+        self.world.sum_(scores, "scores of the reward model")  # a row of another rank is 0 here
+        return scores
+
+    def backward(self, batch: Batch, gradients: Tensor, on_microbatch: OnMicrobatch | None = None) -> None:
+        """Accumulate the gradient of a loss in the parameters, from its gradients [N] with respect to the scores."""
+
+        def weighted_sum(prompts: PromptCache, rows: Batch) -> Tensor:
+            return (gradients[rows.row_index] * self.scores(prompts, rows)).sum()
+
+        index = torch.arange(len(batch), device=batch.lengths.device)
+        tokens = self.micro_batch_tokens
+        backward_microbatches(
+            batch, index, self.encode, weighted_sum, tokens=tokens, world=self.world, on_microbatch=on_microbatch
+        )
+
+    def _microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
+        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, world=self.world)
