@@ -66,6 +66,12 @@ COMMANDS = (
         "upload a run's model to the hub, as reasoner export writes it",
         epilog="example: reasoner push first ORG/NAME --private   (log in first: hf auth login, or set HF_TOKEN)",
     ),
+    Command(
+        "reward-model",
+        "train a reward model on preferences, evaluate one, or score completions with it",
+        epilog="example: reasoner reward-model train --model base --data pairs.parquet --run.name taste",
+        module="reward_model",
+    ),
     Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(
         "app",

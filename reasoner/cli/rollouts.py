@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
+from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
@@ -42,6 +43,10 @@ def add_arguments(command: Parser) -> None:
     add_run(export)
     _add_filters(export)
     export.add_argument("file", metavar="FILE", type=Path, help="the new file; its ending decides the format")
+    export.add_argument(
+        "--as", dest="kind", default="rollouts", choices=tuple(_EXPORT_KINDS), help="what to write [rollouts]"
+    )
+    add_preference_arguments(export)
 
 
 def _add_limit(action: Parser) -> None:
@@ -106,7 +111,12 @@ def show_rollout(args: argparse.Namespace) -> None:
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
-    """Write all matching rollouts to a .jsonl, .parquet or .md file. ValueError for another ending."""
+    """Write all matching rollouts, or what --as makes of them, to a file."""
+    _EXPORT_KINDS[args.kind](args)
+
+
+def _export_rows(args: argparse.Namespace) -> None:
+    """Write the rollouts as they are to a .jsonl, .parquet or .md file. ValueError for another ending."""
     from reasoner.analysis.export import EXPORTS, matching
     from reasoner.runs.io import atomic_path
 
@@ -115,6 +125,18 @@ def export_rollouts(args: argparse.Namespace) -> None:
     with open_index(args) as index, atomic_path(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
     print_result(f"{number:,} rollouts: {args.file}")
+
+
+def _export_preferences(args: argparse.Namespace) -> None:
+    """Write preference pairs of the matching rollouts."""
+    from reasoner.analysis.export import matching
+
+    with open_index(args) as index:
+        export_preferences(args, index.run_dir, matching(index, _filter(args)))
+
+
+# What `--as` names: the functions that write the file.
+_EXPORT_KINDS = {"rollouts": _export_rows, "preferences": _export_preferences}
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from reasoner.config.resolve import (
     settings,
     to_dict,
 )
+from reasoner.config.reward_model import REWARD_MODEL
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
@@ -98,6 +99,8 @@ def add_settings(command: Parser) -> None:
         command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
     for key, setting in settings().items():
+        if key.startswith(REWARD_MODEL):
+            continue
         flags = [f"--{key}", *([_SHORT[key]] if key in _SHORT else [])]
         text = _help(setting, defaults[key]) if has_help else ""
         section = key.split(".")[0] if "." in key else "run"
@@ -239,7 +242,7 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
 
 def _command_line(args: argparse.Namespace) -> dict[str, object]:
     """The settings that stand on the command line, parsed."""
-    texts = {key: getattr(args, key) for key in settings() if getattr(args, key) is not None}
+    texts = {key: text for key in settings() if (text := getattr(args, key, None)) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
 
 

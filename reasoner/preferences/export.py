@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, groupby
+from itertools import combinations, groupby, islice
+from pathlib import Path
 
-from reasoner.preferences.dataset import SIDES
+from reasoner.preferences.dataset import COLUMNS, SIDES
 from reasoner.preferences.dataset import Row as PairRow
 from reasoner.preferences.judges import Judge, Row, is_correct, is_preferred, preference_probability
+from reasoner.runs.json_files import json_line
+
+_CHUNK = 1000  # rows of a parquet file that are written at once
 
 
 @dataclass(slots=True)
@@ -79,3 +83,27 @@ def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probabili
             f"finish_{side}": own["finish"],
         }
     return row
+
+
+def _write_jsonl(path: Path, rows: Iterable[PairRow]) -> None:
+    with path.open("w", encoding="utf-8", errors="surrogatepass") as file:
+        for row in rows:
+            file.write(json_line(row, ensure_ascii=False))
+
+
+def _write_parquet(path: Path, rows: Iterable[PairRow]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    ids, columns = pa.list_(pa.int32()), {"p": pa.float64()}
+    columns |= dict.fromkeys(("prompt_ids", *(f"{side}_ids" for side in SIDES)), ids)
+    columns |= {f"u_{side}": pa.float64() for side in SIDES} | {f"correct_{side}": pa.bool_() for side in SIDES}
+    schema = pa.schema([(name, columns.get(name, pa.string())) for name in COLUMNS if name != "margin"])
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        rest = iter(rows)
+        while chunk := list(islice(rest, _CHUNK)):
+            writer.write_table(pa.Table.from_pylist(chunk, schema))
+
+
+# By suffix: the function that writes pairs to a file.
+WRITERS: dict[str, Callable[[Path, Iterable[PairRow]], None]] = {".jsonl": _write_jsonl, ".parquet": _write_parquet}

@@ -14,6 +14,7 @@ from typing import Any
 from reasoner.config.presets import Preset, find_preset, former_name_note, machine_of, preset_for
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
+from reasoner.config.reward_model import REWARD_MODEL
 from reasoner.config.schema import Config
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
@@ -36,6 +37,8 @@ def resolve_new_run(
     chosen. ValueError for a setting that cannot be used and for a folder in use.
     """
     sources = [*(content for _, content in files), values]
+    if other := [key for content in sources for key in content if key.startswith(REWARD_MODEL)]:
+        raise ValueError(f"{', '.join(other)}: these settings are those of reasoner reward-model train")
     model = str(_last(sources, "model", "base"))
     choice, why = choose_preset(preset, model, Path(str(_last(sources, "run.dir", "runs"))))
     algorithm = _last(sources, "algo.name", None)
@@ -65,6 +68,8 @@ def resolve_resumed_run(
     except ValueError as error:
         raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
     stored = before["config"]
+    if stored.get("rm.data"):
+        raise ValueError(f"{run_dir} trains a reward model: reasoner reward-model train --resume {run_dir}")
     unknown = stored.keys() - settings().keys()
     if unknown:
         raise ValueError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -37,6 +38,8 @@ from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
+
+T = TypeVar("T")
 
 # Averages over tokens, by the name of their metric.
 _AVERAGES = {
@@ -217,6 +220,17 @@ class PolicyTrainer:
             token_stats.extra_metrics |= metrics
             return norm
         return self._apply_gradient(lr_factor)
+
+    def step_on(self, backward: Callable[[], T], *, lr_factor: float) -> tuple[T, float | None]:
+        """Take one optimiser step of the policy on the gradient that `backward` accumulates, each rank that of its own
+        rows: for losses other than that of the algorithm. Returns (what `backward` returns, the gradient's norm, or
+        None if it is not finite and nothing was changed).
+        """
+        self.optimizer.zero_grad()
+        with deterministic_kernels(self.cfg.optim.deterministic):
+            result = backward()
+        self._sum_gradients()
+        return result, self._apply_gradient(lr_factor)
 
     def free_gradients(self) -> None:
         """Free the memory of the gradients, which the next update computes anew: the engine can use it until then."""

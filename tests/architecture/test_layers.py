@@ -33,7 +33,8 @@ LIGHT = (
     "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
-    "reasoner.trainer.launch", "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",
+    "reasoner.trainer.launch", "reasoner.trainer.preflight",
+    "reasoner.trainer.reward_model_launch", "reasoner.trainer.trackers", "reasoner.types",
 )  # fmt: skip
 NO_GRADIO = ("data", "verifiers", "reasoner")
 

@@ -103,7 +103,7 @@ def test_a_utility_function_is_read_from_a_file(tmp_path):
         "def brief(completion_ids, correct):\n    return [c - len(i) for c, i in zip(correct, completion_ids)]\n"
     )
     judge = load_judge(f"utility:{path}:brief", noise=0.25)
-    assert judge.utilities([rollout(0, "a"), rollout(1, "b", correct=False)]) == [-2.0, -2.0]
+    assert judge.utilities([rollout(0, "a"), rollout(1, "b", correct=False)]) == [-2.0, -3.0]
     assert judge.noise == 0.25 and judge.is_known
 
 
