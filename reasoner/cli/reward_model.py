@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from reasoner.config.reward_model import is_used
 from reasoner.console import log, print_result
 
 if TYPE_CHECKING:
+    from reasoner.preferences.dataset import Comparison
     from reasoner.preferences.text_rows import TextEncoder
     from reasoner.rl.reward_model_passes import RewardModelPasses
 
@@ -123,6 +125,7 @@ def evaluate(args: argparse.Namespace) -> None:
     from reasoner.trainer.reward_model import heldout_comparisons
 
     judge = load_judge(f"utility:{args.utility}", noise=None) if args.utility else None
+    comparisons: Sequence[Comparison]
     if args.data:
         comparisons = comparisons_of(read_rows(args.data), encode)
     else:

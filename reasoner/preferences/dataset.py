@@ -86,7 +86,7 @@ class _Growing:
 
     def comparison(self) -> Comparison:
         place = {ids: index for index, ids in enumerate(self.completions)}
-        pairs = tuple(Pair(place[chosen], place[rejected], *rest) for chosen, rejected, *rest in self.pairs)
+        pairs = tuple(Pair(place[chosen], place[rejected], margin, p) for chosen, rejected, margin, p in self.pairs)
         return Comparison(self.problem_id, self.prompt_ids, tuple(self.completions.values()), pairs)
 
 

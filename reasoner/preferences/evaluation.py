@@ -8,7 +8,7 @@ independent.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log, log1p
 from statistics import StatisticsError, correlation, fmean
@@ -98,7 +98,7 @@ def evaluate_scores(
     flat = [score for own in scores for score in own]
     margin, margins = _margins(pairs)
     is_judged = all(text.correct is not None for text in texts)
-    return RewardModelReport(
+    report = RewardModelReport(
         problems=len({one.problem_id for one in pairs}),
         pairs=len(pairs),
         accuracy=accuracy(pairs, lambda one: one.log_odds),
@@ -112,8 +112,8 @@ def evaluate_scores(
         length_correlation=_correlation(flat, [len(text.token_ids) for text in texts]),
         mean_score=fmean(flat),
         score_by_finish=_by_finish(flat, texts),
-        **_limits(pairs),
     )
+    return _with_limits(report, pairs)
 
 
 def accuracy(pairs: Sequence[ScoredPair], order: Callable[[ScoredPair], float]) -> Estimate:
@@ -173,16 +173,17 @@ def _rule(one: ScoredPair) -> float:
     return by_verdict or _shorter(one)
 
 
-def _limits(pairs: Sequence[ScoredPair]) -> dict[str, Estimate | float]:
-    """What only known utilities and probabilities tell: accuracy against the true order, and the Bayes limits."""
+def _with_limits(report: RewardModelReport, pairs: Sequence[ScoredPair]) -> RewardModelReport:
+    """Add what only known utilities and probabilities tell: accuracy against the true order, and the Bayes limits."""
     if any(one.utility_difference is None or one.pair.probability is None for one in pairs):
-        return {}
+        return report
     odds = [(one.pair.probability or 0.0, 1 - (one.pair.probability or 0.0)) for one in pairs]
-    return {
-        "true_order": accuracy(pairs, lambda one: one.log_odds * (one.utility_difference or 0.0)),
-        "bayes_accuracy": fmean(max(both) for both in odds),
-        "bayes_nll": fmean(-sum(p * log(p) for p in both if p > 0) for both in odds),
-    }
+    return replace(
+        report,
+        true_order=accuracy(pairs, lambda one: one.log_odds * (one.utility_difference or 0.0)),
+        bayes_accuracy=fmean(max(both) for both in odds),
+        bayes_nll=fmean(-sum(p * log(p) for p in both if p > 0) for both in odds),
+    )
 
 
 def _margins(pairs: Sequence[ScoredPair]) -> tuple[str, list[float]]:

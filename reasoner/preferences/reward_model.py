@@ -35,13 +35,16 @@ def new_reward_model(folder: Path, tokenizer: PreTrainedTokenizerBase, *, device
     config = deepcopy(policy.config)
     config.num_labels = 1
     with torch.device("meta"):  # neither memory nor random numbers for weights that are replaced
-        model: PreTrainedModel = AutoModelForSequenceClassification.from_config(config, trust_remote_code=False)
+        model: PreTrainedModel = AutoModelForSequenceClassification.from_config(  # type: ignore[no-untyped-call]
+            config, trust_remote_code=False
+        )
     if not isinstance(getattr(model, "score", None), nn.Linear):
         raise ValueError(f"{type(model).__name__} is not supported: its head is not a linear layer named score")
     setattr(model, model.base_model_prefix, policy.base_model)
     model.score = nn.Linear(config.get_text_config().hidden_size, 1, bias=False, device=device)
     nn.init.zeros_(model.score.weight)
-    return model.eval()
+    cast(nn.Module, model).eval()
+    return model
 
 
 def check_pad(model: PreTrainedModel) -> None:

@@ -44,7 +44,11 @@ class TextEncoder:
         if len(turns) < 2 or turns[-1].get("role") != "assistant":
             raise ValueError("a conversation must have a prompt and end with a turn of the assistant")
         before, whole = (
-            str(self.tokenizer.apply_chat_template(list(own), tokenize=False, add_generation_prompt=is_open))
+            str(
+                self.tokenizer.apply_chat_template(
+                    [dict(turn) for turn in own], tokenize=False, add_generation_prompt=is_open
+                )
+            )
             for own, is_open in ((turns[:-1], True), (turns, False))
         )
         text = whole.removeprefix(before)
