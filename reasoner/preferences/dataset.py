@@ -31,8 +31,8 @@ COLUMNS = {
     "chosen": "the preferred completion as text",
     "rejected": "the other completion",
     "prompt_ids": "token ids of the prompt",
-    "chosen_ids": "token ids of the preferred completion, as they were sampled",
-    "rejected_ids": "token ids of the other one",
+    "chosen_ids": "token ids of the prompt and the preferred completion, as they were sampled",
+    "rejected_ids": "token ids of the prompt and the other one",
     "problem_id": "the problem; a problem is in the training pairs or in the held-out pairs, never in both",
     "group": "STEP.GROUP of the rollouts",
     "p": "probability with which the judge prefers `chosen` to `rejected`",
@@ -136,7 +136,10 @@ def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:
 
 def _ids(row: Row, side: str, encode: Encode) -> tuple[tuple[int, ...], tuple[int, ...]]:
     if row.get("prompt_ids") is not None and row.get(f"{side}_ids") is not None:
-        prompt_ids, token_ids = tuple(row["prompt_ids"]), tuple(row[f"{side}_ids"])
+        prompt_ids, whole = tuple(row["prompt_ids"]), tuple(row[f"{side}_ids"])
+        token_ids = whole[len(prompt_ids) :]
+        if whole[: len(prompt_ids)] != prompt_ids:
+            raise ValueError(f"{side}_ids do not begin with prompt_ids")
     else:
         prompt_ids, token_ids = encode(row, side)
     if not prompt_ids:

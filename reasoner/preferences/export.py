@@ -77,7 +77,7 @@ def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probabili
     for side, own, utility in zip(SIDES, sides, utilities or (None, None), strict=True):
         row |= {
             side: own["completion"].removeprefix(prefill),
-            f"{side}_ids": list(own["token_ids"]),
+            f"{side}_ids": [*own["prompt_token_ids"], *own["token_ids"]],
             f"u_{side}": utility,
             f"correct_{side}": is_correct(own),
             f"finish_{side}": own["finish"],

@@ -16,7 +16,7 @@ END_ID = TOKENIZER.eos_token_id
 
 
 def ids_row(chosen, rejected, **columns):
-    return {"prompt_ids": [5], "chosen_ids": chosen, "rejected_ids": rejected, **columns}
+    return {"prompt_ids": [5], "chosen_ids": [5, *chosen], "rejected_ids": [5, *rejected], **columns}
 
 
 def read(*rows):
@@ -90,6 +90,10 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
         (ids_row([1, 2], [1, 2]), "row 1: chosen and rejected are the same tokens"),
         ({"prompt": "?", "chosen": "a"}, "row 1: prompt and rejected must be texts or lists of messages"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "row 1: the prompt has no tokens"),
+        (
+            {"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]},
+            "rejected_ids do not begin with prompt_ids",
+        ),
         ({"chosen": [turn("user", "a")], "rejected": [turn("user", "b")]}, "no chat template"),
     ],
 )

@@ -30,8 +30,8 @@ def row(random: Random, problem: int) -> list[dict]:
     return [
         {
             "prompt_ids": prompt,
-            "chosen_ids": texts[i][1],
-            "rejected_ids": texts[j][1],
+            "chosen_ids": prompt + texts[i][1],
+            "rejected_ids": prompt + texts[j][1],
             "problem_id": str(problem),
             "u_chosen": texts[i][0],
             "u_rejected": texts[j][0],
@@ -130,9 +130,13 @@ def test_eval_uses_the_held_out_problems_of_the_run(place: Path, capsys: pytest.
 
 def test_scores_of_a_file_are_normalised(place: Path) -> None:
     rows = [json.loads(line) for line in (place / "pairs.jsonl").read_text().splitlines()]
-    completions = {tuple(one["prompt_ids"] + one[f"{side}_ids"]): (one["prompt_ids"], one[f"{side}_ids"])
-                   for one in rows for side in ("chosen", "rejected")}  # fmt: skip
-    lines = [json.dumps({"prompt_ids": p, "token_ids": c, "name": i}) for i, (p, c) in enumerate(completions.values())]
+    whole = dict.fromkeys(
+        (len(one["prompt_ids"]), tuple(one[f"{side}_ids"])) for one in rows for side in ("chosen", "rejected")
+    )
+    lines = [
+        json.dumps({"prompt_ids": ids[:size], "token_ids": ids[size:], "name": name})
+        for name, (size, ids) in enumerate(whole)
+    ]
     (place / "completions.jsonl").write_text("\n".join(lines))
     out = place / "scores.jsonl"
     arguments = ["reward-model", "score", "whole", str(place / "completions.jsonl"), str(out)]
