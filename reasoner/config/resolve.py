@@ -198,8 +198,9 @@ _LEAST: dict[str, float] = {
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
 }  # fmt: skip
 _MOST: dict[str, float] = {
+    "rm.heldout_share": 0.5,
     "max_off_policy_steps": 1, "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1,
-    "engine.gpu_memory": 1, "rm.heldout_share": 0.5,
+    "engine.gpu_memory": 1,
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping",
