@@ -12,7 +12,7 @@ from typing import Any
 
 from reasoner.config.presets import Preset, find_preset
 from reasoner.config.resolve import settings
-from reasoner.config.stages import COMMANDS, is_used
+from reasoner.config.stages import STAGES, is_used
 from reasoner.runs.run_dir import PROBLEM_FILES, stage_of
 
 PLACES = ("run.dir", "run.name", "run.track", "threads")  # settings of a machine, not of the recipe
@@ -37,7 +37,11 @@ def command(stored: Mapping[str, Any]) -> str:
     give and that the stage of training takes.
     """
     presets, values = _choices(stored)
-    words = ["reasoner", COMMANDS[stage_of(stored)], *(word for preset in presets for word in ("--preset", preset))]
+    words = [
+        "reasoner",
+        STAGES[stage_of(stored)].command,
+        *(word for preset in presets for word in ("--preset", preset)),
+    ]
     for key, value in values.items():
         words += [f"--{key}", shown_value(key, value)]
     return shlex.join(words)

@@ -78,6 +78,12 @@ COMMANDS = (
         epilog="example: reasoner sample --model base --data generated --problems 400 --samples 8 --name mine "
         "--out mine.jsonl, then: reasoner sft --model base --data mine.jsonl",
     ),
+    Command(
+        "reward-model",
+        "train a reward model on preferences, evaluate one, or score completions with it",
+        epilog="example: reasoner reward-model train --model base --data pairs.parquet --run.name taste",
+        module="reward_model",
+    ),
     Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(
         "app",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
+from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
@@ -42,8 +43,12 @@ def add_arguments(command: Parser) -> None:
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
-    _add_examples(export)
     export.add_argument("file", metavar="FILE", type=Path, help="the new file; its ending decides the format")
+    export.add_argument(
+        "--as", dest="form", default="rollouts", choices=tuple(_EXPORTS), help="what to write [rollouts]"
+    )
+    add_selection(export.add_argument_group("with --as sft: examples for supervised finetuning"))
+    add_preference_arguments(export)
 
 
 def _add_limit(action: Parser) -> None:
@@ -56,14 +61,6 @@ def _add_filters(action: Parser) -> None:
     filters = action.add_argument_group("filters", "Only rollouts that match all of these.")
     for name, meaning in FIELDS.items():
         filters.add_argument(f"--{name}", help=meaning)
-
-
-def _add_examples(export: Parser) -> None:
-    examples = export.add_argument_group("examples for supervised finetuning")
-    examples.add_argument(
-        "--as", dest="form", choices=("rollouts", "sft"), default="rollouts", help="form of the rows [rollouts]"
-    )
-    add_selection(examples)
 
 
 def add_selection(group: argparse._ArgumentGroup) -> None:
@@ -136,15 +133,17 @@ def show_rollout(args: argparse.Namespace) -> None:
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
-    """Write all matching rollouts to a .jsonl, .parquet or .md file. ValueError for another ending."""
+    """Write all matching rollouts, or what --as makes of them, to a file."""
+    if args.form != "sft" and (args.where is not None or args.per_problem is not None):
+        raise ValueError("--where and --per-problem belong to --as sft")
+    _EXPORTS[args.form](args)
+
+
+def _export_rows(args: argparse.Namespace) -> None:
+    """Write the rollouts as they are to a .jsonl, .parquet or .md file. ValueError for another ending."""
     from reasoner.analysis.export import EXPORTS, matching
     from reasoner.runs.io import atomic_path
 
-    if args.form == "sft":
-        _export_examples(args)
-        return
-    if args.where is not None or args.per_problem is not None:
-        raise ValueError("--where and --per-problem belong to --as sft")
     if args.file.suffix not in EXPORTS:
         raise ValueError(f"{args.file}: unknown kind of file {args.file.suffix!r}; known are {', '.join(EXPORTS)}")
     with open_index(args) as index, atomic_path(args.file) as beside:
@@ -164,6 +163,18 @@ def _export_examples(args: argparse.Namespace) -> None:
     write_rows(args.file, [sft_row(row) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
+
+
+def _export_preferences(args: argparse.Namespace) -> None:
+    """Write preference pairs of the matching rollouts."""
+    from reasoner.analysis.export import matching
+
+    with open_index(args) as index:
+        export_preferences(args, index.run_dir, matching(index, _filter(args)))
+
+
+# What `--as` names: the functions that write the file.
+_EXPORTS = {"rollouts": _export_rows, "sft": _export_examples, "preferences": _export_preferences}
 
 
 @contextmanager

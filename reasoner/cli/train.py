@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
@@ -20,7 +21,7 @@ from reasoner.config.resolve import (
     settings,
     to_dict,
 )
-from reasoner.config.stages import COMMANDS, is_used, preset_values, sft_defaults
+from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
 from reasoner.console import log, print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
@@ -30,14 +31,9 @@ from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_ru
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
-    "data.train": "--data",
     "prompt.style": "--prompt",
     "engine.name": "--engine",
     "run.track": "--track",
-}
-_SHORT_OF = {  # by stage of training
-    "rl": _SHORT,
-    "sft": {key: flag for key, flag in _SHORT.items() if flag != "--data"} | {"sft.data": "--data"},
 }
 _SECTIONS = {
     "run": "model, length of the run, its folder, checkpoints and trackers",
@@ -55,6 +51,7 @@ _SECTIONS = {
     "validation": "validation during training, by which the best checkpoint is chosen",
     "eval": "the table of held-out results at the end of the run",
     "sft": "supervised examples",
+    "rm": "preferences, and how a reward model is trained on them",
 }
 _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 
@@ -110,7 +107,7 @@ def add_settings(command: Parser, stage: str = "rl") -> None:
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
-    short = _SHORT_OF[stage]
+    short = _SHORT | {STAGES[stage].source: "--data"}
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
@@ -136,8 +133,7 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
         preset, why = find_preset("base", "cpu"), f"no preset suits {name or model}"
     why = why or "it is named by --preset"
     values = preset_values(preset.values(early_values["--algo.name"]), stage)
-    if stage == "sft":
-        values |= sft_defaults(preset.name, int(str(values.get("lora.rank", 0))))
+    values |= stage_defaults(stage, preset.name, int(str(values.get("lora.rank", 0))))
     model = model or values.get("model", "base")
     algorithm = str(early_values["--algo.name"] or values.get("algo.name", settings()["algo.name"].default))
     parts = asdict(ALGORITHMS[algorithm]) if algorithm in ALGORITHMS else {}
@@ -205,14 +201,11 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
     from reasoner.trainer.shutdown import RunInterrupt
 
     with gc_paused():
-        if args.stage == "sft":
-            from reasoner.trainer.supervised import finetune as run_stage
-        else:
-            from reasoner.trainer.train import train as run_stage
+        run_stage = _stage(args.stage, world)
 
-    resume_hint = f"resume with: reasoner {COMMANDS[args.stage]} --resume {run_dir}"
+    resume_hint = f"resume with: reasoner {STAGES[args.stage].command} --resume {run_dir}"
     try:
-        run_stage(resolved, run_dir, resuming=args.resume is not None, world=world)
+        run_stage(resolved, run_dir, resuming=args.resume is not None)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; {resume_hint}")
         raise SystemExit(interrupt.status) from None
@@ -224,6 +217,21 @@ def _train(args: argparse.Namespace, resolved: RunSettings, run_dir: Path, world
         raise kind(f"{error}\nWhat was complete is kept; {resume_hint}") from error
     if args.json and world.is_first and (run_dir / "report.json").is_file():
         args.json.write_text((run_dir / "report.json").read_text())
+
+
+def _stage(stage: str, world: World) -> Callable[..., None]:
+    """What runs a stage of training: a function of (settings, folder, resuming=)."""
+    if stage == "sft":
+        from reasoner.trainer.supervised import finetune
+
+        return partial(finetune, world=world)
+    if stage == "reward-model":
+        from reasoner.trainer.reward_model import train_reward_model
+
+        return train_reward_model
+    from reasoner.trainer.train import train
+
+    return partial(train, world=world)
 
 
 def _dry_run(resolved: RunSettings, run_dir: Path) -> None:

@@ -194,7 +194,8 @@ _LEAST: dict[str, float] = {
     "algo.importance_clip_max": 1, "algo.entropy_coef": 0, "algo.moving_decay": 0,
     "optim.warmup_steps": 0, "optim.decay_share": 0, "optim.weight_decay": 0,
     "optim.micro_batch_tokens": 1, "engine.cpu_cache_gib": 1, "engine.max_batch_tokens": 1, "lora.rank": 0,
-    "engine.requests_per_server": 1,
+    "engine.requests_per_server": 1, "rm.epochs": 1, "rm.prompts": 1, "rm.center": 0, "rm.max_tokens": 0,
+    "rm.heldout_share": 0,
     "verify.workers": 1, "verify.seconds": 0.1, "verify.memory_mib": 256, "validation.interval": 0,
     "validation.problems": 1,
     "eval.heldout_problems": 0, "eval.samples": 1, "validation.samples": 1,
@@ -203,6 +204,7 @@ _LEAST: dict[str, float] = {
 _MOST: dict[str, float] = {
     "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "critic.lam_actor": 1,
     "engine.gpu_memory": 1, "sft.validation_share": 0.5,
+    "rm.heldout_share": 0.5,
 }  # fmt: skip
 _ABOVE_ZERO = (
     "algo.delta", "algo.damping", "reward.clip",

@@ -273,6 +273,27 @@ class LoraConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RewardModelConfig:
+    # Preferences to train a reward model on: a .jsonl or .parquet file (columns: docs/REWARD_MODELS.md).
+    data: str = ""
+    # Passes over the preferences.
+    epochs: int = 1
+    # Prompts per optimiser step. All pairs of a prompt are one element of the batch.
+    prompts: int = 8
+    # Coefficient of the squared sum of a pair's scores in the loss, which holds their mean near 0 (0.01 is usual). 0:
+    # the loss alone, which does not decide the mean.
+    center: float = 0.0
+    # Divide the head by the standard deviation of the scores over the training completions at the end, and record their
+    # mean: then the scores of every reward model have the same unit.
+    normalize: bool = True
+    # Leave out pairs with a completion of more tokens than this, its prompt included; the number left out is reported.
+    # 0: leave out only those that do not fit into the model's context.
+    max_tokens: int = 0
+    # Share of the problems whose pairs are held out, for the report at the end. 0: none, and no report.
+    heldout_share: float = 0.1
+
+
+@dataclass(frozen=True, slots=True)
 class EngineConfig:
     # Sampling engine: vllm | transformers | remote (vLLM servers, with engine.urls) | auto (remote where engine.urls is
     # set, else vllm where it can be imported, else transformers).
@@ -391,6 +412,7 @@ class Config:
     ptx: PtxConfig = field(default_factory=PtxConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     lora: LoraConfig = field(default_factory=LoraConfig)
+    rm: RewardModelConfig = field(default_factory=RewardModelConfig)
     engine: EngineConfig = field(default_factory=EngineConfig)
     verify: VerifyConfig = field(default_factory=VerifyConfig)
     validation: ValidationConfig = field(default_factory=ValidationConfig)
@@ -399,5 +421,5 @@ class Config:
 
     @property
     def stage(self) -> str:
-        """The stage of training (reasoner.config.stages): rl, or sft where supervised examples are named."""
-        return "sft" if self.sft.data else "rl"
+        """The stage of training (reasoner.config.stages): that of the data which is named, else rl."""
+        return "sft" if self.sft.data else "reward-model" if self.rm.data else "rl"

@@ -1,36 +1,53 @@
-"""Stages of training: which settings each has a use for, and the defaults of supervised finetuning.
-
-rl: reinforcement learning (`reasoner train`); sft: supervised finetuning (`reasoner sft`).
-"""
+"""Stages of training: the command of each, which settings it has a use for, and its defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-COMMANDS = {"rl": "train", "sft": "sft"}  # that starts and resumes a run of the stage
 
-# Settings, and sections of settings ("algo."), without a meaning in a stage.
-UNUSED: dict[str, tuple[str, ...]] = {
-    "rl": ("sft.",),
-    "sft": (
-        "steps", "max_train_tokens", "max_off_policy_steps", "control", "run.parity_interval", "run.token_stats",
-        "data.", "reward.", "algo.", "critic.",
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of training. Names that end in "." stand for sections of settings."""
+
+    command: str  # that starts and resumes its runs
+    source: str  # the setting that names what it trains on
+    takes: str  # what that may be, for messages
+    unused: tuple[str, ...]  # settings without a meaning in it
+    length: str  # what its number of steps follows from
+
+
+_OF_SAMPLING = (  # of runs that learn from their own rollouts
+    "steps", "max_train_tokens", "max_off_policy_steps", "control", "run.parity_interval", "run.token_stats",
+    "data.", "reward.", "algo.", "critic.", "ptx.",
+)  # fmt: skip
+_OF_ENGINE = ("sampling.", "engine.", "verify.", "validation.", "eval.")
+
+STAGES = {
+    "rl": Stage("train", "data.train", "a data set or a file of problems", ("sft.", "rm."), "steps"),
+    "sft": Stage("sft", "sft.data", "FILE, runs:RUN or a data set of the hub", (*_OF_SAMPLING, "rm."), "sft.epochs"),
+    "reward-model": Stage(
+        "reward-model train",
+        "rm.data",
+        "a FILE of preferences",
+        (*_OF_SAMPLING, *_OF_ENGINE, "processes", "run.on_alarm", "run.track", "lora.", "sft."),
+        "rm.epochs",
     ),
-}  # fmt: skip
+}
 # Settings of a preset that are chosen for reinforcement learning.
 _OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
 
 
 def is_used(key: str, stage: str) -> bool:
     """Whether a setting has a meaning in a stage."""
-    return not any(key == name or (name.endswith(".") and key.startswith(name)) for name in UNUSED[stage])
+    return not any(key == name or (name.endswith(".") and key.startswith(name)) for name in STAGES[stage].unused)
 
 
 def check_used(keys: Iterable[str], stage: str) -> None:
     """ValueError for settings that a stage would ignore."""
     if unused := [key for key in keys if not is_used(key, stage)]:
-        why = "; its length is sft.epochs" if "steps" in unused else ""
-        raise ValueError(f"{', '.join(unused)}: without a meaning for reasoner {COMMANDS[stage]}{why}")
+        why = f"; its length is {STAGES[stage].length}" if "steps" in unused else ""
+        raise ValueError(f"{', '.join(unused)}: without a meaning for reasoner {STAGES[stage].command}{why}")
 
 
 def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]:
@@ -40,11 +57,16 @@ def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]
     return {key: value for key, value in values.items() if is_used(key, stage) and key not in _OF_RL}
 
 
-def sft_defaults(preset: str, lora_rank: int) -> dict[str, object]:
-    """Defaults of supervised finetuning beside those of a preset: learning rate and schedule, and no reference model.
+def stage_defaults(stage: str, preset: str, lora_rank: int) -> dict[str, object]:
+    """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model.
 
-    2e-5 is TRL's; ten times that with LoRA; 5e-4 was measured for the embedded base. Linear decay over the whole run is
-    the schedule of transformers' Trainer; setup adds a warm-up of 3 % once the number of steps is known.
+    Supervised finetuning: 2e-5 is TRL's; ten times that with LoRA; 5e-4 was measured for the embedded base. Reward
+    models: 1e-5 is OpenRLHF's 9e-6, rounded; 1e-3 was measured for the embedded base. Linear decay over the whole run
+    is the schedule of transformers' Trainer; supervised finetuning adds a warm-up of 3 % once its length is known.
     """
-    lr = 5e-4 if preset == "base" else 2e-4 if lora_rank else 2e-5
-    return {"optim.lr": lr, "optim.decay_share": 1.0, "algo.beta": 0.0}
+    if stage == "sft":
+        lr = 5e-4 if preset == "base" else 2e-4 if lora_rank else 2e-5
+        return {"optim.lr": lr, "optim.decay_share": 1.0, "algo.beta": 0.0}
+    if stage == "reward-model":
+        return {"optim.lr": 1e-3 if preset == "base" else 1e-5, "optim.decay_share": 1.0, "algo.beta": 0.0}
+    return {}

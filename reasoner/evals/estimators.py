@@ -142,6 +142,22 @@ def estimate(scores: Sequence[float]) -> Estimate:
     return Estimate(p, low, high, se, size, effective)
 
 
+def estimate_share(hits: Sequence[float], totals: Sequence[int]) -> Estimate:
+    """Share of all items that are hits, from the hits and the items of each problem, at least one.
+
+    The items of a problem depend on each other, so the interval is that of a ratio of sums over independent problems.
+    """
+    size, total = len(totals), sum(totals)
+    if not total:
+        raise ValueError("an estimate needs at least one item")
+    p = sum(hits) / total
+    spread = sum((own - p * items) ** 2 for own, items in zip(hits, totals, strict=True))
+    variance = spread / total**2 * size / max(1, size - 1)
+    effective = p * (1 - p) / variance if variance > 1e-12 else float(size)
+    low, high = wilson(p, effective)
+    return Estimate(p, low, high, sqrt(variance), size, effective)
+
+
 def macro(estimates: Sequence[Estimate]) -> tuple[float, float]:
     """(unweighted mean over data sets, its standard error)."""
     sets = len(estimates)

@@ -28,6 +28,11 @@ class RewardModelPasses:
     micro_batch_tokens: int = 8192  # rows x length, padding included
     world: World = ALONE
 
+    @property
+    def head(self) -> nn.Linear:
+        """The linear layer from states to scores, whose precision is float32."""
+        return cast(nn.Linear, self.model.score)
+
     def encode(self, block: Batch) -> PromptCache:
         """Run the block's prompts through the model, each once."""
         with compute_precision(self.model.device, self.dtype):
@@ -40,14 +45,13 @@ class RewardModelPasses:
                 self.model, prompts, rows.prompt_of, rows.completion_ids, after_last=True
             )  # [N, T + 1, H]
         last = torch.arange(len(rows), device=rows.lengths.device)
-        head = cast(nn.Linear, self.model.score)
-        scores: Tensor = head(states[last, rows.lengths].to(head.weight.dtype))[:, 0]
+        scores: Tensor = self.head(states[last, rows.lengths].to(self.head.weight.dtype))[:, 0]
         return scores
 
     @torch.no_grad()
     def all_scores(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
         """[N] scores of the whole batch, without gradient. A collective operation."""
-        done, scores = 0, torch.zeros(len(batch), device=batch.lengths.device)
+        done, scores = 0, torch.zeros(len(batch), dtype=self.head.weight.dtype, device=batch.lengths.device)
         for index, prompts, rows in self._microbatches(batch):
             scores[index] = self.scores(prompts, rows)
             done += len(rows)

@@ -206,6 +206,15 @@ METRICS = _by_name(
         ("sft", "health"),
     ),
     Metric("validation/well_formed", "completions in the strict form on the validation problems", "share"),
+    Metric(
+        "reward_model/accuracy",
+        "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "
+        "before the update",
+        "share",
+    ),
+    Metric("reward_model/margin", "mean difference of the two scores of a pair, as the labels have them"),
+    Metric("reward_model/score_mean", "mean score of the step's completions"),
+    Metric("reward_model/score_std", "standard deviation of the step's scores"),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
     Metric("rollbacks", "times that the run was rolled back before this step"),
     Metric("parity/logprob_diff_max", "largest |log-probability of engine - of trainer| of the parity probe", "nats"),

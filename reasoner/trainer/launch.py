@@ -15,7 +15,7 @@ from reasoner.config.presets import Preset, find_preset, former_name_note, machi
 from reasoner.config.recipes import RECIPES
 from reasoner.config.resolve import RunSettings, check_types, resolve, settings, to_dict
 from reasoner.config.schema import Config
-from reasoner.config.stages import COMMANDS, check_used, preset_values, sft_defaults
+from reasoner.config.stages import STAGES, check_used, preset_values, stage_defaults
 from reasoner.models.resolve import full_folder, resolve_model
 from reasoner.models.size import num_parameters
 from reasoner.runs.run_dir import check_free, find_run, read_settings, recovery_hint, stage_of
@@ -50,13 +50,13 @@ def resolve_new_run(
     algorithm = _last(sources, "algo.name", None)
     layers = choice.layers(None if algorithm is None else str(algorithm))
     layers = tuple((name, preset_values(content, stage)) for name, content in layers)
-    if stage == "sft":
-        rank = _last([*(content for _, content in layers), *sources], "lora.rank", 0)
-        layers = (*layers, ("reasoner sft", sft_defaults(choice.name, rank)))
+    rank = _last([*(content for _, content in layers), *sources], "lora.rank", 0)
+    command, defaults = STAGES[stage].command, stage_defaults(stage, choice.name, rank)
+    layers = (*layers, *([(f"reasoner {command}", defaults)] if defaults else []))
     resolved = resolve([*layers, *files, (origin, values)])
     cfg = resolved.config
     if cfg.stage != stage:
-        raise ValueError("sft.data is empty; name the examples: --data FILE, runs:RUN or a data set of the hub")
+        raise ValueError(f"{STAGES[stage].source} is empty; name the data: --data, {STAGES[stage].takes}")
     resolved = replace(resolved, note=_preset_note(choice, why, resolved, is_named=preset is not None))
     if "/" in cfg.run.name or cfg.run.name.startswith("."):
         raise ValueError(f"run.name is {cfg.run.name!r}; it must be a plain name (the folder is run.dir)")
@@ -82,7 +82,9 @@ def resolve_resumed_run(
     except ValueError as error:
         raise ValueError(f"{error}; {recovery_hint(run_dir)}") from error
     if (own_stage := stage_of(before)) != stage:
-        raise ValueError(f"{run_dir} is a run of another command: reasoner {COMMANDS[own_stage]} --resume {run_dir}")
+        raise ValueError(
+            f"{run_dir} is a run of another command: reasoner {STAGES[own_stage].command} --resume {run_dir}"
+        )
     check_used(values, stage)
     stored = before["config"]
     unknown = stored.keys() - settings().keys()
@@ -168,6 +170,8 @@ def _size(cfg: Config) -> str:
     """The size of the run, and how to change it."""
     if cfg.stage == "sft":
         return f"{cfg.sft.epochs} epochs of {cfg.sft.data}, {cfg.sft.rows} examples a step, lr {cfg.optim.lr:g}"
+    if cfg.stage == "reward-model":
+        return f"{cfg.rm.epochs} epochs of {cfg.rm.data}, {cfg.rm.prompts} prompts a step, lr {cfg.optim.lr:g}"
     table = f"a table of {cfg.eval.heldout_problems} held-out problems" if cfg.eval.heldout_problems else "no table"
     return (
         f"{cfg.steps} steps of {cfg.data.prompts_per_step} x {cfg.algo.group_size} completions of at most "

@@ -54,6 +54,8 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_pretraining_mix(cfg.ptx.data)
     if cfg.stage == "sft":
         check_source(cfg.sft.data, Path(cfg.run.dir))
+    if cfg.stage == "reward-model":
+        check_preferences(cfg.rm.data)
     check_writable(run_dir)
     runs = Path(cfg.run.dir)
     find = resolve_model if download else resolve_cached_model
@@ -120,6 +122,13 @@ def check_pretraining_mix(data: str) -> None:
         raise ValueError(f"ptx.data is {data!r}; known are corpus:base and files that exist, {' or '.join(READERS)}")
 
 
+def check_preferences(data: str) -> None:
+    """Raise ValueError unless rm.data is a file that can be read."""
+    path = Path(data)
+    if not (path.suffix in READERS and path.is_file()):
+        raise ValueError(f"rm.data is {data!r}; it must be a file that exists, {' or '.join(READERS)}")
+
+
 def _check_state_dtype(state_dtype: str) -> None:
     """ValueError where the library of 8-bit optimiser states is not installed."""
     if state_dtype == "8bit" and find_spec("torchao") is None:
@@ -130,6 +139,8 @@ def _check_state_dtype(state_dtype: str) -> None:
 
 def problem_sets(cfg: Config) -> list[str]:
     """The problems that the run asks: to train, while it trains, and at its end."""
+    if cfg.stage == "reward-model":
+        return []
     training = [cfg.data.train] if cfg.stage == "rl" else []
     selection = [cfg.validation.data] if cfg.validation.interval else []
     return [*training, *selection, *([cfg.eval.heldout] if cfg.eval.heldout_problems else [])]

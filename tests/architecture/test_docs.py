@@ -20,7 +20,7 @@ DOCUMENTS = [
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
 NOT_WRAPPED = ("CONTRIBUTING.md", "docs/ALGORITHMS.md", "docs/GRADING.md", "docs/PITFALLS.md")  # yet
-ACTIONS = {"rollouts", "data", "base"}  # commands with a second word
+ACTIONS = {"rollouts", "data", "base", "reward-model"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
@@ -107,6 +107,7 @@ def all_flags() -> frozenset[str]:
     actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
         ("data", "show"),
         ("base", "build"),
+        *(("reward-model", name) for name in ("train", "eval", "score")),
     ]
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
     scripts = [path.read_text("utf-8") for folder in ("bench", "scripts") for path in (ROOT / folder).glob("*.py")]

@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
 ORDER = (
     "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer",
-    "reasoner.analysis", "reasoner.evals", "reasoner.pretrain", "reasoner.inference", "reasoner.sft", "reasoner.rl",
+    "reasoner.analysis", "reasoner.preferences", "reasoner.evals", "reasoner.pretrain", "reasoner.inference",
+    "reasoner.sft", "reasoner.rl",
     "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
     "reasoner.distributed", "reasoner.runtime", "reasoner.progress", "reasoner.console",
 )  # fmt: skip

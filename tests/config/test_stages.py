@@ -3,13 +3,12 @@
 import pytest
 
 from reasoner.config.resolve import settings
-from reasoner.config.stages import COMMANDS, UNUSED, check_used, is_used, preset_values, sft_defaults
+from reasoner.config.stages import STAGES, check_used, is_used, preset_values, stage_defaults
 
 
 def test_every_name_of_the_table_is_a_setting_or_a_section():
     known = {*settings(), *(key.partition(".")[0] + "." for key in settings())}
-    assert {name for names in UNUSED.values() for name in names} <= known
-    assert UNUSED.keys() == COMMANDS.keys()
+    assert {name for stage in STAGES.values() for name in (*stage.unused, stage.source)} <= known
 
 
 def test_settings_without_a_meaning_are_named():
@@ -26,5 +25,7 @@ def test_a_preset_gives_supervised_finetuning_no_values_of_reinforcement_learnin
     values = {"optim.lr": 1e-6, "algo.name": "grpo", "steps": 3, "engine.dtype": "bfloat16", "lora.rank": 8}
     assert preset_values(values, "sft") == {"engine.dtype": "bfloat16", "lora.rank": 8}
     assert preset_values(values, "rl") == values
-    assert [sft_defaults(*choice)["optim.lr"] for choice in (("base", 0), ("a", 0), ("a", 8))] == [5e-4, 2e-5, 2e-4]
-    assert all(is_used(key, "sft") or key == "algo.beta" for key in sft_defaults("a", 0))
+    rates = [stage_defaults("sft", *choice)["optim.lr"] for choice in (("base", 0), ("a", 0), ("a", 8))]
+    assert rates == [5e-4, 2e-5, 2e-4]
+    for stage in STAGES:
+        assert all(is_used(key, stage) or key == "algo.beta" for key in stage_defaults(stage, "a", 0))

@@ -117,7 +117,7 @@ def test_supervised_run_has_its_own_defaults_and_name(tmp_path):
     ("values", "stage", "message"),
     [
         ({"sft.data": "a.jsonl", "algo.name": "ppo"}, "sft", "algo.name: without a meaning for reasoner sft"),
-        ({}, "sft", "sft.data is empty; name the examples"),
+        ({}, "sft", "sft.data is empty; name the data: --data, FILE"),
         ({"sft.data": "a.jsonl"}, "rl", "sft.data: without a meaning for reasoner train"),
     ],
 )

@@ -1,0 +1,140 @@
+"""`reasoner reward-model`: train a reward model on preferences, evaluate one, score completions with it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder
+from reasoner.cli.train import add_resume, add_settings, run_train
+from reasoner.console import print_result
+
+if TYPE_CHECKING:
+    from reasoner.preferences.dataset import Comparison
+    from reasoner.preferences.text_rows import TextEncoder
+    from reasoner.rl.reward_model_passes import RewardModelPasses
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the actions of the command."""
+    actions = add_actions(command, ("train", "eval", "score"))
+    _add_train(add_action(actions, "train", "train a reward model on preferences", run_train))
+    _add_eval(add_action(actions, "eval", "evaluate a reward model on preferences that it has not seen", evaluate))
+    _add_score(add_action(actions, "score", "add a column `score` to a file of completions", score))
+
+
+def _add_train(action: Parser) -> None:
+    action.set_defaults(dry_run=False, json=None, stage="reward-model")
+    add_resume(action)
+    add_settings(action, stage="reward-model")
+
+
+def _add_model(action: Parser) -> None:
+    action.add_argument("model", metavar="MODEL", help="a reward model: a run, a checkpoint, a folder, or a hub name")
+    add_runs_folder(action)
+    action.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
+    action.add_argument(
+        "--prompt", default="r1-zero", help="for rows of text: the prompt style, whose stop texts end them [r1-zero]"
+    )
+    action.add_argument(
+        "--micro-batch-tokens", type=int, default=8192, metavar="N", help="most tokens computed at once [8192]"
+    )
+
+
+def _add_eval(action: Parser) -> None:
+    _add_model(action)
+    action.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="preferences, all of which are used [the held-out problems of the run's own file]",
+    )
+    action.add_argument(
+        "--samples",
+        type=Path,
+        metavar="FILE",
+        help="rollouts, as `reasoner rollouts export` writes them, for the curves of best of n",
+    )
+    action.add_argument(
+        "--utility", metavar="FILE.py:NAME", help="with --samples: the true utility, a function of the columns"
+    )
+    add_json(action, "all figures")
+
+
+def _add_score(action: Parser) -> None:
+    _add_model(action)
+    action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .parquet file of completions")
+    action.add_argument("out", metavar="OUT", type=Path, help="the new .jsonl file")
+
+
+# --------------------------------------------------------------------------------------------------- handlers
+
+
+def evaluate(args: argparse.Namespace) -> None:
+    """Print the report on a reward model."""
+    if args.utility and not args.samples:
+        raise ValueError("--utility is the true utility of --samples, and there are none")
+    passes, encode, folder = _open_model(args)
+    from reasoner.models.loading import context_length
+    from reasoner.preferences.best_of_n import curves
+    from reasoner.preferences.dataset import comparisons_of, read_rows
+    from reasoner.preferences.evaluation import evaluate_scores
+    from reasoner.preferences.judges import load_judge
+    from reasoner.preferences.report import report_text, report_values
+    from reasoner.preferences.reward_model import reward_std
+    from reasoner.preferences.scoring import sampled_problems, score_comparisons
+    from reasoner.trainer.reward_model import heldout_comparisons
+
+    judge = load_judge(f"utility:{args.utility}", noise=None) if args.utility else None
+    comparisons: Sequence[Comparison]
+    if args.data:
+        comparisons = comparisons_of(read_rows(args.data), encode)
+    else:
+        comparisons = heldout_comparisons(folder, encode.tokenizer, context_length(passes.model))
+    report = evaluate_scores(comparisons, score_comparisons(passes, comparisons), std=reward_std(passes.model))
+    points = None
+    if args.samples:
+        points = curves(sampled_problems(passes, (row for _, row in read_rows(args.samples)), judge))
+    print_result(report_text(report, points))
+    if args.json:
+        from reasoner.runs.json_files import write_json
+
+        write_json(args.json, report_values(report, points))
+
+
+def score(args: argparse.Namespace) -> None:
+    """Write the rows of a file with their scores."""
+    if args.out.suffix != ".jsonl":
+        raise ValueError(f"{args.out}: unknown kind of file {args.out.suffix!r}; scores are written to .jsonl")
+    passes, encode, _ = _open_model(args)
+    from reasoner.preferences.dataset import read_rows
+    from reasoner.preferences.scoring import score_rows
+    from reasoner.runs.io import atomic_path
+    from reasoner.runs.json_files import json_line
+
+    number = 0
+    with atomic_path(args.out) as partial, partial.open("w", encoding="utf-8", errors="surrogatepass") as file:
+        for row in score_rows(passes, read_rows(args.file), encode):
+            file.write(json_line(row, ensure_ascii=False, allow_nan=True))
+            number += 1
+    print_result(f"{number:,} completions: {args.out}")
+
+
+def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncoder, Path]:
+    """The passes of the reward model of the arguments, the encoder of texts for it, and its folder."""
+    from reasoner.models.resolve import resolve_model
+    from reasoner.runtime import gc_paused, setup_torch
+
+    folder = resolve_model(args.model, runs=args.runs)
+    with gc_paused():
+        from reasoner.models.loading import load_tokenizer
+        from reasoner.models.reward_model import load_reward_model
+        from reasoner.preferences.text_rows import TextEncoder
+        from reasoner.rl.reward_model_passes import RewardModelPasses
+        from reasoner.rollouts.prompts import load_template
+
+    model = load_reward_model(folder, device=setup_torch(threads=args.threads, seed=0))
+    passes = RewardModelPasses(model, micro_batch_tokens=args.micro_batch_tokens)
+    return passes, TextEncoder(load_tokenizer(folder), load_template(args.prompt).stop), folder

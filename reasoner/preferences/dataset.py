@@ -1,0 +1,195 @@
+"""Comparisons of completions, read from preference files, and their split by problem.
+
+A file has a row for each pair, in the columns of TRL's RewardTrainer: `prompt`, `chosen` and `rejected`, each a text
+or a list of messages, and `margin` if there is one. Files that `reasoner rollouts export --as preferences` writes have
+the token ids as well, which are used as they are, and what is known about both sides (COLUMNS). Pairs with the same
+`group`, or without that column the same prompt, are one comparison: each of its completions is scored once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from data.files import READERS
+from reasoner.rollouts.seeds import digest
+
+Row = dict[str, Any]
+Encode = Callable[[Row, str], tuple[tuple[int, ...], tuple[int, ...]]]  # (row, side) -> (prompt ids, completion ids)
+
+SIDES = ("chosen", "rejected")
+# Columns of a side beside its text, as in u_chosen; None where it is not known.
+SIDE_COLUMNS = {
+    "u": "true utility of the completion",
+    "correct": "whether the grader judged the answer correct",
+    "finish": "how the completion ended: stop, length, abort",
+}
+COLUMNS = {
+    "prompt": "the prompt as text, as the model reads it",
+    "chosen": "the preferred completion as text",
+    "rejected": "the other completion",
+    "prompt_ids": "token ids of the prompt",
+    "chosen_ids": "token ids of the prompt and the preferred completion, as they were sampled",
+    "rejected_ids": "token ids of the prompt and the other one",
+    "problem_id": "the problem; a problem is in the training pairs or in the held-out pairs, never in both",
+    "group": "STEP.GROUP of the rollouts",
+    "p": "probability with which the judge prefers `chosen` to `rejected`",
+    "margin": "least difference of the scores that the loss asks for",
+} | {f"{name}_{side}": f"{meaning}, of `{side}`" for name, meaning in SIDE_COLUMNS.items() for side in SIDES}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredText:
+    """A completion of a comparison, with what is known about it."""
+
+    token_ids: tuple[int, ...]
+    utility: float | None = None
+    correct: bool | None = None
+    finish: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A preference between two completions of a comparison, by their index."""
+
+    chosen: int
+    rejected: int
+    margin: float = 0.0
+    probability: float | None = None  # of this label, where the judge's noise is known
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Completions of one prompt and the preferences between them."""
+
+    problem_id: str
+    prompt_ids: tuple[int, ...]
+    completions: tuple[ScoredText, ...]
+    pairs: tuple[Pair, ...]
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the prompt and its longest completion."""
+        return len(self.prompt_ids) + max(len(one.token_ids) for one in self.completions)
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A comparison while its rows are read."""
+
+    problem_id: str
+    prompt_ids: tuple[int, ...]
+    completions: dict[tuple[int, ...], ScoredText] = field(default_factory=dict)
+    pairs: list[tuple[tuple[int, ...], tuple[int, ...], float, float | None]] = field(default_factory=list)
+
+    def comparison(self) -> Comparison:
+        place = {ids: index for index, ids in enumerate(self.completions)}
+        pairs = tuple(Pair(place[chosen], place[rejected], margin, p) for chosen, rejected, margin, p in self.pairs)
+        return Comparison(self.problem_id, self.prompt_ids, tuple(self.completions.values()), pairs)
+
+
+def read_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """Yield (position, row) of a .jsonl or .parquet file. ValueError for another kind of file or none."""
+    if path.suffix not in READERS:
+        raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
+    if not path.is_file():
+        raise ValueError(f"{path}: there is no such file")
+    yield from READERS[path.suffix](path)
+
+
+def comparisons_of(rows: Iterable[tuple[str, Row]], encode: Encode) -> list[Comparison]:
+    """The comparisons of the rows, in the order of their first pairs. `encode` tokenises rows without token ids.
+
+    ValueError that names the position of a row that cannot be used.
+    """
+    growing: dict[object, _Growing] = {}
+    for where, row in rows:
+        try:
+            _add_row(growing, row, encode)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{where}: {error}") from None
+    return [one.comparison() for one in growing.values()]
+
+
+def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:
+    prompt_ids: tuple[int, ...] = ()
+    texts: list[ScoredText] = []
+    for side in SIDES:
+        own_prompt, token_ids = _ids(row, side, encode)
+        if texts and own_prompt != prompt_ids:
+            raise ValueError("chosen and rejected have different prompts")
+        prompt_ids = own_prompt
+        known = {name: row.get(f"{name}_{side}") for name in SIDE_COLUMNS}
+        texts.append(ScoredText(token_ids, known["u"], known["correct"], known["finish"]))
+    chosen, rejected = texts
+    if chosen.token_ids == rejected.token_ids:
+        raise ValueError("chosen and rejected are the same tokens")
+    problem_id = str(row.get("problem_id") or digest(prompt_ids))
+    key = (row.get("group") or prompt_ids, prompt_ids)
+    own = growing.setdefault(key, _Growing(problem_id, prompt_ids))
+    for text in texts:
+        own.completions.setdefault(text.token_ids, text)
+    own.pairs.append((chosen.token_ids, rejected.token_ids, float(row.get("margin") or 0.0), row.get("p")))
+
+
+def _ids(row: Row, side: str, encode: Encode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    if row.get("prompt_ids") is not None and row.get(f"{side}_ids") is not None:
+        prompt_ids, whole = tuple(row["prompt_ids"]), tuple(row[f"{side}_ids"])
+        token_ids = whole[len(prompt_ids) :]
+        if whole[: len(prompt_ids)] != prompt_ids:
+            raise ValueError(f"{side}_ids do not begin with prompt_ids")
+    else:
+        prompt_ids, token_ids = encode(row, side)
+    if not prompt_ids:
+        raise ValueError("the prompt has no tokens")
+    return prompt_ids, token_ids
+
+
+# ------------------------------------------------------------------------------------------------ selection
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Comparisons to train on and to evaluate on, of different problems, and what was left out."""
+
+    training: tuple[Comparison, ...]
+    heldout: tuple[Comparison, ...]
+    too_long: int  # pairs with a completion over the limit
+
+
+def split_by_problem(comparisons: Sequence[Comparison], *, share: float, seed: int, max_tokens: int) -> Split:
+    """Hold out a share of the problems: all pairs of a problem are on one side. Which ones depends on the seed and
+    their ids alone.
+
+    Pairs with more than `max_tokens` tokens of prompt and completion are left out. ValueError if nothing is left to
+    train on.
+    """
+    short = [one for own in comparisons if (one := _shortened(own, max_tokens)).pairs]
+    too_long = sum(len(one.pairs) for one in comparisons) - sum(len(one.pairs) for one in short)
+    problems = sorted({one.problem_id for one in short}, key=lambda problem: digest([seed, problem]))
+    held = set(problems[: round(share * len(problems))])
+    if len(held) == len(problems):
+        raise ValueError(f"no pair is left to train on: {too_long} have more than {max_tokens} tokens")
+    parts = ([one for one in short if (one.problem_id in held) == is_held] for is_held in (False, True))
+    training, heldout = parts
+    return Split(tuple(training), tuple(heldout), too_long)
+
+
+def _shortened(one: Comparison, max_tokens: int) -> Comparison:
+    """The comparison without pairs of long completions. Completions that no pair needs any more are dropped."""
+    if one.longest <= max_tokens:
+        return one
+    limit = max_tokens - len(one.prompt_ids)
+    sizes = [len(completion.token_ids) for completion in one.completions]
+    pairs = [pair for pair in one.pairs if max(sizes[pair.chosen], sizes[pair.rejected]) <= limit]
+    needed = sorted({index for pair in pairs for index in (pair.chosen, pair.rejected)})
+    place = {old: new for new, old in enumerate(needed)}
+    moved = (replace(pair, chosen=place[pair.chosen], rejected=place[pair.rejected]) for pair in pairs)
+    return replace(one, completions=tuple(one.completions[i] for i in needed), pairs=tuple(moved))
+
+
+def num_pairs(comparisons: Iterable[Comparison]) -> int:
+    """Number of pairs of all comparisons."""
+    return sum(len(one.pairs) for one in comparisons)

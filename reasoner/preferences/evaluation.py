@@ -1,0 +1,219 @@
+"""How good a reward model is on comparisons: pure functions of its scores.
+
+A pair's log odds are reward_std x (score of the chosen completion - score of the rejected one); the model says that
+the chosen one is preferred with probability sigmoid(log odds). Intervals are over problems, whose pairs are not
+independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import exp, log, log1p
+from statistics import StatisticsError, correlation, fmean
+
+from reasoner.evals.estimators import Estimate, estimate_share
+from reasoner.preferences.dataset import Comparison, Pair, ScoredText
+
+BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the calibration table, lower bounds included
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPair:
+    """A pair of held-out completions with the model's judgement."""
+
+    problem_id: str
+    pair: Pair
+    chosen: ScoredText
+    rejected: ScoredText
+    log_odds: float
+
+    @property
+    def utility_difference(self) -> float | None:
+        """Utility of the chosen completion minus that of the rejected one, where both are known."""
+        chosen, rejected = self.chosen.utility, self.rejected.utility
+        return None if chosen is None or rejected is None else chosen - rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Pairs whose probability, as the model says it for the completion that it prefers, lies between two bounds."""
+
+    said: float  # mean probability
+    was: float  # share of the pairs in which that completion was chosen
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class RewardModelReport:
+    """Figures of a reward model on comparisons. Those that need what a file does not hold are None or empty."""
+
+    problems: int
+    pairs: int
+    accuracy: Estimate  # share of the labels that the model's order agrees with
+    nll: float  # nats per label
+    by_margin: tuple[tuple[float, Estimate], ...]  # (largest margin of the quartile, accuracy)
+    margin: str  # what the quartiles are of: utility, label (the column `margin`) or score
+    calibration: tuple[Bin, ...]
+    shorter: Estimate  # accuracy of preferring the shorter completion
+    rule: Estimate | None  # of preferring a right answer, then the shorter one
+    correct_auc: float | None  # probability that a right answer scores above a wrong one, of any problem
+    length_correlation: float | None  # Pearson, of score and tokens
+    mean_score: float
+    score_by_finish: Mapping[str, tuple[float, int]]  # finish -> (mean score, completions)
+    true_order: Estimate | None = None  # share of the pairs in the order of their utilities
+    bayes_accuracy: float | None = None  # the best that any model can reach on such labels
+    bayes_nll: float | None = None
+
+    @property
+    def share_of_bayes(self) -> float | None:
+        """How much of the way from chance to the Bayes limit the accuracy is."""
+        if self.bayes_accuracy is None or self.bayes_accuracy <= 0.5:
+            return None
+        return (self.accuracy.value - 0.5) / (self.bayes_accuracy - 0.5)
+
+
+def evaluate_scores(
+    comparisons: Sequence[Comparison], scores: Sequence[Sequence[float]], *, std: float
+) -> RewardModelReport:
+    """The report on comparisons, from the scores of the completions of each. `std`: the model's reward_std.
+
+    ValueError without a pair.
+    """
+    pairs = [
+        ScoredPair(
+            one.problem_id,
+            pair,
+            one.completions[pair.chosen],
+            one.completions[pair.rejected],
+            std * (own[pair.chosen] - own[pair.rejected]),
+        )
+        for one, own in zip(comparisons, scores, strict=True)
+        for pair in one.pairs
+    ]
+    if not pairs:
+        raise ValueError("there is no pair to evaluate on")
+    texts = [text for one in comparisons for text in one.completions]
+    flat = [score for own in scores for score in own]
+    margin, margins = _margins(pairs)
+    is_judged = all(text.correct is not None for text in texts)
+    report = RewardModelReport(
+        problems=len({one.problem_id for one in pairs}),
+        pairs=len(pairs),
+        accuracy=accuracy(pairs, lambda one: one.log_odds),
+        nll=fmean(log_loss(one.log_odds) for one in pairs),
+        by_margin=_by_quartile(pairs, margins),
+        margin=margin,
+        calibration=calibration([one.log_odds for one in pairs]),
+        shorter=accuracy(pairs, _shorter),
+        rule=accuracy(pairs, _rule) if is_judged else None,
+        correct_auc=auc(flat, [bool(text.correct) for text in texts]) if is_judged else None,
+        length_correlation=_correlation(flat, [len(text.token_ids) for text in texts]),
+        mean_score=fmean(flat),
+        score_by_finish=_by_finish(flat, texts),
+    )
+    return _with_limits(report, pairs)
+
+
+def accuracy(pairs: Sequence[ScoredPair], order: Callable[[ScoredPair], float]) -> Estimate:
+    """Share of the pairs for which `order` is above 0; 0 counts half."""
+    hits: dict[str, float] = {}
+    totals: dict[str, int] = {}
+    for one in pairs:
+        value = order(one)
+        hits[one.problem_id] = hits.get(one.problem_id, 0.0) + (1.0 if value > 0 else 0.5 if value == 0 else 0.0)
+        totals[one.problem_id] = totals.get(one.problem_id, 0) + 1
+    return estimate_share(list(hits.values()), list(totals.values()))
+
+
+def log_loss(log_odds: float) -> float:
+    """-log sigmoid(log odds), in nats."""
+    return log1p(exp(-log_odds)) if log_odds > 0 else log1p(exp(log_odds)) - log_odds
+
+
+def calibration(log_odds: Sequence[float]) -> tuple[Bin, ...]:
+    """What the model says of the completion that it prefers, against what was, by bins of BINS; empty ones left out."""
+    said_and_was: list[list[tuple[float, float]]] = [[] for _ in BINS[1:]]
+    for value in log_odds:
+        said = 1 / (1 + exp(-abs(value)))
+        place = sum(said >= bound for bound in BINS[1:-1])
+        said_and_was[place].append((said, 1.0 if value > 0 else 0.5 if value == 0 else 0.0))
+    return tuple(
+        Bin(fmean(said for said, _ in own), fmean(was for _, was in own), len(own)) for own in said_and_was if own
+    )
+
+
+def auc(scores: Sequence[float], labels: Sequence[bool]) -> float | None:
+    """Probability that a completion with the label scores above one without; ties count half. None without both."""
+    ranked = sorted(zip(scores, labels, strict=True))
+    positives = sum(labels)
+    negatives = len(labels) - positives
+    if not positives or not negatives:
+        return None
+    wins, below, start = 0.0, 0, 0
+    while start < len(ranked):
+        end = start
+        while end < len(ranked) and ranked[end][0] == ranked[start][0]:
+            end += 1
+        own = sum(label for _, label in ranked[start:end])
+        others = end - start - own
+        wins += own * (below + others / 2)
+        below += others
+        start = end
+    return wins / positives / negatives
+
+
+def _shorter(one: ScoredPair) -> float:
+    return len(one.rejected.token_ids) - len(one.chosen.token_ids)
+
+
+def _rule(one: ScoredPair) -> float:
+    by_verdict = float(bool(one.chosen.correct)) - float(bool(one.rejected.correct))
+    return by_verdict or _shorter(one)
+
+
+def _with_limits(report: RewardModelReport, pairs: Sequence[ScoredPair]) -> RewardModelReport:
+    """Add what only known utilities and probabilities tell: accuracy against the true order, and the Bayes limits."""
+    if any(one.utility_difference is None or one.pair.probability is None for one in pairs):
+        return report
+    odds = [(one.pair.probability or 0.0, 1 - (one.pair.probability or 0.0)) for one in pairs]
+    return replace(
+        report,
+        true_order=accuracy(pairs, lambda one: one.log_odds * (one.utility_difference or 0.0)),
+        bayes_accuracy=fmean(max(both) for both in odds),
+        bayes_nll=fmean(-sum(p * log(p) for p in both if p > 0) for both in odds),
+    )
+
+
+def _margins(pairs: Sequence[ScoredPair]) -> tuple[str, list[float]]:
+    """How far apart the completions of each pair are: by utility, by the label's margin, else by the model's score."""
+    differences = [one.utility_difference for one in pairs]
+    if None not in differences:
+        return "utility", [abs(value or 0.0) for value in differences]
+    if any(one.pair.margin for one in pairs):
+        return "label", [one.pair.margin for one in pairs]
+    return "score", [abs(one.log_odds) for one in pairs]
+
+
+def _by_quartile(pairs: Sequence[ScoredPair], margins: Sequence[float]) -> tuple[tuple[float, Estimate], ...]:
+    order = sorted(range(len(pairs)), key=lambda index: margins[index])
+    cuts = [round(len(order) * part / 4) for part in range(5)]
+    parts = [order[start:end] for start, end in pairwise(cuts) if end > start]
+    return tuple((margins[own[-1]], accuracy([pairs[i] for i in own], lambda one: one.log_odds)) for own in parts)
+
+
+def _by_finish(scores: Sequence[float], texts: Sequence[ScoredText]) -> dict[str, tuple[float, int]]:
+    groups: dict[str, list[float]] = {}
+    for score, text in zip(scores, texts, strict=True):
+        if text.finish is not None:
+            groups.setdefault(text.finish, []).append(score)
+    return {finish: (fmean(own), len(own)) for finish, own in sorted(groups.items())}
+
+
+def _correlation(scores: Sequence[float], tokens: Sequence[int]) -> float | None:
+    """None where the scores or the lengths are all equal."""
+    try:
+        return correlation(scores, tokens)
+    except StatisticsError:
+        return None

@@ -1,0 +1,45 @@
+"""`reasoner rollouts export --as preferences`: files that read back, in TRL's columns."""
+
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+from reasoner.preferences.dataset import read_rows
+from reasoner.runs.json_files import write_json
+from tests.fixtures.rollouts import group, write
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    run_dir = tmp_path / "run"
+    (run_dir / "rollouts").mkdir(parents=True)
+    write_json(run_dir / "config.json", {"format": 2, "config": {"prompt.style": "r1-zero"}})
+    for step in range(2):
+        write(run_dir, step, [group(f"{step}+{n}", "1", [("a", True), ("b", False), ("c", False)]) for n in range(3)])
+    return run_dir
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_pairs_of_a_run_read_back(run_dir: Path, suffix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    taste = run_dir / "taste.py"
+    taste.write_text("def first(completions):\n    return [-ord(text) for text in completions]\n")
+    file = run_dir / f"pairs{suffix}"
+    judge = ["--judge", f"utility:{taste}:first", "--noise", "0"]
+    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", *judge]) == 0
+    assert "18 pairs of 6 groups; left out 0 of identical texts and 0 of equal utility" in capsys.readouterr().out
+    rows = list(read_rows(file))
+    assert {(row["chosen"], row["rejected"]) for _, row in rows} == {("a", "b"), ("a", "c"), ("b", "c")}
+    assert rows[0][1]["u_chosen"] == -97 and rows[0][1]["p"] == 1.0 and rows[0][1]["correct_chosen"] is True
+
+
+def test_filters_select_the_rollouts_that_are_compared(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = run_dir / "pairs.jsonl"
+    assert main(["rollouts", "export", str(run_dir), str(file), "--as", "preferences", "--step", "1"]) == 0
+    assert "6 pairs of 3 groups; left out 0 of identical texts and 3 of equal utility" in capsys.readouterr().out
+    assert all(row["group"].startswith("1.") for _, row in read_rows(file))
+
+
+def test_other_kinds_of_file_are_refused(run_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rollouts", "export", str(run_dir), str(run_dir / "pairs.md"), "--as", "preferences"]) == 2
+    assert "known are .jsonl, .parquet" in capsys.readouterr().err

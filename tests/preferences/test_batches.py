@@ -1,0 +1,93 @@
+"""Batches of comparisons: their gradient is that of the plain loss, however they are split."""
+
+from math import log
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+from transformers import PreTrainedModel
+
+from reasoner.preferences.batches import backward_preferences, collate_comparisons, comparisons_of_step
+from reasoner.preferences.reward_model import new_reward_model
+from reasoner.rl.reward_model_passes import RewardModelPasses
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.preferences.comparisons import COMPARISONS, spread_head
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("language-model")
+    tokenizer = tiny_tokenizer()
+    tiny_model(vocabulary=len(tokenizer)).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+def reward_model(folder: Path, *, is_spread: bool = True) -> PreTrainedModel:
+    model = new_reward_model(folder, tiny_tokenizer(), device=CPU).double()
+    if is_spread:
+        spread_head(model)
+    return model
+
+
+def plain_loss(model: PreTrainedModel, *, center: float = 0.0) -> Tensor:
+    """Pair by pair, every completion through the whole model: the definition."""
+    losses = []
+    for one in COMPARISONS:
+        scores = [
+            model.score(
+                model.base_model(input_ids=torch.tensor([[*one.prompt_ids, *c.token_ids]])).last_hidden_state[0, -1]
+            )[0]
+            for c in one.completions
+        ]
+        own = [
+            -logsigmoid(scores[p.chosen] - scores[p.rejected]) + center * (scores[p.chosen] + scores[p.rejected]) ** 2
+            for p in one.pairs
+        ]
+        losses.append(torch.stack(own).mean())
+    return torch.stack(losses).mean()
+
+
+def gradient(model: PreTrainedModel) -> Tensor:
+    return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+
+@pytest.mark.parametrize("center", [0.0, 0.01])
+@pytest.mark.parametrize("micro_batch_tokens", [1, 7, 1000])
+def test_the_gradient_is_that_of_the_plain_loss_for_any_micro_batch(
+    folder: Path, micro_batch_tokens: int, center: float
+) -> None:
+    model = reward_model(folder)
+    loss = plain_loss(model, center=center)
+    loss.backward()  # type: ignore[no-untyped-call]
+    expected = gradient(model)
+    model.zero_grad()
+    passes = RewardModelPasses(model, "float32", micro_batch_tokens)
+    update = backward_preferences(passes, *collate_comparisons(COMPARISONS), center=center)
+    assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
+    assert update.loss == pytest.approx(loss.item(), rel=1e-6)
+
+
+def test_the_first_loss_is_exactly_ln_2(folder: Path) -> None:
+    passes = RewardModelPasses(reward_model(folder, is_spread=False))
+    update = backward_preferences(passes, *collate_comparisons(COMPARISONS))
+    assert update.loss == pytest.approx(log(2), abs=1e-15)
+    assert not update.scores.any()
+
+
+def test_the_first_gradient_is_that_of_the_head_alone(folder: Path) -> None:
+    model = reward_model(folder, is_spread=False)
+    backward_preferences(RewardModelPasses(model), *collate_comparisons(COMPARISONS))
+    norms = {name: float(p.grad.norm()) for name, p in model.named_parameters() if p.grad is not None}
+    assert norms.pop("score.weight") > 0 and not any(norms.values())
+
+
+def test_an_epoch_has_every_comparison_once_in_an_order_of_the_seed() -> None:
+    order = [one.problem_id for step in range(3) for one in comparisons_of_step(COMPARISONS, step, 1, seed=0)]
+    assert sorted(order) == ["a", "b", "c"]
+    others = {tuple(one.problem_id for one in comparisons_of_step(COMPARISONS, 0, 3, seed)) for seed in range(8)}
+    assert len(others) > 1

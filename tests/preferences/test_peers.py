@@ -1,0 +1,43 @@
+"""TRL's RewardTrainer on an exported file: it reads our token ids, and has our loss. `python -m pytest -m peers`"""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from reasoner.preferences.batches import collate_comparisons
+from reasoner.preferences.dataset import comparisons_of, read_rows
+from reasoner.preferences.export import WRITERS, ExportCounts, preference_rows
+from reasoner.preferences.judges import Judge
+from reasoner.preferences.loss import bradley_terry_loss
+from reasoner.preferences.reward_model import new_reward_model
+from reasoner.preferences.text_rows import TextEncoder
+from reasoner.rl.reward_model_passes import RewardModelPasses
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.preferences.comparisons import spread_head
+from tests.preferences.test_export import rollout
+
+pytestmark = pytest.mark.peers
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_trl_reads_an_export_with_the_same_loss(tmp_path: Path, suffix: str) -> None:
+    trl = pytest.importorskip("trl")
+    datasets = pytest.importorskip("datasets")
+    rollouts = [rollout(i, f"text {i}", tokens=3 + i) for i in range(4)]
+    judge = Judge("by sample", lambda rows: [float(row["sample"]) for row in rows], 1.0)
+    file = tmp_path / f"pairs{suffix}"
+    WRITERS[suffix](file, preference_rows(rollouts, judge, seed=0, counts=ExportCounts(), prefill="<think>"))
+
+    tokenizer = tiny_tokenizer()
+    tiny_model(vocabulary=len(tokenizer)).save_pretrained(tmp_path / "model")
+    model = new_reward_model(tmp_path / "model", tokenizer, device=torch.device("cpu"))
+    spread_head(model)
+    batch, pairs = collate_comparisons(comparisons_of(read_rows(file), TextEncoder(tokenizer)))
+    own = bradley_terry_loss(RewardModelPasses(model).all_scores(batch), pairs)
+
+    config = trl.RewardConfig(output_dir=str(tmp_path / "out"), report_to=[], use_cpu=True, max_length=None)
+    data = datasets.Dataset.from_parquet(str(file)) if suffix == ".parquet" else datasets.Dataset.from_json(str(file))
+    trainer = trl.RewardTrainer(model, config, train_dataset=data, processing_class=tokenizer)
+    theirs = trainer.compute_loss(model, trainer.data_collator(list(trainer.train_dataset)))
+    assert theirs.item() == pytest.approx(float(own), abs=1e-5)
