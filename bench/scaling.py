@@ -3,7 +3,7 @@
 Steps of the embedded base with one thread a process, in turns: one process alone, two at the same time that know
 nothing of each other, and two ranks. The prompts of a process are the same in each. Two by themselves show what sharing
 the machine costs; the model adds to their parts what the ranks have beyond: waiting for the slower one, collective
-operations (timed apart), and the work that every rank does for all rows. It is compared with what the two ranks took.
+operations and the work for all rows, both timed apart. It is compared with what the two ranks took.
 Then it goes on to GPUs, where nothing of it is measured but the work for all rows. The machine must be quiet.
 """
 
@@ -24,11 +24,11 @@ from typing import Any
 from workers import Worker
 
 Answer = dict[str, Any]
-Points = Sequence[tuple[int, float]]  # (bytes, seconds)
+Points = Sequence[tuple[int, float]]  # (bytes or completions, seconds)
 
 SCRIPT = str(Path(__file__).with_name("scaling_rank.py"))
-LAPS = ("sampling", "grading", "passes", "shared", "sync")
-EXCHANGE, GRADIENT = "the rollouts of the other ranks", "the sum of the gradients"
+PARTS = ("sampling", "grading", "passes", "shared", "files", "sync", "waiting", "collectives")
+EXCHANGE = "the rollouts of the other ranks"  # as the collective operation is called
 MEASURE = -1  # as scaling_rank
 GPUS = (1, 8, 64, 512)
 KIND, PRESET, PROMPTS_PER_GPU = "h100", "qwen2.5-7b", 16
@@ -39,60 +39,78 @@ KIND, PRESET, PROMPTS_PER_GPU = "h100", "qwen2.5-7b", 16
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds of a collective operation: a latency, and a time for each byte."""
+    """Seconds of an operation: a fixed time, and a time for each unit (byte or completion)."""
 
-    latency: float
-    per_byte: float
+    fixed: float
+    per_unit: float
 
     @classmethod
     def fit(cls, points: Points) -> Cost:
         """The cost through the smallest and the largest of the points."""
         (small, low), (large, high) = min(points), max(points)
-        per_byte = max(0.0, (high - low) / (large - small))
-        return cls(max(0.0, low - small * per_byte), per_byte)
+        per_unit = max(0.0, (high - low) / (large - small))
+        return cls(max(0.0, low - small * per_unit), per_unit)
 
-    def seconds(self, size: float) -> float:
-        return self.latency + size * self.per_byte
+    def seconds(self, units: float) -> float:
+        return self.fixed + units * self.per_unit
 
 
 @dataclass(frozen=True, slots=True)
-class Collectives:
-    """The costs of both kinds, and the number of operations in a step besides the exchange and the gradients' sum."""
+class Costs:
+    """The costs that are measured apart from the steps."""
 
-    gather: Cost
-    sum: Cost
-    others: int
+    gather: Cost  # by bytes of a rank
+    sum: Cost  # by bytes
+    shared: Cost  # batch, advantages and metrics, by completions of all ranks: every rank does it
+    files: Cost  # the rollouts of a step on disk, by completions of all ranks: the first rank does it
+    other_collectives: int  # in a step, besides the exchange of rollouts and the sum of the gradients
+
+    @classmethod
+    def of(cls, points: Mapping[str, Points], other_collectives: int) -> Costs:
+        return cls(**{name: Cost.fit(own) for name, own in points.items()}, other_collectives=other_collectives)
 
 
 def parts_of(answer: Answer) -> dict[str, float]:
-    """Seconds of a step by LAPS. Grading: what is left of it once the last completion is sampled."""
+    """Seconds of a step by PARTS, those of collective operations and the waiting before them apart. Grading: what is
+    left of generating once the last completion is sampled.
+    """
     laps: Mapping[str, float] = answer["laps"]
-    return {**{name: laps[name] for name in LAPS if name in laps}, "grading": laps["generate"] - laps["sampling"]}
+    waiting, collectives = (sum(call[column] for call in answer["calls"]) for column in (2, 3))
+    exchange = sum(wait + seconds for name, _, wait, seconds in answer["calls"] if name == EXCHANGE)
+    return {
+        "sampling": laps["sampling"],
+        "grading": laps["generate"] - laps["sampling"] - exchange,
+        "passes": laps["passes"] - (waiting + collectives - exchange),
+        "shared": laps["shared"],
+        "files": laps.get("files", 0.0),
+        "sync": laps["sync"],
+        "waiting": waiting,
+        "collectives": collectives,
+    }
 
 
-def predicted(apart: Sequence[Answer], collectives: Collectives) -> dict[str, float]:
+def predicted(apart: Sequence[Answer], costs: Costs) -> dict[str, float]:
     """Seconds of a step of as many ranks as there are processes by themselves, from the parts of these.
 
-    All wait for the last to have sampled. Passes are balanced by tokens. Every rank does the shared work (batch,
-    advantages, metrics, files) for the rows of all.
+    All wait for the last to have sampled. Passes are balanced by tokens. The work for all rows is not divided.
     """
     parts = [parts_of(answer) for answer in apart]
-    ranks = len(parts)
 
     def mean(name: str) -> float:
         return statistics.fmean(own[name] for own in parts)
 
-    last = max(parts, key=lambda own: own["sampling"] + own["grading"])
-    exchanged = max(answer["rollout_bytes"] for answer in apart)
+    last = max(own["sampling"] + own["grading"] for own in parts)
+    completions = sum(answer["completions"] for answer in apart)
     return {
         "sampling": mean("sampling"),
         "grading": mean("grading"),
-        "waiting": last["sampling"] + last["grading"] - mean("sampling") - mean("grading"),
-        "exchange": collectives.gather.seconds(exchanged),
+        "waiting": last - mean("sampling") - mean("grading"),
+        "exchange": costs.gather.seconds(max(answer["rollout_bytes"] for answer in apart)),
         "passes": mean("passes"),
-        "gradients": collectives.sum.seconds(apart[0]["gradient_bytes"]),
-        "other collectives": collectives.others * collectives.gather.latency,
-        "shared": ranks * mean("shared"),
+        "gradients": costs.sum.seconds(apart[0]["gradient_bytes"]),
+        "other collectives": costs.other_collectives * costs.gather.fixed,
+        "shared": costs.shared.seconds(completions),
+        "files": costs.files.seconds(completions),
         "sync": mean("sync"),
     }
 
@@ -101,7 +119,7 @@ def predicted(apart: Sequence[Answer], collectives: Collectives) -> dict[str, fl
 
 
 def measure(options: Mapping[str, object], turns: int) -> tuple[dict[str, list[list[Answer]]], dict[str, Points]]:
-    """({arm: [the answers of its processes, for each turn]}, the collectives' times alone)."""
+    """({arm: [the answers of its processes, for each turn]}, what Costs are fitted to)."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
@@ -123,8 +141,8 @@ def measure(options: Mapping[str, object], turns: int) -> tuple[dict[str, list[l
                 answers[arm].append(ask(arm, turn))
                 total = max(answer["total"] for answer in answers[arm][-1])
                 print(f"turn {turn} of {turns}: {arm} {total:.2f} s", file=sys.stderr, flush=True)
-        costs = ask("ranks", MEASURE)[0]
-    return {arm: own[1:] for arm, own in answers.items()}, costs  # the first turn warms up
+        points = ask("ranks", MEASURE)[0] | ask("alone", MEASURE)[0]
+    return {arm: own[1:] for arm, own in answers.items()}, points  # the first turn warms up
 
 
 def total(answers: Sequence[Answer]) -> float:
@@ -161,14 +179,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
-def report(arms: dict[str, list[list[Answer]]], costs: dict[str, Points]) -> list[str]:
+def report(arms: dict[str, list[list[Answer]]], points: dict[str, Points]) -> list[str]:
     """Parts, collectives, and the model against the measurement."""
     header = ("seconds of a step, median", "one process", "two by themselves", "two ranks")
 
     def lap(name: str) -> Callable[[Sequence[Answer]], float]:
         return lambda own: statistics.fmean(parts_of(answer)[name] for answer in own)
 
-    rows = [[name, *(f"{median(turns, lap(name)):.3f}" for turns in arms.values())] for name in LAPS]
+    rows = [[name, *(f"{median(turns, lap(name)):.3f}" for turns in arms.values())] for name in PARTS]
     totals = {arm: median(turns, total) for arm, turns in arms.items()}
     rows.append(["total", *(f"{seconds:.3f}" for seconds in totals.values())])
     lines = table(header, rows)
@@ -181,19 +199,18 @@ def report(arms: dict[str, list[list[Answer]]], costs: dict[str, Points]) -> lis
     lines += table(
         header, [[name, f"{n:.0f}", f"{size:,.0f}", f"{w:.4f}", f"{s:.4f}"] for name, (n, size, w, s) in calls.items()]
     )
-    others = round(sum(row[0] for row in calls.values())) - 2
-    collectives = Collectives(Cost.fit(costs["gather"]), Cost.fit(costs["sum"]), others)
-    models = [predicted(own, collectives) for own in arms["apart"]]
+    costs = Costs.of(points, round(sum(row[0] for row in calls.values())) - 2)
+    models = [predicted(own, costs) for own in arms["apart"]]
     rows = [[name, f"{statistics.median(model[name] for model in models):.3f}"] for name in models[0]]
     expected = statistics.median(sum(model.values()) for model in models)
     rows += [["model", f"{expected:.3f}"], ["measured", f"{totals['ranks']:.3f}"]]
     lines += table(("step of two ranks", "seconds"), rows)
     lines.append(f"The model is {expected / totals['ranks'] - 1:+.1%} from the measurement.\n")
-    return lines + gpu_table(median(arms["alone"], lap("shared")) / arms["alone"][0][0]["completions"])
+    return lines + gpu_table(costs.shared.per_unit + costs.files.per_unit)
 
 
 def gpu_table(shared: float) -> list[str]:
-    """The doctor's model for GPUS, with the shared work of `shared` seconds a completion as measured here."""
+    """The doctor's model for GPUS, with `shared` seconds a completion of the work for all rows, as measured here."""
     from reasoner.config.recipes import RECIPES
     from reasoner.config.resolve import resolve
     from reasoner.doctor.gpu_plan import GpuPlan
@@ -225,8 +242,8 @@ def gpu_table(shared: float) -> list[str]:
     header = ("GPUs", "weights", "sampling", "tail", "exchange", "passes", "gradients", "sync", "shared", "seconds")
     title = (
         f"**A model, not a measurement**: {PRESET} with all weights trained, {PROMPTS_PER_GPU} prompts of 8 "
-        f"completions a GPU, {KIND}, seconds of a step by `reasoner doctor --gpu`; shared: {1000 * shared:.2f} ms a "
-        "completion, as measured on this CPU, times all completions.\n"
+        f"completions a GPU, {KIND}, seconds of a step by `reasoner doctor --gpu`; shared: batch, "
+        f"advantages, metrics and files, {1000 * shared:.2f} ms a completion as measured on this CPU, times all.\n"
     )
     return [title, *table((*header, "tokens a second and GPU"), list(rows()))]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import statistics
 import sys
 import tempfile
 import time
@@ -38,7 +39,7 @@ from reasoner.trainer.setup import build_trainer, open_generator, render_prompts
 from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
 
 T = TypeVar("T")
-MEASURE = -1  # instead of a step number: time the collectives alone
+MEASURE = -1  # instead of the number of a step: see main()
 _REPEATS = 7
 
 
@@ -110,8 +111,9 @@ def timed_engine(generator: RolloutGenerator, laps: Laps) -> Iterator[None]:
 
 @contextmanager
 def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Callable[[int], dict[str, Any]]]:
-    """A function that makes a step and returns its times. `share`: which half of a step's prompts a process by itself
-    takes; those that the rank of that number takes.
+    """A function that makes the step of a number and returns its times, or for MEASURE those of the work for all rows,
+    which every rank does (shared), or the first alone (files). `share`: the half of a step's prompts that a process by
+    itself takes: 0 or 1, as the rank of that number.
     """
     values = {
         "model": "base", "engine.name": options.engine, "algo.group_size": options.group_size, "threads": 1,
@@ -153,7 +155,8 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
                 generator.update_weights(trainer.policy_state(), version=number + 1)
             with laps.lap("shared"):
                 rollout_metrics(groups)
-                if world.is_first:
+            if world.is_first:
+                with laps.lap("files"):
                     store.write_step(Path(work), 0, groups, stored_advantages(batch, []), stats.tokens)
             return {
                 "total": time.monotonic() - start,
@@ -164,7 +167,25 @@ def stepper(options: Options, share: int, world: MeasuredWorld) -> Iterator[Call
                 "gradient_bytes": 4 * sum(p.numel() for p in trainer.policy.parameters()),
             }
 
-        yield step
+        def row_seconds() -> dict[str, list[tuple[int, float]]]:
+            """(completions, median seconds) of the work for all rows, for the groups of a step once and four times."""
+            groups = generator.sample([prompts[i] for i in range(options.prompts)], 0)
+            times: dict[str, list[tuple[int, float]]] = {"shared": [], "files": []}
+            for copies in (1, 4):
+                many, laps = groups * copies, [Laps() for _ in range(_REPEATS)]
+                batch = trainer.compute_logprobs(collate(many).to(device))
+                for own in laps:
+                    with own.lap("shared"):
+                        collate(many)
+                        batch = trainer.compute_advantages(batch)
+                        rollout_metrics(many)
+                    with own.lap("files"):
+                        store.write_step(Path(work), 0, many, stored_advantages(batch, []), {})
+                for name, points in times.items():
+                    points.append((len(batch), statistics.median(own.seconds[name] for own in laps)))
+            return times
+
+        yield lambda number: row_seconds() if number == MEASURE else step(number)
 
 
 def collective_seconds(world: World) -> dict[str, list[tuple[int, float]]]:
@@ -182,12 +203,14 @@ def collective_seconds(world: World) -> dict[str, list[tuple[int, float]]]:
                 start = time.monotonic()
                 call()
                 seconds.append(time.monotonic() - start)
-            times[kind].append((size, sorted(seconds)[_REPEATS // 2]))
+            times[kind].append((size, statistics.median(seconds)))
     return times
 
 
 def main(options: Options, rank: int, size: int, port: int) -> None:
-    """Answer numbers from standard input: a step's number by its times, MEASURE by those of the collectives."""
+    """Answer numbers from standard input: a step's number by its times, MEASURE by those of the collectives, or for a
+    process by itself by those of the work for all rows.
+    """
     if size > 1:
         os.environ |= {
             "RANK": str(rank), "WORLD_SIZE": str(size), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(size),
@@ -198,7 +221,7 @@ def main(options: Options, rank: int, size: int, port: int) -> None:
         with stepper(options, rank, world) as step:
             while line := sys.stdin.readline():
                 number = int(line)
-                print_answer(collective_seconds(own) if number == MEASURE else step(number))
+                print_answer(collective_seconds(own) if number == MEASURE and size > 1 else step(number))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ def moment(choice: random.Random) -> tuple[str, float]:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", range(6))
 def test_run_killed_at_random_moments_ends_with_equal_bytes(tmp_path, unbroken, seed):
-    """One rank is killed, or all are; twice a seed. As torchrun does, SIGTERM then ends the rank that is left: while the
-    ranks connect, it would wait for the other until the time limit.
+    """One rank is killed, or all are; twice a seed. As torchrun does, SIGTERM then ends the rank that is left: while
+    the ranks connect, it would wait for the other until the time limit.
     """
     choice = random.Random(seed)
     kills = 0
