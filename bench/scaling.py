@@ -250,7 +250,7 @@ def gpu_table(shared: float) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--turns", type=int, default=12, help="measured steps of each arm, after one to warm up [12]")
+    parser.add_argument("--turns", type=int, default=8, help="measured steps of each arm, after one to warm up [8]")
     parser.add_argument("--prompts", type=int, default=8, help="prompts of a process in a step [8]")
     parser.add_argument("--group-size", type=int, default=8)
     parser.add_argument("--max-tokens", type=int, default=288)
