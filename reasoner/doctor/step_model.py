@@ -66,7 +66,7 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        return sum(asdict(self).values())
+        return float(sum(asdict(self).values()))
 
 
 def decode_seconds(model: ModelShape, gpu: Gpu, *, rows: int, context: float) -> float:
