@@ -24,7 +24,7 @@ from reasoner.doctor.findings import Finding, Severity, format_finding, summary
 from reasoner.doctor.gpu_plan import gpu_plan, plan_findings
 from reasoner.doctor.gpus import find_gpu
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
-from reasoner.doctor.memory_advice import memory_finding
+from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.doctor.pass_rate import ResponseStats, response_findings, response_stats
 from reasoner.doctor.problems import check_epochs, check_gold_answers, check_prompt_lengths
 from reasoner.doctor.time_estimate import TimeEstimate, estimate_time, time_findings
@@ -144,6 +144,8 @@ def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements
     measurements["memory"] = estimate.parts() | {"peak": estimate.peak()}
     finding = memory_finding(estimate, free)
     yield finding  # before any weights are loaded
+    if cfg.processes > 1:
+        yield processes_finding(estimate, free)
     if finding.severity is not Severity.ERROR:
         yield from _check_dry_run(run, problems, samples, measurements)
 

@@ -44,6 +44,19 @@ def memory_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
     return Finding(Severity.ERROR, "memory", f"{text}: it does not fit; {remainder}, take a smaller model")
 
 
+def processes_finding(estimate: MemoryEstimate, free: int | None) -> Finding:
+    """The finding on a run of several processes, which is checked as one. On a CPU they share the machine's memory."""
+    count = estimate.cfg.processes
+    text = f"checked as one process of {count}; `--gpu KIND` predicts {count} GPUs"
+    if estimate.device == "cuda":
+        return Finding(Severity.OK, "processes", text)
+    needed = count * estimate.peak()
+    text += f"; on this machine they share the cores and need {needed / _MIB:,.0f} MiB together"
+    if free is None or needed <= free:
+        return Finding(Severity.OK, "processes", text)
+    return Finding(Severity.ERROR, "processes", f"{text}: {free / _MIB:,.0f} MiB are free", "--processes 1")
+
+
 def _smallest(estimate: MemoryEstimate, free: int) -> MemoryEstimate:
     """Lower one setting after another until the run fits into `free` bytes, or as far as possible."""
     while estimate.peak() > free:

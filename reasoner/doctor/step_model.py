@@ -66,8 +66,7 @@ class StepTime:
 
     @property
     def total(self) -> float:
-        seconds: dict[str, float] = asdict(self)
-        return sum(seconds.values())
+        return float(sum(asdict(self).values()))
 
 
 def decode_seconds(model: ModelShape, gpu: Gpu, *, rows: int, context: float) -> float:

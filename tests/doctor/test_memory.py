@@ -16,7 +16,7 @@ from reasoner.config.schema import AlgoConfig, Config, DataConfig, EngineConfig,
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
-from reasoner.doctor.memory_advice import memory_finding
+from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
 from tests.fixtures.tiny import tiny_model
 
@@ -208,3 +208,13 @@ def test_micro_batches_are_as_large_as_later_settings_allow(has_all_extras):
     line = memory_finding(need_of(qwen(QWEN_HALF), cfg, prompt=100), need_of(qwen(QWEN_HALF), lean, prompt=100).peak())
     assert "--optim.recompute true" in line.suggestion and "--lora.rank 16" in line.suggestion
     assert "micro_batch_tokens" not in line.suggestion and "max_tokens" not in line.suggestion
+
+
+def test_processes_on_a_cpu_need_their_memory_together():
+    estimate = need_of(tiny_model(vocabulary=300), Config(processes=4), prompt=40)
+    peak = estimate.peak()
+    assert processes_finding(estimate, 4 * peak).severity is Severity.OK
+    short = processes_finding(estimate, 4 * peak - 1)
+    assert short.severity is Severity.ERROR and short.suggestion == "--processes 1"
+    on_gpu = replace(estimate, device="cuda")
+    assert processes_finding(on_gpu, peak).severity is Severity.OK  # one GPU for each
