@@ -93,7 +93,8 @@ def _typed(gold: str, answer: str) -> Finding | None:
 
     Two numbers with units and words around them are left to layer "rational".
     """
-    if numeral(canonical(gold)) and numeral(canonical(answer)):
+    numerals = numeral(canonical(gold)), numeral(canonical(answer))
+    if numerals[0] and numerals[1] and (numerals[0].unit == numerals[1].unit or not all(n.unit for n in numerals if n)):
         return None
     if (result := compare_values(gold, answer)) is None:
         return None

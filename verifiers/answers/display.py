@@ -7,6 +7,7 @@ from typing import Any
 
 from verifiers.answers.tree import Node
 from verifiers.answers.values import (
+    Amount,
     Assignments,
     Choice,
     Clock,
@@ -28,7 +29,7 @@ from verifiers.answers.values import (
 )
 
 _SIGNS = {"add": " + ", "mul": "·", "div": "/", "power": "^", "mixed": " + "}
-_SUFFIXES = {"percent": "%", "degrees": "°", "factorial": "!"}
+_SUFFIXES = {"percent": "%", "degrees": "°", "radians": " rad", "factorial": "!"}
 _CONSTANTS = {"pi": "π", "e": "e", "i": "i", "infinity": "∞"}
 
 
@@ -79,6 +80,11 @@ def _sequence(value: Sequence) -> str:
     return f"{kind} {brackets[0]}{'; '.join(map(value_text, value.items))}{brackets[1]}".rstrip()
 
 
+def _amount(value: Amount) -> str:
+    powers = "·".join(f"{name}^{power}" if power != 1 else name for name, power in value.powers) or "unit"
+    return f"{expression_text(value.node)} times {value.factor} {powers}"
+
+
 def _named(value: Assignments) -> str:
     return ", ".join(f"{name} = {value_text(item)}" for name, item in zip(value.names, value.items, strict=True))
 
@@ -105,6 +111,7 @@ def _family(value: Family) -> str:
 
 _TEXTS: dict[type, Callable[[Any], str]] = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
+    Amount: _amount,
     Numeral: lambda value: f"numeral {value.digits} in base {value.base}",
     Clock: lambda value: f"time {value.hour}:{value.minute:02} {value.half}",
     Date: lambda value: f"date, month {value.month}, day {value.day}" + (f", year {value.year}" if value.year else ""),

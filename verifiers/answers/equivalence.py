@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
@@ -18,6 +19,7 @@ from verifiers.answers.structures import equal_matrices, equal_piecewise, equal_
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import divide, multiply, names
 from verifiers.answers.values import (
+    Amount,
     Assignments,
     Choice,
     Clock,
@@ -45,7 +47,8 @@ def equal(gold: Value, answer: Value) -> Result:
             return equal_choices(gold, answer)
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
             return _quantities(gold, answer)
-        return _equal(_plain(gold), _plain(answer))
+        gold, answer = _plain(gold), _plain(answer)
+        return _equal(gold, answer)
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
 
@@ -121,6 +124,8 @@ def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Relation) or isinstance(answer, Relation):
         return equal_relations(gold, answer)
     gold, answer = as_families(gold, answer)
+    if isinstance(gold, Amount) or isinstance(answer, Amount):
+        return equal_amounts(gold, answer)
     for kind, function in _BY_TYPE:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)

@@ -221,6 +221,7 @@ _PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan a
 _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "add": _sum, "mixed": _sum, "mul": _product, "div": _quotient, "power": _power, "root": _root,
     "neg": lambda run, node: -run.value(node.args[0]),
+    "radians": lambda run, node: run.value(node.args[0]),
     "percent": lambda run, node: run.value(node.args[0]) / 100,
     "degrees": lambda run, node: run.value(node.args[0]) * run.mp.pi / 180,
     "pi": lambda run, _node: +run.mp.pi, "e": lambda run, _node: run.mp.exp(1), "i": _positive_imaginary,

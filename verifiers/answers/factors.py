@@ -106,7 +106,9 @@ class FactorReader(Cursor, ABC):
                 node = Node("degrees", (node,))
             elif self.here.is_sign("'") and (node.op == "number" or node.op == "degrees"):
                 node = Node("degrees", (divide(node, number(60)),))  # minutes of arc
-            elif not self.here.is_word("radians", "radian", "rad", "rads"):
+            elif self.here.is_word("radians", "radian", "rad", "rads"):
+                node = Node("radians", (node,))
+            else:
                 return node
             self.at += 1
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from verifiers.answers.equivalence import equal, letter_of
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import read
+from verifiers.answers.statements import read, read_with_units
 from verifiers.answers.values import (
+    Amount,
     Assignments,
     Choice,
     Clock,
@@ -29,6 +30,7 @@ from verifiers.answers.values import (
 _LAYERS: dict[type, str] = {
     Piecewise: "structure",
     Choice: "choice",
+    Amount: "unit",
     Numeral: "base",
     Clock: "time",
     Date: "time",
@@ -54,6 +56,8 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     start_budget()
     answer_value = read(answer)
     gold_value = read(gold) if answer_value is not None else None
+    if isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
+        gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
     if answer_value is None or gold_value is None:
         return None
     if letter_of(gold_value) and not isinstance(answer_value, Choice):

@@ -64,8 +64,8 @@ def _joined_signs(tokens: list[Token]) -> list[Token]:
     """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
     has_remainder = any(token.is_sign("remainder") for token in tokens)
     pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=True)
-    kept = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
-    return kept if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in kept]
+    rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
+    return rest if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in rest]
 
 
 def _number_set(tokens: Sequence[Token], place: int) -> Token:

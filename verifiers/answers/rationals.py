@@ -150,6 +150,7 @@ _OPERATIONS: dict[str, Callable[..., Fraction | None]] = {
     "power": _power,
     "root": _root,
     "percent": lambda value: value / 100,
+    "radians": lambda value: value,
     "factorial": _factorial,
     "binomial": _binomial,
     "absolute": abs,

@@ -67,6 +67,6 @@ def _equal_percentages(gold: Node, answer: Node) -> bool | None:
 def _equal_angles(gold: Node, answer: Node) -> bool | None:
     """A degree sign may be left out or added around a whole value; beside multiples of pi it is converted."""
     with_sign, plain = (gold, answer) if has(gold, "degrees") else (answer, gold)
-    if _top(with_sign) == "degrees" and not has(plain, "pi", "sin", "cos", "tan"):
+    if _top(with_sign) == "degrees" and not has(plain, "pi", "sin", "cos", "tan", "radians"):
         return equal_expressions(_bare(with_sign), plain)
     return equal_expressions(gold, answer)

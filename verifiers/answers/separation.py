@@ -49,7 +49,7 @@ class _Bound:
                 above = total[0] + right[0] if node.op == "mul" else _log_sum(total[0] + right[1], right[0] + total[1])
                 total = (above, total[1] + right[1])
             return total
-        if node.op == "neg":
+        if node.op in ("neg", "radians"):
             return self.bounds(node.args[0])
         if node.op == "div":
             (a, b), (c, d) = map(self.bounds, node.args)
@@ -109,6 +109,8 @@ def multiple_of_pi(node: Node) -> Fraction | None:
     if node.op == "degrees":
         value = rational(node.args[0])
         return None if value is None else value / 180
+    if node.op == "radians":
+        return multiple_of_pi(node.args[0])
     if node.op == "neg":
         part = multiple_of_pi(node.args[0])
         return None if part is None else -part

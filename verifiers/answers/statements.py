@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing
 from verifiers.answers.parameters import attach
@@ -21,6 +22,7 @@ from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
+from verifiers.answers.tree import names
 from verifiers.answers.values import Choice, Expression, Reals, Value
 
 CHOICES = "ABCDEFGHJ"
@@ -33,7 +35,8 @@ def read(text: str) -> Value | None:
         tokens = drop_leads(tokenize(text))
         choice, rest = _choice(tokens)
         if not choice:
-            return statement(rewrite(tokens))
+            parts = amount(tokens) if has_unit(tokens) else None
+            return parts or statement(rewrite(tokens))
         if len(rest) == 1 and rest[0].kind == "letter":
             raise UnreadableError("two letters")
         return Choice(choice, statement(rewrite(rest)))
@@ -41,6 +44,13 @@ def read(text: str) -> Value | None:
         return _quantity(text)
     except (NoValueError, TooLargeError, RecursionError):
         return None
+
+
+def read_with_units(text: str, value: Value | None) -> Value | None:
+    """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
+    if not isinstance(value, Expression) or not names(value.node):
+        return value
+    return amount(tokenize(text)) or value
 
 
 def _quantity(text: str) -> Value | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.environments import MATRICES, environment
 from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import integer_set, with_dots
@@ -48,6 +49,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return scaled
     if (combination := vector(tokens)) is not None:
         return combination
+    if has_unit(tokens) and (quantity := amount(tokens)) is not None:
+        return quantity
     ratio, colons = cut(tokens, at_signs(":"))
     if colons and all(ratio):
         return Ratio(tuple(map(expression, ratio)), _is_time(ratio))

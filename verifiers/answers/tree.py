@@ -13,9 +13,9 @@ from itertools import repeat
 class Node:
     """One operation. Leaves: number (`value`), symbol (`name`), and the constants pi, e, i and infinity.
 
-    Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, factorial, binomial, absolute,
-    plusminus (left, right), minusplus, log (argument, base), mixed (whole, fraction), unknownlog (base not given), and
-    functions by name ("sin", "floor", ...).
+    Operations: add, mul, div, neg, power, root (radicand, index), percent, degrees, radians, factorial, binomial,
+    absolute, plusminus (left, right), minusplus, log (argument, base), unknownlog (base not given), mixed (whole,
+    fraction), and functions by name ("sin", "floor", ...).
     """
 
     op: str
@@ -120,7 +120,7 @@ def is_numeral(node: Node) -> bool:
         return is_numeral(node.args[0])
     if node.op in ("number", "mixed"):
         return True
-    if node.op in ("percent", "degrees"):
+    if node.op in ("percent", "degrees", "radians"):
         return is_numeral(node.args[0])
     if node.op == "div":
         return all(each.op == "number" or (each.op == "neg" and each.args[0].op == "number") for each in node.args)

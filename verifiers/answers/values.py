@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from verifiers.answers.tree import Node
 
@@ -131,6 +132,16 @@ class Piecewise:
 
 
 @dataclass(frozen=True, slots=True)
+class Amount:
+    """A number of a unit, which is `factor` times the product of powers of base units; 2 h 15 min has two parts."""
+
+    node: Node
+    powers: tuple[tuple[str, int], ...]
+    factor: Fraction
+    num_parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Numeral:
     """Digits in a base."""
 
@@ -158,6 +169,7 @@ class Date:
 
 Value = (
     Piecewise
+    | Amount
     | Numeral
     | Clock
     | Date

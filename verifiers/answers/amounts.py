@@ -1,0 +1,103 @@
+r"""Numbers with units: `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`, `100\sqrt{3}\text{ m}`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from verifiers.answers.expressions import expression
+from verifiers.answers.results import Result
+from verifiers.answers.scalars import equal_scalars
+from verifiers.answers.slices import Tokens, nesting
+from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
+from verifiers.answers.units import UNITS, Unit, degrees, pieces_of_amount, unit, unit_of_word
+from verifiers.answers.values import Amount, Expression, Value
+
+_CURRENCY = ("$", "€", "£")
+_CODES = ("usd", "eur", "gbp")
+
+
+def has_unit(tokens: Tokens) -> bool:
+    """Whether a word or a sign among the tokens is a unit."""
+    return [token.text for token in tokens[:2]] == ["U", "S"] or any(
+        (token.kind == "word" or token.is_sign(*_CURRENCY, "°")) and (token.text == "°" or unit_of_word(token))
+        for token in tokens
+    )
+
+
+def amount(tokens: Tokens) -> Amount | None:
+    """The amount that tokens are, in the unit of its last part; None for anything else."""
+    if not tokens or tokens[0].is_word("in"):
+        return None
+    parts = [_part(piece) for piece in pieces_of_amount(degrees(tokens)) if piece]
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts) or not parts:
+        return None
+    last = known[-1][1]
+    for (_, before), (_, after) in pairwise(known):
+        if before.powers != after.powers or before.factor <= after.factor:
+            return None
+    nodes = [node if part == last else multiply(node, number(part.factor / last.factor)) for node, part in known]
+    if len(nodes) > 1 and any(names(node) for node in nodes):
+        return None
+    return Amount(nodes[0] if len(nodes) == 1 else add(*nodes), last.powers, last.factor, len(nodes))
+
+
+def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
+    """The number and the unit of one part; a currency may stand in front."""
+    size, currency = _currency(tokens)
+    if currency is not None:
+        node = _number(tokens[size:])
+        return None if node is None else (node, currency)
+    depth = nesting(tokens[0])
+    for place in range(1, len(tokens)):
+        depth += nesting(tokens[place])
+        if nesting(tokens[place]) == -1 or depth != nesting(tokens[place]):
+            continue
+        if tokens[place].kind == "number" or tokens[place].is_sign("^", "+", "-", "*", "!", "%"):
+            continue
+        value = unit(tokens[place:])
+        if value is not None and (node := _number(tokens[:place])) is not None:
+            return node, value
+    return None
+
+
+def _currency(tokens: list[Token]) -> tuple[int, Unit | None]:
+    """The currency in front, `\\$`, `US$` or USD, and its number of tokens."""
+    if tokens[0].is_sign(*_CURRENCY) or (tokens[0].kind == "word" and tokens[0].text.casefold() in _CODES):
+        return 1, unit_of_word(tokens[0])
+    texts = [token.text for token in tokens[:3]]
+    if texts[:2] == ["U", "S"] and len(tokens) > 2:
+        return 2 + (texts[2] == "$"), UNITS["dollar"]
+    return 0, None
+
+
+def _number(tokens: list[Token]) -> Node | None:
+    try:
+        return expression(tokens)
+    except UnreadableError:
+        return None
+
+
+def equal_amounts(gold: Value, answer: Value) -> Result:
+    """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
+    if isinstance(gold, Amount) and isinstance(answer, Amount):
+        if is_numeral(gold.node) and answer.num_parts == 1 and is_undone(answer.node):
+            return False
+        if gold.powers != answer.powers:
+            return not gold.powers or not answer.powers if _same_number(gold, answer) else False
+        if gold.factor == answer.factor:
+            return _same_number(gold, answer)
+        nodes = [multiply(each.node, number(each.factor)) for each in (gold, answer)]
+        return equal_scalars(Expression(nodes[0]), Expression(nodes[1]))
+    amount_, other = (gold, answer) if isinstance(gold, Amount) else (answer, gold)
+    if not isinstance(other, Expression) or not isinstance(amount_, Amount):
+        return None
+    if amount_.num_parts > 1:
+        return False
+    sides = (Expression(amount_.node), other) if amount_ is gold else (other, Expression(amount_.node))
+    return equal_scalars(*sides)
+
+
+def _same_number(gold: Amount, answer: Amount) -> Result:
+    return equal_scalars(Expression(gold.node), Expression(answer.node))
