@@ -11,4 +11,4 @@ def add_arguments(command: Parser) -> None:
     command.set_defaults(handler=run_train, dry_run=False, stage="sft")
     add_resume(command)
     add_json(command, "the figures of the final table")
-    add_settings(command, stage="sft")
+    add_settings(command, stage="sft", data="sft.data")

@@ -30,14 +30,9 @@ from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_ru
 
 _SHORT = {  # shorter flags of settings
     "algo.name": "--algo",
-    "data.train": "--data",
     "prompt.style": "--prompt",
     "engine.name": "--engine",
     "run.track": "--track",
-}
-_SHORT_OF = {  # by stage of training
-    "rl": _SHORT,
-    "sft": {key: flag for key, flag in _SHORT.items() if flag != "--data"} | {"sft.data": "--data"},
 }
 _SECTIONS = {
     "run": "model, length of the run, its folder, checkpoints and trackers",
@@ -81,9 +76,9 @@ def add_resume(command: Parser) -> None:
     )
 
 
-def add_settings(command: Parser, stage: str = "rl") -> None:
+def add_settings(command: Parser, stage: str = "rl", *, data: str | None = "data.train") -> None:
     """Add --preset, --config and a flag for every setting, in groups by section. Those that the stage of training has
-    no use for are not in the help: they are known, and refused with the reason.
+    no use for are not in the help: they are known, and refused with the reason. --data is short for the setting `data`.
 
     The help shows the defaults that the command line would get: those of its preset and its algorithm.
     """
@@ -109,7 +104,7 @@ def add_settings(command: Parser, stage: str = "rl") -> None:
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
     groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
-    short = _SHORT_OF[stage]
+    short = _SHORT | ({} if data is None else {data: "--data"})
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
@@ -255,7 +250,7 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
 # --------------------------------------------------------------------------------------------------- settings
 
 
-def _command_line(args: argparse.Namespace) -> dict[str, object]:
+def command_line(args: argparse.Namespace) -> dict[str, object]:
     """The settings that stand on the command line, parsed."""
     texts = {key: getattr(args, key) for key in settings() if getattr(args, key, None) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
@@ -263,10 +258,18 @@ def _command_line(args: argparse.Namespace) -> dict[str, object]:
 
 def new_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use."""
-    files = [(str(path), read_file(path)) for path in args.config]
     return resolve_new_run(
-        _command_line(args), origin="command line", preset=args.preset, files=files, stage=getattr(args, "stage", "rl")
+        command_line(args),
+        origin="command line",
+        preset=args.preset,
+        files=settings_files(args),
+        stage=getattr(args, "stage", "rl"),
     )
+
+
+def settings_files(args: argparse.Namespace) -> list[tuple[str, Mapping[str, object]]]:
+    """(name, settings) of the files of --config."""
+    return [(str(path), read_file(path)) for path in args.config]
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
@@ -274,5 +277,5 @@ def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     if args.config or args.preset:
         raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
     return resolve_resumed_run(
-        args.resume, _command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
+        args.resume, command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
     )
