@@ -47,8 +47,8 @@ COMMANDS = (
     Command(
         "expert-iteration",
         "rounds of sampling, selection of right answers and supervised finetuning: the control of every RL result",
-        epilog="example: reasoner expert-iteration --model base --rounds 3 --run.name ei; the same command goes on where "
-        "it was stopped",
+        epilog="example: reasoner expert-iteration --model base --rounds 3 --run.name ei; the same command goes on "
+        "where it was stopped",
         module="expert_iteration",
     ),
     Command(
