@@ -103,13 +103,14 @@ def add_settings(command: Parser, stage: str = "rl", *, data: str | None = "data
         note, defaults = _help_defaults(command.arguments, stage)
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
-    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
+    sections = {key.split(".")[0] for key in settings() if is_used(key, stage)}
+    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items() if name in sections}
     short = _SHORT | ({} if data is None else {data: "--data"})
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
-        section = key.split(".")[0] if "." in key else "run"
-        groups[section].add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
+        group = groups.get(key.split(".")[0] if "." in key else "run", command)
+        group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
 
 
 def _help(setting: Setting, default: str) -> str:
@@ -144,11 +145,10 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
             defaults[key] = f"{parts[part]}, algorithm {algorithm}"
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
-    note = (
-        f"The defaults below are those of model {model} with preset {preset.label} ({why}) and "
-        f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
-    )
-    return note, defaults
+    note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
+    if stage == "sft":
+        return f"{note}; give --model or --preset with --help to see others", defaults
+    return f"{note} and algorithm {algorithm}; give --model, --preset or --algo with --help to see others", defaults
 
 
 # --------------------------------------------------------------------------------------------------- handler
