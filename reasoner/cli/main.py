@@ -45,6 +45,13 @@ COMMANDS = (
         "reasoner sft --model base --data 'runs:first?where=correct,well-formed&per_problem=4'",
     ),
     Command(
+        "expert-iteration",
+        "rounds of sampling, selection of right answers and supervised finetuning: the control of every RL result",
+        epilog="example: reasoner expert-iteration --model base --rounds 3 --run.name ei; the same command goes on "
+        "where it was stopped",
+        module="expert_iteration",
+    ),
+    Command(
         "doctor",
         "check a training run before it starts: takes the settings of train; reports faults, time and memory",
         epilog="example: reasoner doctor --model base --algo.group_size 16; exit status 2 on an error",

@@ -79,9 +79,10 @@ def add_resume(command: Parser) -> None:
     )
 
 
-def add_settings(command: Parser, stage: str = "rl") -> None:
+def add_settings(command: Parser, stage: str = "rl", *, has_data: bool = True) -> None:
     """Add --preset, --config and a flag for every setting, in groups by section. Those that the stage of training has
-    no use for are not in the help: they are known, and refused with the reason.
+    no use for are not in the help: they are known, and refused with the reason. `has_data`: whether --data is short for
+    the setting that names what the stage trains on.
 
     The help shows the defaults that the command line would get: those of its preset and its algorithm.
     """
@@ -106,13 +107,14 @@ def add_settings(command: Parser, stage: str = "rl") -> None:
         note, defaults = _help_defaults(command.arguments, stage)
         command.description = f"{command.description}. {note}"
         command.epilog, command.formatter_class = listing(), LineHelp
-    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items()}
-    short = _SHORT | {STAGES[stage].source: "--data"}
+    sections = {key.split(".")[0] for key in settings() if is_used(key, stage)}
+    groups = {name: command.add_argument_group(name, about) for name, about in _SECTIONS.items() if name in sections}
+    short = _SHORT | ({STAGES[stage].source: "--data"} if has_data else {})
     for key, setting in settings().items():
         flags = [f"--{key}", *([short[key]] if key in short else [])]
         text = _help(setting, defaults[key]) if has_help and is_used(key, stage) else argparse.SUPPRESS
-        section = key.split(".")[0] if "." in key else "run"
-        groups[section].add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
+        group = groups.get(key.split(".")[0] if "." in key else "run", command)
+        group.add_argument(*flags, dest=key, metavar=_METAVARS[setting.types[0]], help=text)
 
 
 def _help(setting: Setting, default: str) -> str:
@@ -146,11 +148,10 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
             defaults[key] = f"{parts[part]}, algorithm {algorithm}"
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
-    note = (
-        f"The defaults below are those of model {model} with preset {preset.label} ({why}) and "
-        f"algorithm {algorithm}; give --model, --preset or --algo with --help to see others"
-    )
-    return note, defaults
+    note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
+    if stage == "sft":
+        return f"{note}; give --model or --preset with --help to see others", defaults
+    return f"{note} and algorithm {algorithm}; give --model, --preset or --algo with --help to see others", defaults
 
 
 # --------------------------------------------------------------------------------------------------- handler
@@ -264,7 +265,7 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
 # --------------------------------------------------------------------------------------------------- settings
 
 
-def _command_line(args: argparse.Namespace) -> dict[str, object]:
+def command_line(args: argparse.Namespace) -> dict[str, object]:
     """The settings that stand on the command line, parsed."""
     texts = {key: getattr(args, key) for key in settings() if getattr(args, key, None) is not None}
     return {key: parse(settings()[key], text) for key, text in texts.items()}
@@ -274,15 +275,19 @@ def new_run(args: argparse.Namespace, *, gpu_bytes: int | None = None) -> tuple[
     """The settings of a new run (preset, files, command line) and its folder. ValueError for a folder in use.
     `gpu_bytes`: memory of the GPU that it is for; None: this machine's.
     """
-    files = [(str(path), read_file(path)) for path in args.config]
     return resolve_new_run(
-        _command_line(args),
+        command_line(args),
         origin="command line",
         preset=args.preset,
-        files=files,
+        files=settings_files(args),
         gpu_bytes=gpu_bytes,
         stage=getattr(args, "stage", "rl"),
     )
+
+
+def settings_files(args: argparse.Namespace) -> list[tuple[str, Mapping[str, object]]]:
+    """(name, settings) of the files of --config."""
+    return [(str(path), read_file(path)) for path in args.config]
 
 
 def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
@@ -290,5 +295,5 @@ def _resumed_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     if args.config or args.preset:
         raise ValueError(f"--config and --preset {CANNOT_CHANGE}")
     return resolve_resumed_run(
-        args.resume, _command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
+        args.resume, command_line(args), origin="command line", runs=Path("runs"), stage=args.stage
     )

@@ -103,7 +103,7 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
-    names = re.findall(r"^    ([a-z]+)\b", listed.stdout, re.MULTILINE)
+    names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
         ("data", "show"),
         ("base", "build"),

@@ -25,7 +25,6 @@ IRREGULAR = {
 ALLOWED = {
     "clipped": "the name of PPO's surrogate objective, a row of the table SURROGATES",
     "unclipped": "its counterpart",
-    "padded": "rows of one length: what torch and transformers call padded",
 }
 
 

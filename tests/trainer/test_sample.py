@@ -53,7 +53,8 @@ def test_exported_examples_are_those_of_the_selection(samples):
     assert written == [row for _, row in read_source("runs:a?where=ended&per_problem=2", samples).rows]
     assert 40 < len(written) <= 80
     export = samples / "again.parquet"
-    out = reasoner("rollouts", "export", "a", export, "--runs", samples, "--as", "sft", "--where", "ended", "--per-problem", 2)  # fmt: skip
+    selection = ("--as", "sft", "--where", "ended", "--per-problem", 2)
+    out = reasoner("rollouts", "export", "a", export, "--runs", samples, *selection)
     assert f"{len(written)} examples" in out and "more of a problem" in out
     assert [row for _, row in read_source(str(export), samples).rows] == written
 

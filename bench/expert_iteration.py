@@ -1,0 +1,95 @@
+"""Expert iteration beside GRPO on the embedded base: `python bench/expert_iteration.py --out DIR --seeds 0 1 2`.
+
+For each seed three rounds of expert iteration, then GRPO that samples as many tokens, then GRPO that takes as many
+minutes (by the speed of the run before). No validation during training, so that minutes are those of the method, and
+the last model counts. Runs one after the other: nothing else should run on the machine. Writes expert_iteration.md.
+Stop it and call it again: what is complete is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from runs import train_all
+
+from reasoner.runs.metrics import read_metrics
+
+Figures = Mapping[str, float]  # tokens, minutes, pass@1, greedy
+HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interval": 0}
+COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
+
+
+def expert_iteration(out: Path, seed: int, rounds: int, threads: int) -> list[Figures]:
+    """The figures of the first model and of each round."""
+    name = f"expert-iteration-{seed}"
+    values = {"rounds": rounds, "seed": seed, "threads": threads, "run.dir": out, "run.name": name, **HELD_OUT}
+    flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
+    command = [sys.executable, "-m", "reasoner", "expert-iteration", "--model", "base", *flags]
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / f"{name}.log").open("a") as log:
+        subprocess.run(command, stdout=log, stderr=log, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
+    rows = json.loads((out / f"{name}-sft-{rounds}" / "rounds.json").read_text())
+    return [
+        {name: row[name] for name in ("tokens", "minutes")}
+        | {name: 100 * row[name]["value"] for name in ("pass@1", "greedy")}
+        for row in rows
+    ]
+
+
+def grpo(out: Path, name: str, seed: int, tokens: float) -> Figures:
+    """The figures of a run of GRPO that samples so many tokens, with the settings of the preset but for its length."""
+    train_all(out, {name: {"seed": seed, "max_train_tokens": int(tokens), "steps": 10_000, **HELD_OUT}}, jobs=1)
+    report, last = json.loads((out / name / "report.json").read_text()), read_metrics(out / name)[-1]
+    evals = {"pass@1": report["after"]["sampled"], "greedy": report["after"]["greedy"]}
+    return {"tokens": last["num_tokens"], "minutes": last["time/run"] / 60} | {
+        name: 100 * own["metrics"]["pass@1"]["value"] for name, own in evals.items()
+    }
+
+
+def of_seed(out: Path, seed: int, rounds: int, threads: int) -> dict[str, Figures]:
+    """The figures of a seed by method."""
+    figures = expert_iteration(out, seed, rounds, threads)
+    last = figures[-1]
+    same_tokens = grpo(out, f"grpo-tokens-{seed}", seed, last["tokens"])
+    tokens = same_tokens["tokens"] * last["minutes"] / same_tokens["minutes"]
+    return {
+        "base": figures[0],
+        **{f"expert iteration, round {number}": row for number, row in enumerate(figures) if number},
+        "GRPO, as many tokens": same_tokens,
+        "GRPO, as many minutes": grpo(out, f"grpo-minutes-{seed}", seed, tokens),
+    }
+
+
+def markdown(seeds: list[dict[str, Figures]]) -> str:
+    """Means over the seeds, with the range."""
+
+    def cell(method: str, column: str) -> str:
+        values, form = [figures[method][column] for figures in seeds], COLUMNS[column].format
+        return f"{form(statistics.fmean(values))} ({form(min(values))} to {form(max(values))})"
+
+    lines = [f"| {' | '.join(['method', *COLUMNS])} |", f"|---|{'---:|' * len(COLUMNS)}"]
+    lines += [f"| {' | '.join([method, *(cell(method, column) for column in COLUMNS)])} |" for method in seeds[0]]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    args = parser.parse_args()
+    text = markdown([of_seed(args.out, seed, args.rounds, args.threads) for seed in args.seeds])
+    (args.out / "expert_iteration.md").write_text(text)
+    print(text, end="")
+
+
+if __name__ == "__main__":
+    main()

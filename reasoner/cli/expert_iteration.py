@@ -1,0 +1,63 @@
+"""`reasoner expert-iteration`: rounds of sampling, selection and supervised finetuning."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser
+from reasoner.cli.rollouts import add_selection, selection_of
+from reasoner.cli.train import add_settings, command_line, settings_files
+from reasoner.console import log, print_result
+from reasoner.runtime import gc_paused
+from reasoner.trainer.launch import resolve_new_run
+
+_EPOCHS = 3  # of a round's few hundred examples
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command, and the settings of its supervised runs."""
+    command.set_defaults(handler=run_rounds)
+    rounds = command.add_argument_group("rounds")
+    rounds.add_argument("--data", default="generated", help="problems: of `reasoner data list`, or a file [generated]")
+    rounds.add_argument("--rounds", type=int, default=3, metavar="N", help="number of rounds, at least 1 [3]")
+    rounds.add_argument("--problems", type=int, default=420, metavar="N", help="problems sampled in a round [420]")
+    rounds.add_argument("--samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
+    add_selection(rounds)
+    command.set_defaults(per_problem=4)
+    add_settings(command, stage="sft", has_data=False)
+
+
+def run_rounds(args: argparse.Namespace) -> None:
+    """Run or go on with all rounds, and print the table of their held-out results."""
+    for name in ("rounds", "problems", "samples"):
+        if getattr(args, name) < 1:
+            raise ValueError(f"--{name} is {getattr(args, name)}; it must be at least 1")
+    selection = selection_of(args)
+    values = command_line(args)
+    if "sft.data" in values:
+        raise ValueError("sft.data is set; the examples of expert iteration are its own samples")
+    model = str(values.get("model", "base"))
+    name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
+    with gc_paused():
+        from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration
+        from reasoner.trainer.shutdown import RunInterrupt
+
+    plan = ExpertIteration(
+        name=name,
+        data=args.data,
+        rounds=args.rounds,
+        problems=args.problems,
+        samples=args.samples,
+        selection=selection,
+    )
+    own = ("reasoner expert-iteration", {"sft.epochs": _EPOCHS, "sft.data": plan.examples(1)})
+    resolved, _ = resolve_new_run(
+        values, origin="command line", preset=args.preset, files=[own, *settings_files(args)], stage="sft"
+    )
+    try:
+        print_result(f"\n{run_expert_iteration(plan, resolved)}")
+    except RunInterrupt as interrupt:
+        log(f"reasoner: {interrupt}; the same command with --run.name {name} goes on")
+        raise SystemExit(interrupt.status) from None

@@ -1,0 +1,77 @@
+"""Expert iteration: rounds of ordinary runs, and a command that goes on where it was stopped."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from reasoner.models.resolve import BASE
+from reasoner.runs.selection import Selection
+from reasoner.trainer.expert_iteration import ExpertIteration, table
+from tests.fixtures.forkserver import TRAINING, ForkedCommand, forkserver
+
+PLAN = ExpertIteration(name="ei", data="generated", rounds=3, problems=9, samples=2, selection=Selection(per_problem=4))
+SMALL = {
+    "rounds": 2, "problems": 8, "samples": 4, "where": "ended", "run.name": "ei", "engine": "transformers",
+    "validation.interval": 0, "eval.heldout_problems": 2, "eval.samples": 2, "sampling.max_tokens": 32, "threads": 1,
+    "sft.epochs": 1,
+}  # fmt: skip
+ON_BASE = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+
+
+def test_a_round_trains_on_the_selected_samples_of_all_rounds_so_far():
+    assert PLAN.examples(1) == "runs:ei-samples-1?where=correct,well-formed&per_problem=4"
+    assert PLAN.examples(2).startswith("runs:ei-samples-1,ei-samples-2?")
+
+
+def test_table_shows_cost_and_intervals():
+    estimate = {"value": 0.5, "low": 0.25, "high": 0.75}
+    row = {"round": 1, "examples": 361, "tokens": 1e6, "minutes": 2.0, "well_formed": 0.9}
+    last = table([row | {"pass@1": estimate, "greedy": estimate}]).splitlines()[-1].split("  ")
+    cells = [cell.strip() for cell in last if cell]
+    assert cells == ["1", "1,000,000", "2.0", "361", *["50.0 % [25.0, 75.0]"] * 2, "90.0 %"]
+
+
+def rounds(runs: Path, **changes: object) -> ForkedCommand:
+    flags = [text for key, value in (SMALL | changes).items() for text in (f"--{key}", str(value))]
+    command = forkserver(TRAINING).start("expert-iteration", "--run.dir", str(runs), *flags)
+    command.wait(timeout=280)
+    return command
+
+
+def files(runs: Path) -> dict[str, bytes]:
+    """Every file that no clock has a part in."""
+    names = ("times.jsonl", "lock", "rounds.json")
+    paths = [path for path in runs.rglob("*") if path.is_file() and path.name not in names]
+    return {str(path.relative_to(runs)): path.read_bytes() for path in paths}
+
+
+@ON_BASE
+def test_the_same_command_goes_on_where_it_was_stopped(tmp_path):
+    first = rounds(tmp_path)
+    assert first.returncode == 0, first.errors()[-3000:]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        f"ei-{kind}-{n}" for kind in ("samples", "sft") for n in (1, 2)
+    }
+    rows = json.loads((tmp_path / "ei-sft-2" / "rounds.json").read_text())
+    assert [row["round"] for row in rows] == [0, 1, 2]
+    assert rows[2]["tokens"] > rows[1]["tokens"] > 0 and rows[2]["examples"] > rows[1]["examples"] > 0
+    config = json.loads((tmp_path / "ei-sft-2" / "config.json").read_text())["config"]
+    assert config["model"] == "base"  # not the model of the first round
+    assert json.loads((tmp_path / "ei-samples-2" / "config.json").read_text())["config"]["model"].startswith(
+        "ei-sft-1/"
+    )
+
+    whole = files(tmp_path)
+    shutil.rmtree(tmp_path / "ei-sft-2")
+    (tmp_path / "ei-samples-2" / "rollouts" / "step-000000.parquet").unlink()
+    again = rounds(tmp_path)
+    assert again.returncode == 0, again.errors()[-3000:]
+    rows_now = json.loads((tmp_path / "ei-sft-2" / "rounds.json").read_text())
+    assert [row | {"minutes": 0} for row in rows_now] == [row | {"minutes": 0} for row in rows]
+    now = files(tmp_path)
+    assert [name for name in whole if now.get(name) != whole[name]] == []
+
+    other = rounds(tmp_path, **{"sft.rows": 4})
+    assert other.returncode == 2 and "is there with other settings (sft.rows)" in other.errors()
