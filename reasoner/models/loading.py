@@ -30,6 +30,7 @@ from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
+from reasoner.models.sharding import is_sharded
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
@@ -198,9 +199,11 @@ def completion_states(
     With `after_last` also the state after the last token: [N, T + 1, H].
     """
     states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
-    inner = completion_ids.shape[1] - (not after_last)
+    inner = width = completion_ids.shape[1] - (not after_last)
     if not inner:
-        return states
+        if not is_sharded(model.base_model):
+            return states
+        inner = 1  # other ranks may have longer rows: the layers' weights are gathered on all ranks or on none
     prompt_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
@@ -211,7 +214,7 @@ def completion_states(
         past_key_values=CompletionKeyCache(prompts.keys, prompts.values, prompt_of),
         use_cache=True,
     ).last_hidden_state
-    return torch.cat([states, later], dim=1)
+    return torch.cat([states, later], dim=1)[:, : width + 1]
 
 
 def completion_logprobs(

@@ -18,15 +18,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.models.lora import save_policy, trained_parameters
+from reasoner.models.lora import PolicyWeights, policy_weights, save_policy, trained_parameters
+from reasoner.models.sharding import gather_state, load_state, whole_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.optimizers import load_optimizer_state, optimizer_state
 from reasoner.runs.io import atomic_path, sync
@@ -35,18 +37,50 @@ from reasoner.trainer.policy_trainer import PolicyTrainer
 _SUMS = Path("trainer") / "sha256.json"
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The tensors of a checkpoint, whole and by name: the trainer's own, or copies in the host's memory of shards. Empty
+    on the ranks that do not write it.
+    """
+
+    policy: PolicyWeights
+    optimizer: Mapping[str, Tensor]
+    critic: Mapping[str, Tensor] | None = None
+    reference: Mapping[str, Tensor] | None = None  # if it changes
+
+
+def snapshot(trainer: PolicyTrainer) -> Snapshot:
+    """The tensors of a checkpoint of the trainer as it stands. A collective operation if its models are sharded."""
+    keeps, syncs = trainer.world.is_first, trainer.cfg.algo.ref_sync_steps
+    moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
+    return Snapshot(
+        policy_weights(trainer.policy, keeps=keeps),
+        gather_state(moments, keeps=keeps),
+        None if trainer.critic is None else gather_state(trainer.critic.state(), keeps=keeps),
+        whole_state(trainer.reference, keeps=keeps) if trainer.reference is not None and syncs else None,
+    )
+
+
 def folder(run_dir: Path, step: int) -> Path:
     return run_dir / "checkpoints" / f"step-{step:06d}"
 
 
 def save_best(
-    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, score: float
+    run_dir: Path,
+    step: int,
+    trainer: PolicyTrainer,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    score: float,
+    weights: PolicyWeights | None = None,
 ) -> None:
-    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score."""
+    """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score.
+    `weights`: policy_weights(), where the policy is sharded.
+    """
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
-        save_policy(trainer.policy, path, trainer.base_model)
+        save_policy(trainer.policy, path, trainer.base_model, weights)
         tokenizer.save_pretrained(path)
         _write_score(path, step, score)
 
@@ -93,15 +127,23 @@ def _write_score(path: Path, step: int, score: float) -> None:
 
 
 def save(
-    run_dir: Path, step: int, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, *, keep: int, every: int = 1
+    run_dir: Path,
+    step: int,
+    trainer: PolicyTrainer,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    keep: int,
+    every: int = 1,
+    tensors: Snapshot | None = None,
 ) -> Path:
     """Write the checkpoint after `step` steps, and remove all but the `keep` newest and this one. Checkpoints outside
     the schedule, which an interrupted run leaves, are removed first, so that a resumed run ends with the same ones.
+    `tensors`: snapshot(), where the models are sharded.
 
     OSError, with nothing left behind, if it cannot be written.
     """
-    path = folder(run_dir, step)
-    _put(path, lambda beside: _write(beside, trainer, tokenizer))
+    path, contents = folder(run_dir, step), tensors or snapshot(trainer)
+    _put(path, lambda beside: _write(beside, trainer, tokenizer, contents))
     others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
@@ -138,17 +180,16 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> None:
+def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot) -> None:
     (path / "trainer").mkdir(parents=True)
-    save_policy(trainer.policy, path, trainer.base_model)
+    save_policy(trainer.policy, path, trainer.base_model, tensors.policy)
     tokenizer.save_pretrained(path)
-    moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
-    save_file(moments, path / "trainer" / "optimizer.safetensors")
-    if trainer.critic is not None:
-        save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
-    if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
+    save_file(dict(tensors.optimizer), path / "trainer" / "optimizer.safetensors")
+    if tensors.critic is not None:
+        save_file(dict(tensors.critic), path / "trainer" / "critic.safetensors")
+    if tensors.reference is not None:
         # Copies, since tied weights would be refused; in the machine's memory, not the GPU's.
-        reference = {name: tensor.to("cpu", copy=True) for name, tensor in trainer.reference.state_dict().items()}
+        reference = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.reference.items()}
         save_file(reference, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
     (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
@@ -244,7 +285,7 @@ def load(path: Path, trainer: PolicyTrainer) -> int:
     if trainer.critic is not None:
         trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        trainer.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
+        load_state(trainer.reference, load_file(path / "trainer" / "reference.safetensors"))
     trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return trainer.steps_done
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, RunInterrupt, World
+from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runs import rollouts as store
@@ -104,12 +106,15 @@ class TrainingRun:
                 self.logger.progress.begin(f"step {step}")
                 yield
         except BaseException as error:
+            is_interrupt = isinstance(error, RunInterrupt)  # on every rank
             try:
-                if step and self.world.is_first and not checkpoint.folder(self.run_dir, step).is_dir():
-                    self._save()
+                if step and (is_interrupt or not self.trainer.is_sharded):
+                    self._save_if_missing()
+                elif step and self.world.is_first:
+                    self.logger.log(f"no checkpoint of step {step}: each rank has a shard, and one of them has failed")
             except OSError as disk_error:
                 self.logger.log(str(disk_error))
-            if isinstance(error, RunInterrupt):  # on every rank: none may end, and have the others ended, before that
+            if is_interrupt:  # none may end, and have the others ended, before that
                 self.world.gather(None, "the checkpoint")
             if isinstance(error, Exception):
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
@@ -152,12 +157,15 @@ class TrainingRun:
         with self._engine_may_fail("validation"):
             metrics = self.validator.validate(step + 1)
         if metrics:
-            self.world.from_first(lambda: self._save_if_best(step + 1, metrics[BEST_BY]), "the best checkpoint")
+            self._save_if_best(step + 1, metrics[BEST_BY])
         return metrics
 
     def _save_if_best(self, steps_done: int, score: float) -> None:
-        if score > self._best_score():
-            checkpoint.save_best(self.run_dir, steps_done, self.trainer, self.tokenizer, score=score)
+        if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
+            weights = policy_weights(self.trainer.policy, keeps=self.world.is_first)
+            named = {"score": score, "weights": weights}
+            save = partial(checkpoint.save_best, self.run_dir, steps_done, self.trainer, self.tokenizer, **named)
+            self.world.from_first(save, "the best checkpoint")
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
@@ -190,11 +198,20 @@ class TrainingRun:
 
     def save(self) -> Path:
         """Save a checkpoint of the trainer as it stands. A collective operation."""
-        return self.world.from_first(self._save, "the checkpoint")
+        tensors = checkpoint.snapshot(self.trainer)
+        return self.world.from_first(lambda: self._save(tensors), "the checkpoint")
 
-    def _save(self) -> Path:
-        keep, every = self.cfg.run.keep_last, self.cfg.run.save_interval
-        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every)
+    def _save(self, tensors: checkpoint.Snapshot) -> Path:
+        schedule = {"keep": self.cfg.run.keep_last, "every": self.cfg.run.save_interval}
+        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, **schedule, tensors=tensors)
+
+    def _save_if_missing(self) -> None:
+        """Let the first rank save a checkpoint of the last step, if there is none. A collective operation if the models
+        are sharded.
+        """
+        tensors = checkpoint.snapshot(self.trainer)
+        if self.world.is_first and not checkpoint.folder(self.run_dir, self.step).is_dir():
+            self._save(tensors)
 
     def respond_to_alarms(self) -> None:
         """Apply run.on_alarm to the alarms that the last step raised: warn, stop or roll back.

@@ -16,6 +16,7 @@ from data import Problem
 from reasoner.config.schema import DataConfig, LoraConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.models.lora import add_adapter
+from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
@@ -105,6 +106,9 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "entropy bonus": {"name": "dr_grpo", "entropy_coef": 0.01},
     "critic on the policy's backbone": {"name": "ppo", "critic_backbone": "shared"},
     "LoRA": {"name": "grpo", "lora": 4},
+    "LoRA recomputed": {"name": "grpo", "lora": 4, "recompute": True},
+    "critic recomputed": {"name": "ppo", "recompute": True, "beta": 0.1},
+    "reference that follows": {"name": "grpo", "beta": 0.1, "ref_sync_steps": 1, "micro": 13},
     "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
 }
 _ROWS = [[7, 8, 9], [10, 11], [12], [13, 14, 15, 16]]
@@ -118,19 +122,22 @@ _GROUPS = {
 GROUPS = tuple(_GROUPS)
 
 
-def gradients(world: World, cases: Sequence[tuple[str, str]]) -> list[tuple[list[np.ndarray], dict[str, float]]]:
+def gradients(
+    world: World, cases: Sequence[tuple[str, str]], weights: str = "replicated"
+) -> list[tuple[list[np.ndarray], dict[str, float]]]:
     """([gradients of every optimiser step ..., weights at the end], metrics) of two training steps in float64, for each
-    (case, groups).
+    (case, groups), with optim.weights.
     """
-    return [_two_steps(world, CASES[case], _GROUPS[groups]) for case, groups in cases]
+    return [_two_steps(world, CASES[case], _GROUPS[groups], weights) for case, groups in cases]
 
 
 def _two_steps(
-    world: World, changes: dict[str, object], groups: list[RolloutGroup]
+    world: World, changes: dict[str, object], groups: list[RolloutGroup], weights: str
 ) -> tuple[list[np.ndarray], dict[str, float]]:
     changes = dict(changes)
-    lora = LoraConfig(rank=changes.pop("lora", 0))
+    lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
     cfg = replace(config(**changes), lora=lora)
+    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=recompute))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
         add_adapter(model, lora, seed=0)
@@ -139,7 +146,7 @@ def _two_steps(
     results: list[np.ndarray] = []
     _record(trainer.optimizer, results)
     if trainer.critic is not None:
-        trainer.critic.own.double()
+        trainer.critic.head.double()
         _record(trainer.critic.optimizer, results)
     for _ in range(2):
         is_process = trainer.algorithm.returns == "process"
@@ -150,8 +157,8 @@ def _two_steps(
         stats = TokenStats(keeps_tokens=True)
         metrics = trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(batch)), stats)
         assert all(len(own["entropy"]) == lengths[row] for row, own in stats.tokens.items())
-    weights = torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
-    return [*results, weights.numpy()], metrics | {"rows with values": float(len(stats.tokens))}
+    at_end = torch.cat([whole(parameter.detach()).flatten() for parameter in model.parameters()])
+    return [*results, at_end.numpy()], metrics | {"rows with values": float(len(stats.tokens))}
 
 
 def _record(optimizer: Optimizer, results: list[np.ndarray]) -> None:
@@ -160,7 +167,7 @@ def _record(optimizer: Optimizer, results: list[np.ndarray]) -> None:
     def record(*_: object) -> None:
         parameters = optimizer.param_groups[0]["params"]
         parts = [torch.full_like(p, torch.nan) if p.grad is None else p.grad for p in parameters]
-        results.append(torch.cat([part.detach().flatten() for part in parts]).numpy())
+        results.append(torch.cat([whole(part.detach()).flatten() for part in parts]).numpy())
 
     optimizer.register_step_pre_hook(record)
 
