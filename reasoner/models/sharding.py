@@ -48,15 +48,14 @@ class DistributedModel:
         """
         if self.weights == "gathered":
             self._set_gradient_sync(False)
-            for module in self._shards():
+            for module in _shards(self.model):
                 module.unshard()
         try:
             yield
         finally:
             if self.weights == "gathered":
                 self._set_gradient_sync(True)
-            for module in self._shards():
-                module.reshard()
+            reshard(self.model)
 
     def sync_gradients(self) -> None:
         """Let the next backward pass of the block, which is its last, sum all gradients of the block over the ranks."""
@@ -71,11 +70,6 @@ class DistributedModel:
             ranks = self.world.gather(list(own), "the number of micro-batches")
             return [max(counts) for counts in zip_longest(*ranks, fillvalue=0)]
         return list(own) or ([1] if self.weights == "gathered" else [])  # one, in which gradients are summed
-
-    def _shards(self) -> list[FSDPModule]:
-        if self.weights == "replicated":
-            return []
-        return [module for module in self.model.modules() if isinstance(module, FSDPModule)]
 
     def _set_gradient_sync(self, is_on: bool) -> None:
         assert isinstance(self.model, FSDPModule)
@@ -104,10 +98,9 @@ def _shard(model: nn.Module, weights: str, world: World) -> None:
     for layer in layers:
         fully_shard(layer, mesh=mesh, reshard_after_forward=weights == "sharded")
     fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the output layer is read after the backbone's pass
-    for module in model.modules():
-        if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)
-            module.set_force_sum_reduction_for_comms(True)  # gloo has no reduction that divides
+    for module in _shards(model):
+        module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)  # gloo has no reduction that divides
     if (backbone := getattr(model, "base_model", model)) is not model:
         _run_as_root(model, backbone)
 
@@ -124,10 +117,23 @@ def _run_as_root(model: nn.Module, backbone: nn.Module) -> None:
 
 
 def is_sharded(model: nn.Module) -> bool:
-    """Whether the ranks hold shards of the model."""
-    return any(isinstance(parameter, DTensor) for parameter in model.parameters()) or any(
-        isinstance(module, FSDPModule) for module in model.modules()
-    )
+    """Whether the ranks hold shards of the model, or of the model that it is the backbone of."""
+    return bool(_shards(model))
+
+
+def reshard(model: nn.Module) -> None:
+    """Free the whole weights that a pass has left. No effect on a model that is not sharded."""
+    for module in _shards(model):
+        module.reshard()
+
+
+def num_own_values(model: nn.Module) -> int:
+    """The number of values of the parameters that this rank holds."""
+    return sum((p.to_local() if isinstance(p, DTensor) else p).numel() for p in model.parameters())
+
+
+def _shards(model: nn.Module) -> list[FSDPModule]:
+    return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
 # ------------------------------------------------------------------------------------------------ whole tensors

@@ -340,7 +340,7 @@ class PolicyTrainer:
         """
         algo = self.cfg.algo
         if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
-            self.reference.load_state_dict(self.policy.state_dict())
+            self.reference.load_state_dict(self.policy.state_dict())  # both whole, or both in the same shards
         if not algo.kl_target:
             return {}
         if kl is not None:

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.console import log
+from reasoner.models.sharding import is_sharded, num_own_values
 from reasoner.rl.algorithms import Algorithm
 from reasoner.types import Prompt
 
@@ -20,7 +21,8 @@ def log_run_summary(
     parameters = sum(p.numel() for p in policy.parameters())
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     lines = {
-        "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}",
+        "model": f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}"
+        + (f", {num_own_values(policy) / 1e6:.1f}M of them in this process" if is_sharded(policy) else ""),
         "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
