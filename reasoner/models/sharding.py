@@ -22,7 +22,6 @@ from itertools import zip_longest
 from types import MethodType
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method

@@ -55,9 +55,7 @@ class Critic:
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""
         tokens = self.cfg.optim.micro_batch_tokens
-        return forward_microbatches(
-            batch, self._encode, self._values, tokens=tokens, model=self.distributed, extra=1
-        )
+        return forward_microbatches(batch, self._encode, self._values, tokens=tokens, model=self.distributed, extra=1)
 
     def _encode(self, block: Batch) -> PromptCache:
         with self._precision():

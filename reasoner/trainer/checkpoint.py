@@ -18,47 +18,23 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.models.lora import PolicyWeights, policy_weights, save_policy, trained_parameters
-from reasoner.models.sharding import gather_state, load_state, whole_state
+from reasoner.models.lora import PolicyWeights, save_policy, trained_parameters
+from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
-from reasoner.rl.optimizers import load_optimizer_state, optimizer_state
+from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.snapshot import Snapshot, snapshot
 
 _SUMS = Path("trainer") / "sha256.json"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Snapshot:
-    """The tensors of a checkpoint, whole and by name: the trainer's own, or copies in the host's memory of shards. Empty
-    on the ranks that do not write it.
-    """
-
-    policy: PolicyWeights
-    optimizer: Mapping[str, Tensor]
-    critic: Mapping[str, Tensor] | None = None
-    reference: Mapping[str, Tensor] | None = None  # if it changes
-
-
-def snapshot(trainer: PolicyTrainer) -> Snapshot:
-    """The tensors of a checkpoint of the trainer as it stands. A collective operation if its models are sharded."""
-    keeps, syncs = trainer.world.is_first, trainer.cfg.algo.ref_sync_steps
-    moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
-    return Snapshot(
-        policy_weights(trainer.policy, keeps=keeps),
-        gather_state(moments, keeps=keeps),
-        None if trainer.critic is None else gather_state(trainer.critic.state(), keeps=keeps),
-        whole_state(trainer.reference, keeps=keeps) if trainer.reference is not None and syncs else None,
-    )
 
 
 def folder(run_dir: Path, step: int) -> Path:

@@ -24,6 +24,7 @@ from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.snapshot import Snapshot, snapshot
 from reasoner.trainer.step_metrics import generation_metrics, rollout_metrics, stored_advantages
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
@@ -163,8 +164,8 @@ class TrainingRun:
     def _save_if_best(self, steps_done: int, score: float) -> None:
         if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
             weights = policy_weights(self.trainer.policy, keeps=self.world.is_first)
-            named = {"score": score, "weights": weights}
-            save = partial(checkpoint.save_best, self.run_dir, steps_done, self.trainer, self.tokenizer, **named)
+            place = (self.run_dir, steps_done, self.trainer, self.tokenizer)
+            save = partial(checkpoint.save_best, *place, score=score, weights=weights)
             self.world.from_first(save, "the best checkpoint")
 
     def _best_score(self) -> float:
@@ -198,18 +199,18 @@ class TrainingRun:
 
     def save(self) -> Path:
         """Save a checkpoint of the trainer as it stands. A collective operation."""
-        tensors = checkpoint.snapshot(self.trainer)
+        tensors = snapshot(self.trainer)
         return self.world.from_first(lambda: self._save(tensors), "the checkpoint")
 
-    def _save(self, tensors: checkpoint.Snapshot) -> Path:
-        schedule = {"keep": self.cfg.run.keep_last, "every": self.cfg.run.save_interval}
-        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, **schedule, tensors=tensors)
+    def _save(self, tensors: Snapshot) -> Path:
+        run, place = self.cfg.run, (self.run_dir, self.step, self.trainer, self.tokenizer)
+        return checkpoint.save(*place, keep=run.keep_last, every=run.save_interval, tensors=tensors)
 
     def _save_if_missing(self) -> None:
         """Let the first rank save a checkpoint of the last step, if there is none. A collective operation if the models
         are sharded.
         """
-        tensors = checkpoint.snapshot(self.trainer)
+        tensors = snapshot(self.trainer)
         if self.world.is_first and not checkpoint.folder(self.run_dir, self.step).is_dir():
             self._save(tensors)
 

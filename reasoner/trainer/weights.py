@@ -17,8 +17,8 @@ _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest i
 
 
 def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, *, processes: int) -> Config:
-    """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in a
-    single process, and where nothing else can be. The policy is whole, its adapter added.
+    """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
+    a single process, and where nothing else can be. The policy is whole, its adapter added.
     """
     if cfg.optim.weights != "auto":
         return cfg
@@ -41,8 +41,8 @@ def first_that_fits(held: int, during_passes: int, *, processes: int, memory: in
 
 
 def _bytes(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> tuple[int, int]:
-    """(held, during_passes) of first_that_fits(): a trained parameter takes 4 bytes for itself, 4 for its gradient and 8
-    for AdamW's moments.
+    """(held, during_passes) of first_that_fits(): a trained parameter takes 4 bytes for itself, 4 for its gradient and
+    8 for AdamW's moments.
     """
     trained = sum(parameter.numel() for _, parameter in trained_parameters(policy))
     weights = sum(parameter.numel() * parameter.element_size() for parameter in policy.parameters())
