@@ -199,11 +199,12 @@ def completion_states(
     With `after_last` also the state after the last token: [N, T + 1, H].
     """
     states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
-    inner = width = completion_ids.shape[1] - (not after_last)
+    inner = completion_ids.shape[1] - (not after_last)
+    if not inner and is_sharded(model.base_model):
+        # Other ranks may have longer rows, and the layers' weights are gathered on all ranks or on none.
+        return completion_states(model, prompts, prompt_of, completion_ids, after_last=True)[:, :1]
     if not inner:
-        if not is_sharded(model.base_model):
-            return states
-        inner = 1  # other ranks may have longer rows: the layers' weights are gathered on all ranks or on none
+        return states
     prompt_mask = prompts.attention_mask[prompt_of]
     later = model.base_model(
         input_ids=completion_ids[:, :inner],
@@ -214,7 +215,7 @@ def completion_states(
         past_key_values=CompletionKeyCache(prompts.keys, prompts.values, prompt_of),
         use_cache=True,
     ).last_hidden_state
-    return torch.cat([states, later], dim=1)[:, : width + 1]
+    return torch.cat([states, later], dim=1)
 
 
 def completion_logprobs(

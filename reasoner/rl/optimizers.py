@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -45,14 +45,14 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tenso
 
     The norm of sharded gradients is that over all ranks: a collective operation.
     """
-    parameters = list(parameters)
+    parameters = [parameter for parameter in parameters if parameter.grad is not None]
     shards = [parameter for parameter in parameters if isinstance(parameter, DTensor)]
     if not shards:
         return nn.utils.clip_grad_norm_(parameters, max_norm)
-    others = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
-    norms = [whole(nn.utils.get_total_norm([p.grad for p in part if p.grad is not None])) for part in (shards, others)]
+    parts = [shards, [parameter for parameter in parameters if not isinstance(parameter, DTensor)]]
+    norms = [whole(nn.utils.get_total_norm([cast(Tensor, p.grad) for p in part])) for part in parts if part]
     norm = torch.stack(norms).norm()
-    for part in (shards, others):
+    for part in parts:
         nn.utils.clip_grads_with_norm_(part, max_norm, norm)
     return norm
 
