@@ -21,10 +21,10 @@ import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedConfig, Qwen2Config, Qwen3Config
 
 from reasoner.config.schema import AlgoConfig, Config, DataConfig, LoraConfig, OptimConfig, SamplingConfig
-from reasoner.distributed.world import ALONE
 from reasoner.doctor.memory import MemoryEstimate
 from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.lora import add_adapter, trained_parameters
+from reasoner.models.sharding import DistributedModel
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import backward_microbatches
@@ -83,13 +83,13 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
     encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
-    few = torch.arange(GROUP)[:2]
+    distributed, few = DistributedModel(model), torch.arange(GROUP)[:2]
     backward_microbatches(
-        batch.rows(few), few, encode, loss, tokens=tokens, world=ALONE
+        batch.rows(few), few, encode, loss, tokens=tokens, model=distributed
     )  # threads, kernels and their buffers
     before = _resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens, world=ALONE)
+    backward_microbatches(batch, torch.arange(len(batch)), encode, loss, tokens=tokens, model=distributed)
     measured = _resident("VmHWM") - before
     return predicted, measured, weights, held
 

@@ -214,6 +214,7 @@ _ABOVE_ZERO = (
 _CHOICES = {
     "optim.dtype": DTYPES,
     "optim.state_dtype": ("float32", "8bit"),
+    "optim.weights": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
     "algo.reference_dtype": DTYPES,
     "engine.dtype": DTYPES,
     "lora.target": ("all-linear", "attention"),  # models.lora.TARGETS

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from reasoner.distributed.world import World
 
@@ -17,9 +18,11 @@ _GRADIENT = "the sum of the gradients"
 @torch.no_grad()
 def sum_gradients(parameters: Sequence[nn.Parameter], world: World) -> None:
     """Replace each gradient by its sum over the ranks. A parameter without a gradient on any rank stays without one, so
-    that the optimiser leaves it alone as it does in a single process. A collective operation.
+    that the optimiser leaves it alone as it does in a single process. The gradient of a sharded parameter is the sum
+    already. A collective operation.
     """
-    if world.size == 1:
+    parameters = [parameter for parameter in parameters if not isinstance(parameter, DTensor)]
+    if world.size == 1 or not parameters:
         return
     count = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.float32)
     world.sum_(count, _GRADIENT)

@@ -31,6 +31,7 @@ from reasoner.models.fused_lm_head import selective_log_softmax
 from reasoner.models.prefix_attention import PrefixCausalMask, avoids_mask
 from reasoner.models.recompute import CompletionKeyCache, PromptKeyCache
 from reasoner.models.resolve import base_folder
+from reasoner.models.sharding import is_sharded
 
 logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # bars per file would clutter the log of the steps
 
@@ -214,6 +215,9 @@ def completion_states(
     """
     states = prompts.last[prompt_of][:, None]  # [N, 1, H], predicts the first completion token
     inner = completion_ids.shape[1] - (not after_last)
+    if not inner and is_sharded(model.base_model):
+        # Other ranks may have longer rows, and the layers' weights are gathered on all ranks or on none.
+        return completion_states(model, prompts, prompt_of, completion_ids, after_last=True)[:, :1]
     if not inner:
         return states
     prompt_mask = prompts.attention_mask[prompt_of]

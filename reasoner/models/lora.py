@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +21,9 @@ from reasoner.config.schema import LoraConfig
 from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer
+from reasoner.models.sharding import load_state, shard_like, whole, whole_state
+
+PolicyWeights = Adapter | Mapping[str, Tensor]
 
 _ADAPTER = "default"  # peft's name of a model's only adapter
 TARGETS: dict[str, str | list[str]] = {
@@ -74,10 +77,25 @@ def adapter_off(model: PreTrainedModel) -> Iterator[None]:
 
 
 def adapter_of(policy: PreTrainedModel) -> Adapter:
-    """The policy's adapter; its tensors are the policy's own."""
+    """The policy's adapter; its tensors are the policy's own, or gathered ones if the policy is sharded."""
     config = cast(Any, policy).peft_config[_ADAPTER]
     tensors = {name.replace(f".{_ADAPTER}.", "."): parameter for name, parameter in trained_parameters(policy)}
-    return Adapter(config.r, config.lora_alpha, {name: parameter.detach() for name, parameter in tensors.items()})
+    whole_tensors = {name: whole(parameter.detach()) for name, parameter in tensors.items()}
+    return Adapter(config.r, config.lora_alpha, whole_tensors)
+
+
+def policy_state(policy: PreTrainedModel, *, sends_adapter: bool) -> Iterator[tuple[str, Tensor]]:
+    """(name, tensor) of the policy's state_dict for an engine, tied tensors under each of their names; with LoRA of its
+    adapter, or of its base with the adapter added. Shards are gathered one at a time: a collective operation.
+
+    An engine that stores a separate output layer, as vLLM does on a CPU, would otherwise keep its old one.
+    """
+    if not has_adapter(policy):
+        yield from ((name, whole(tensor)) for name, tensor in policy.state_dict().items())
+    elif sends_adapter:
+        yield from adapter_of(policy).weights()
+    else:
+        yield from merged_state(policy)
 
 
 @torch.no_grad()
@@ -90,19 +108,32 @@ def merged_state(policy: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
             continue
         layer, is_wrapped, part = name.partition(".base_layer.")
         is_adapted = is_wrapped and part == "weight" and layer in layers
+        tensor = whole(tensor)
         yield f"{layer}.{part}" if is_wrapped else name, tensor + adapter.delta(layer) if is_adapted else tensor
 
 
-def save_policy(policy: PreTrainedModel, folder: Path, base: BaseModel | None) -> None:
-    """Write the policy as a model folder: all weights, or its adapter with the name of its `base`."""
-    if not has_adapter(policy):
-        policy.save_pretrained(folder)
+def policy_weights(policy: PreTrainedModel, *, keeps: bool = True) -> PolicyWeights:
+    """The policy's weights as save_policy() writes them: its adapter, or whole tensors by name. A collective operation
+    if the policy is sharded; `keeps`: whether this rank is to have the tensors.
+    """
+    return adapter_of(policy) if has_adapter(policy) else whole_state(policy, keeps=keeps)
+
+
+def save_policy(
+    policy: PreTrainedModel, folder: Path, base: BaseModel | None, weights: PolicyWeights | None = None
+) -> None:
+    """Write the policy as a model folder: all weights, or its adapter with the name of its `base`. `weights` are those
+    of a sharded policy, from policy_weights().
+    """
+    weights = policy_weights(policy) if weights is None else weights
+    if not isinstance(weights, Adapter):
+        policy.save_pretrained(folder, state_dict=dict(weights))
         return
     assert base is not None, "an adapter without a base"
     policy.config.save_pretrained(folder)
     if policy.generation_config is not None:
         policy.generation_config.save_pretrained(folder)
-    write_adapter(folder, adapter_of(policy), base=base.folder)
+    write_adapter(folder, weights, base=base.folder)
     write_base(folder, base)
 
 
@@ -112,13 +143,13 @@ def load_weights(policy: PreTrainedModel, folder: Path) -> None:
     host's memory, and the policy's device never holds them twice.
     """
     if not has_adapter(policy):
-        policy.load_state_dict(load_policy(folder, device=torch.device("cpu")).state_dict())
+        load_state(policy, load_policy(folder, device=torch.device("cpu")).state_dict())
         return
     own, stored = adapter_of(policy), read_adapter(folder)
     if own.layers != stored.layers or (own.rank, own.alpha) != (stored.rank, stored.alpha):
         raise ValueError(f"the LoRA adapter in {folder} has not the layers, the rank and the alpha of the policy's")
-    for name, tensor in own.tensors.items():
-        tensor.copy_(stored.tensors[name])
+    for name, parameter in trained_parameters(policy):
+        parameter.copy_(shard_like(stored.tensors[name.replace(f".{_ADAPTER}.", ".")], parameter))
 
 
 def write_merged(checkpoint: Path, out: Path) -> None:

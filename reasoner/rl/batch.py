@@ -87,13 +87,29 @@ class Batch:
 
         A part has at least one row. Every row is in exactly one part.
         """
+        yield from ((part, self.rows(part)) for part in self._parts(tokens))
+
+    def num_micro_batches(self, tokens: int) -> int:
+        """The number of micro_batches()."""
+        return len(self._parts(tokens))
+
+    def _parts(self, tokens: int) -> list[Tensor]:
         order = self.lengths.argsort(stable=True)
         sizes = self.lengths[order].tolist()
-        start = 0
+        parts, start = [], 0
         for end in range(1, len(order) + 1):
             if end == len(order) or (end - start + 1) * sizes[end] > tokens:
-                yield order[start:end], self.rows(order[start:end])
+                parts.append(order[start:end])
                 start = end
+        return parts
+
+    def empty_row(self) -> Batch:
+        """A row without tokens and without weight, of a prompt of one token: it takes a model's passes and adds nothing
+        to any sum. Its row_index is -1.
+        """
+        row, zero = self.rows(index := self.lengths.new_zeros(1)), self.lengths.new_zeros(1)
+        prompt = {"prompt_ids": self.prompt_ids[:1, -1:], "prompt_lengths": zero + 1, "prompt_of": zero}
+        return replace(row, **prompt, lengths=zero, row_index=zero - 1, weights=row.weights * 0).rows(index)
 
     def to(self, device: torch.device) -> Batch:
         """Copy the batch to the device."""

@@ -24,6 +24,7 @@ from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
 from reasoner.models.lora import trained_parameters
 from reasoner.models.reward_model import reward_mean
+from reasoner.models.sharding import distribute, load_state
 from reasoner.rl.batch import Batch
 from reasoner.rl.losses import value_loss
 from reasoner.rl.microbatches import (
@@ -32,7 +33,7 @@ from reasoner.rl.microbatches import (
     forward_microbatches,
     iterate_microbatches,
 )
-from reasoner.rl.optimizers import load_optimizer_state, make_adamw, optimizer_state, step_optimizer
+from reasoner.rl.optimizers import clip_gradients, load_optimizer_state, make_adamw, optimizer_state, step_optimizer
 from reasoner.runtime import deterministic_kernels
 
 
@@ -40,8 +41,11 @@ class Critic:
     """Value head and backbone, with an optimiser over the parameters that are not shared with the policy."""
 
     def __init__(self, policy: PreTrainedModel, cfg: Config, *, shared: bool, world: World = ALONE) -> None:
+        """Before the policy is sharded, unless they share the backbone."""
         self.shared, self.world = shared, world
-        self.base_model = policy.base_model if shared else _copy_of_trained(policy.base_model)
+        backbone = policy if shared else _copy_of_trained(policy.base_model)
+        self.distributed = distribute(backbone, cfg.optim.weights, world)
+        self.base_model = policy.base_model if shared else backbone
         self.head = nn.Linear(policy.config.get_text_config().hidden_size, 1, device=policy.device)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
@@ -72,7 +76,7 @@ class Critic:
     def values(self, batch: Batch) -> Tensor:
         """[N, T + 1] values before each token and after the last one, without gradient. A collective operation."""
         tokens = self.cfg.optim.micro_batch_tokens
-        return forward_microbatches(batch, self._encode, self._values, tokens=tokens, world=self.world, extra=1)
+        return forward_microbatches(batch, self._encode, self._values, tokens=tokens, model=self.distributed, extra=1)
 
     def _encode(self, block: Batch) -> PromptCache:
         with self._precision():
@@ -110,7 +114,7 @@ class Critic:
         self.optimizer.zero_grad()
         if self.shared:
             frozen_encode, frozen_states = torch.no_grad()(self._encode), torch.no_grad()(self._states)
-            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens, world=self.world):
+            for _, prompts, rows in iterate_microbatches(batch, frozen_encode, tokens=tokens, model=self.distributed):
                 loss = self.loss(frozen_states(prompts, rows), rows)
                 loss.backward()  # type: ignore[no-untyped-call]
                 total += float(loss.detach())
@@ -124,7 +128,9 @@ class Critic:
 
             all_rows = torch.arange(len(batch), device=batch.lengths.device)
             with deterministic_kernels(self.cfg.optim.deterministic):
-                backward_microbatches(batch, all_rows, self._encode, recorded_loss, tokens=tokens, world=self.world)
+                backward_microbatches(
+                    batch, all_rows, self._encode, recorded_loss, tokens=tokens, model=self.distributed
+                )
         self.sum_gradients()
         self.step(lr_factor=lr_factor)
         return self.world.total(total, "the critic's loss")
@@ -135,13 +141,13 @@ class Critic:
 
     def step(self, *, lr_factor: float) -> None:
         """Apply the accumulated gradient, if it is finite, at learning rate critic.lr * lr_factor, and clear it."""
-        norm = nn.utils.clip_grad_norm_(self.own.parameters(), self.cfg.optim.max_grad_norm)
+        norm = clip_gradients(self.own.parameters(), self.cfg.optim.max_grad_norm)
         if torch.isfinite(norm):
             step_optimizer(self.optimizer, self.cfg.critic.lr * lr_factor)
         self.optimizer.zero_grad()
 
     def state(self) -> dict[str, Tensor]:
-        """Weights and optimiser state by name, for a checkpoint."""
+        """Weights and optimiser state by name, for a checkpoint; whole or in shards, as this rank holds them."""
         frozen = {name for name, parameter in self.own.named_parameters() if not parameter.requires_grad}
         own = {name: tensor for name, tensor in self.own.state_dict().items() if name not in frozen}
         weights = {f"model.{name}": tensor.contiguous() for name, tensor in own.items()}
@@ -149,12 +155,12 @@ class Critic:
         return weights | {f"optimizer.{name}": tensor for name, tensor in moments.items()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Load what state() returned."""
+        """Load what state() returned, in whole tensors."""
 
         def part(prefix: str) -> dict[str, Tensor]:
             return {key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)}
 
-        self.own.load_state_dict(part("model."), strict=len(self.trained) == len(list(self.own.parameters())))
+        load_state(self.own, part("model."), strict=len(self.trained) == len(list(self.own.parameters())))
         load_optimizer_state(self.optimizer, self.trained, part("optimizer."))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -17,6 +18,7 @@ from torch import Tensor
 from reasoner.distributed.assignment import owners
 from reasoner.distributed.world import World
 from reasoner.models.loading import PromptCache
+from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 
 Encode = Callable[[Batch], PromptCache]
@@ -42,17 +44,44 @@ def _all_rows(batch: Batch) -> Tensor:
     return torch.arange(len(batch), device=batch.lengths.device)
 
 
+def _blocks(
+    batch: Batch, index: Tensor, *, tokens: int, model: DistributedModel
+) -> Iterator[tuple[Batch, Iterator[tuple[Tensor, Batch]]]]:
+    """Yield (block of prompts, its micro-batches as (index, rows)): this rank's share of the indexed rows, and as many
+    rows without tokens, whose index is empty, as the model needs.
+    """
+    own = list(batch.prompt_blocks(tokens, own_rows(batch, index, model.world)))
+    counts = [block.num_micro_batches(tokens) for _, block in own]
+    needed = model.num_passes(counts)
+    for (outer, block), count, most in zip(own, counts, needed, strict=False):
+        yield block, chain(_micro_batches(outer, block, tokens), _empty_rows(batch, most - count))
+    for most in needed[len(own) :]:
+        yield batch.empty_row(), _empty_rows(batch, most)
+
+
+def _micro_batches(outer: Tensor, block: Batch, tokens: int) -> Iterator[tuple[Tensor, Batch]]:
+    """The block's micro-batches, with the index of their rows in the batch that `outer` gives for the block's."""
+    for inner, rows in block.micro_batches(tokens):
+        yield outer[inner], rows
+
+
+def _empty_rows(batch: Batch, number: int) -> Iterator[tuple[Tensor, Batch]]:
+    for _ in range(number):
+        yield batch.lengths.new_zeros(0), batch.empty_row()
+
+
 def iterate_microbatches(
-    batch: Batch, encode: Encode, *, tokens: int, world: World
+    batch: Batch, encode: Encode, *, tokens: int, model: DistributedModel
 ) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
     """Yield (index, prompts, rows): micro-batches that cover every row of this rank once. `encode` runs the prompts'
-    pass.
+    pass. A collective operation if the model is sharded: a row that is not in the batch, with an empty index, keeps the
+    ranks together.
     """
-    index = own_rows(batch, _all_rows(batch), world)
-    for outer, block in batch.prompt_blocks(tokens, index):
-        prompts = encode(block)
-        for inner, rows in block.micro_batches(tokens):
-            yield outer[inner], prompts, rows
+    with model.passes():
+        for block, parts in _blocks(batch, _all_rows(batch), tokens=tokens, model=model):
+            prompts = encode(block)
+            for index, rows in parts:
+                yield index, prompts, rows
 
 
 @torch.no_grad()
@@ -62,7 +91,7 @@ def forward_microbatches(
     figure: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
-    world: World,
+    model: DistributedModel,
     extra: int = 0,
     on_microbatch: OnMicrobatch | None = None,
 ) -> Tensor:
@@ -70,14 +99,14 @@ def forward_microbatches(
 
     A collective operation: each rank computes its own rows, and gets those of the others.
     """
-    done, num_own = 0, len(own_rows(batch, _all_rows(batch), world))
+    done, num_own = 0, len(own_rows(batch, _all_rows(batch), model.world))
     values = torch.zeros(len(batch), batch.completion_ids.shape[1] + extra, device=batch.lengths.device)
-    for index, prompts, rows in iterate_microbatches(batch, encode, tokens=tokens, world=world):
-        values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)
-        done += len(rows)
+    for index, prompts, rows in iterate_microbatches(batch, encode, tokens=tokens, model=model):
+        values[index, : rows.completion_ids.shape[1] + extra] = figure(prompts, rows)[: len(index)]
+        done += len(index)
         if on_microbatch is not None:
             on_microbatch(done, num_own)
-    world.sum_(values, "log-probabilities or values of the batch")  # a row of another rank is 0 here
+    model.world.sum_(values, "log-probabilities or values of the batch")  # a row of another rank is 0 here
     return values
 
 
@@ -88,21 +117,26 @@ def backward_microbatches(
     loss: Callable[[PromptCache, Batch], Tensor],
     *,
     tokens: int,
-    world: World,
+    model: DistributedModel,
     on_microbatch: OnMicrobatch | None = None,
 ) -> None:
-    """Accumulate the gradient of the indexed rows' loss in the parameters, each rank that of its own rows.
+    """Accumulate the gradient of the indexed rows' loss in the parameters, each rank that of its own rows; in sharded
+    ones their sum over the ranks.
 
     The prompts of a block go through one forward and one backward pass. In between, the completions go through in
     micro-batches, and their gradients with respect to the prompts' states are accumulated.
     """
-    done, index = 0, own_rows(batch, index, world)
-    for _, block in batch.prompt_blocks(tokens, index):
-        prompts = encode(block)
-        leaves = prompts.leaves()
-        for _, rows in block.micro_batches(tokens):
-            loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
-            done += len(rows)
-            if on_microbatch is not None:
-                on_microbatch(done, len(index))
-        prompts.backward(leaves)
+    done, num_own = 0, len(own_rows(batch, index, model.world))
+    blocks = list(_blocks(batch, index, tokens=tokens, model=model))
+    with model.passes():
+        for block, parts in blocks:
+            prompts = encode(block)
+            leaves = prompts.leaves()
+            for own, rows in parts:
+                loss(leaves, rows).backward()  # type: ignore[no-untyped-call]
+                done += len(own)
+                if on_microbatch is not None:
+                    on_microbatch(done, num_own)
+            if block is blocks[-1][0]:
+                model.sync_gradients()
+            prompts.backward(leaves)

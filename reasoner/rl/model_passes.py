@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import cast
 
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from reasoner.distributed.world import ALONE, World
+from reasoner.distributed.world import World
 from reasoner.models.loading import PromptCache, completion_logprobs, completion_states, encode_prompts
+from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_microbatches, iterate_microbatches
 
@@ -22,12 +24,19 @@ from reasoner.rl.microbatches import OnMicrobatch, compute_precision, forward_mi
 class ModelPasses:
     """A model with the precision, the temperature and the micro-batches of its passes."""
 
-    model: PreTrainedModel
+    distributed: DistributedModel
     dtype: str  # optim.dtype
     temperature: float  # of the log-probabilities: that of sampling
     micro_batch_tokens: int  # rows x length, padding included
     learns_entropy: bool = False  # whether the entropy has a gradient
-    world: World = ALONE
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return cast(PreTrainedModel, self.distributed.model)
+
+    @property
+    def world(self) -> World:
+        return self.distributed.world
 
     def encode(self, block: Batch) -> PromptCache:
         """Run the block's prompts through the model, each once."""
@@ -53,7 +62,7 @@ class ModelPasses:
 
     def microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
         """Yield (index, prompts, rows): micro-batches that cover every row of this rank once."""
-        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, world=self.world)
+        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, model=self.distributed)
 
     def all_logprobs(self, batch: Batch, on_microbatch: OnMicrobatch | None = None) -> Tensor:
         """[N, T] log-probabilities of the whole batch, without gradient. A collective operation."""
@@ -66,7 +75,7 @@ class ModelPasses:
             self.encode,
             microbatch_logprobs,
             tokens=self.micro_batch_tokens,
-            world=self.world,
+            model=self.distributed,
             on_microbatch=on_microbatch,
         )
 

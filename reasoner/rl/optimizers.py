@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.optim import AdamW, Optimizer
+
+from reasoner.models.sharding import shard_like, whole
 
 _PARTS = ("codes", "scale", "qmap")  # of an 8-bit moment: codes, scale of each block, value of each code
 _SIGNED = {"exp_avg": True, "exp_avg_sq": False}  # whether a moment can be negative
@@ -34,6 +37,24 @@ def make_adamw(
 
     optimizer: Optimizer = AdamW8bit(parameters, lr=lr, betas=betas, weight_decay=weight_decay)
     return optimizer
+
+
+@torch.no_grad()
+def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tensor:
+    """Scale the gradients so that the L2 norm of all together is at most `max_norm`. Returns the norm before.
+
+    The norm of sharded gradients is that over all ranks: a collective operation.
+    """
+    own = [parameter for parameter in parameters if parameter.grad is not None]
+    parts = [[p for p in own if isinstance(p, DTensor) is is_shard] for is_shard in (True, False)]
+    if not parts[0]:
+        total: Tensor = nn.utils.clip_grad_norm_(own, max_norm)
+        return total
+    norms = [whole(nn.utils.get_total_norm([cast(Tensor, p.grad) for p in part])) for part in parts if part]
+    norm = torch.stack(norms).norm()
+    for part in parts:
+        nn.utils.clip_grads_with_norm_(part, max_norm, norm)
+    return norm
 
 
 def step_optimizer(optimizer: Optimizer, lr: float) -> None:
@@ -73,7 +94,7 @@ def optimizer_state(optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Par
 
 def _plain_tensors(value: Tensor) -> Iterator[tuple[str, Tensor]]:
     """(suffix of the name, tensor) of a state: itself, or the parts of an 8-bit moment."""
-    if type(value) is Tensor:
+    if type(value) in (Tensor, DTensor):
         yield "", value
     else:
         yield from ((f".{part}", getattr(value, part)) for part in _PARTS)
@@ -82,13 +103,14 @@ def _plain_tensors(value: Tensor) -> Iterator[tuple[str, Tensor]]:
 def load_optimizer_state(
     optimizer: Optimizer, parameters: Sequence[tuple[str, nn.Parameter]], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Load what optimizer_state() returned. A parameter without saved state starts fresh."""
+    """Load what optimizer_state() returned, in whole tensors. A parameter without saved state starts fresh."""
     state = optimizer.state_dict()
-    for index, (name, _) in enumerate(parameters):
+    for index, (name, parameter) in enumerate(parameters):
         own: dict[str, Any] = {}
         for key in ("step", *_SIGNED):
             if f"{name}.{key}" in tensors:
-                own[key] = tensors[f"{name}.{key}"].float()
+                value = tensors[f"{name}.{key}"].float()
+                own[key] = value if key == "step" else shard_like(value, parameter)
             elif f"{name}.{key}.codes" in tensors:
                 own[key] = _quantized({part: tensors[f"{name}.{key}.{part}"] for part in _PARTS}, _SIGNED[key])
         if own:

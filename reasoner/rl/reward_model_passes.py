@@ -15,6 +15,7 @@ from transformers import PreTrainedModel
 
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.loading import PromptCache, completion_states, encode_prompts
+from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision, iterate_microbatches
 
@@ -32,6 +33,10 @@ class RewardModelPasses:
     def head(self) -> nn.Linear:
         """The linear layer from states to scores, whose precision is float32."""
         return cast(nn.Linear, self.model.score)
+
+    @property
+    def _distributed(self) -> DistributedModel:
+        return DistributedModel(self.model, self.world)
 
     def encode(self, block: Batch) -> PromptCache:
         """Run the block's prompts through the model, each once."""
@@ -69,8 +74,8 @@ class RewardModelPasses:
         index = torch.arange(len(batch), device=batch.lengths.device)
         tokens = self.micro_batch_tokens
         backward_microbatches(
-            batch, index, self.encode, weighted_sum, tokens=tokens, world=self.world, on_microbatch=on_microbatch
+            batch, index, self.encode, weighted_sum, tokens=tokens, model=self._distributed, on_microbatch=on_microbatch
         )
 
     def _microbatches(self, batch: Batch) -> Iterator[tuple[Tensor, PromptCache, Batch]]:
-        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, world=self.world)
+        return iterate_microbatches(batch, self.encode, tokens=self.micro_batch_tokens, model=self._distributed)

@@ -39,7 +39,8 @@ class TokenStats:
             return
         columns = {name: value.detach().tolist() for name, value in figures.items()}
         for i, (row, length) in enumerate(zip(row_index.tolist(), lengths.tolist(), strict=True)):
-            self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
+            if row >= 0:  # not Batch.empty_row()
+                self.tokens.setdefault(row, {name: values[i][:length] for name, values in columns.items()})
 
     def combine(self, world: World) -> None:
         """Take in the sums and token values of the other ranks, in the order of the ranks. A collective operation."""

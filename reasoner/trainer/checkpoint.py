@@ -27,11 +27,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.models.lora import save_policy, trained_parameters
+from reasoner.models.lora import PolicyWeights, save_policy, trained_parameters
+from reasoner.models.sharding import load_state
 from reasoner.rl.batch import Batch
-from reasoner.rl.optimizers import load_optimizer_state, optimizer_state
+from reasoner.rl.optimizers import load_optimizer_state
 from reasoner.runs.io import atomic_path, sync
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.snapshot import Snapshot, snapshot
 
 _SUMS = Path("trainer") / "sha256.json"
 _CARD = "README.md"  # training does not read it, and it may be edited
@@ -49,14 +51,15 @@ def save_best(
     *,
     score: float,
     card: str = "",
+    weights: PolicyWeights | None = None,
 ) -> None:
     """Save the policy as the best one so far. best.json in the folder holds the number of steps and the score; `card`
-    is the text of its model card.
+    is the text of its model card, `weights` are policy_weights(), where the policy is sharded.
     """
 
     def write(path: Path) -> None:
         path.mkdir(parents=True)
-        save_policy(trainer.policy, path, trainer.base_model)
+        save_policy(trainer.policy, path, trainer.base_model, weights)
         tokenizer.save_pretrained(path)
         _write_card(path, card)
         _write_score(path, step, score)
@@ -117,15 +120,16 @@ def save(
     keep: int,
     every: int = 1,
     card: str = "",
+    tensors: Snapshot | None = None,
 ) -> Path:
     """Write the checkpoint after `step` steps, with `card` as the text of its model card, and remove all but the `keep`
     newest and this one. Checkpoints outside the schedule, which an interrupted run leaves, are removed first, so that a
-    resumed run ends with the same ones.
+    resumed run ends with the same ones. `tensors`: snapshot(), where the models are sharded.
 
     OSError, with nothing left behind, if it cannot be written.
     """
-    path = folder(run_dir, step)
-    _put(path, lambda beside: _write(beside, trainer, tokenizer, card))
+    path, contents = folder(run_dir, step), tensors or snapshot(trainer)
+    _put(path, lambda beside: _write(beside, trainer, tokenizer, contents, card))
     others = [old for old in list_checkpoints(run_dir) if old != path]
     scheduled = [old for old in others if every and step_of(old) % every == 0 and step_of(old) < step]
     for old in others:
@@ -162,18 +166,19 @@ def clean_partial(run_dir: Path) -> None:
         shutil.rmtree(left)
 
 
-def _write(path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, card: str) -> None:
+def _write(
+    path: Path, trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase, tensors: Snapshot, card: str
+) -> None:
     (path / "trainer").mkdir(parents=True)
-    save_policy(trainer.policy, path, trainer.base_model)
+    save_policy(trainer.policy, path, trainer.base_model, tensors.policy)
     tokenizer.save_pretrained(path)
     _write_card(path, card)
-    moments = optimizer_state(trainer.optimizer, trained_parameters(trainer.policy))
-    save_file(moments, path / "trainer" / "optimizer.safetensors")
-    if trainer.critic is not None:
-        save_file(trainer.critic.state(), path / "trainer" / "critic.safetensors")
-    if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
+    save_file(dict(tensors.optimizer), path / "trainer" / "optimizer.safetensors")
+    if tensors.critic is not None:
+        save_file(dict(tensors.critic), path / "trainer" / "critic.safetensors")
+    if tensors.reference is not None:
         # Copies, since tied weights would be refused; in the machine's memory, not the GPU's.
-        reference = {name: tensor.to("cpu", copy=True) for name, tensor in trainer.reference.state_dict().items()}
+        reference = {name: tensor.to("cpu", copy=True) for name, tensor in tensors.reference.items()}
         save_file(reference, path / "trainer" / "reference.safetensors")
     (path / "trainer" / "state.json").write_text(json.dumps(trainer.state()) + "\n")
     (path / _SUMS).write_text(json.dumps(_checksums(path), indent=1) + "\n")
@@ -269,7 +274,7 @@ def load(path: Path, trainer: PolicyTrainer) -> int:
     if trainer.critic is not None:
         trainer.critic.restore(load_file(path / "trainer" / "critic.safetensors"))
     if trainer.reference is not None and trainer.cfg.algo.ref_sync_steps:
-        trainer.reference.load_state_dict(load_file(path / "trainer" / "reference.safetensors"))
+        load_state(trainer.reference, load_file(path / "trainer" / "reference.safetensors"))
     trainer.restore(json.loads((path / "trainer" / "state.json").read_text()))
     return trainer.steps_done
 

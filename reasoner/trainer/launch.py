@@ -24,7 +24,7 @@ from reasoner.runtime import gpu_memory
 Values = Mapping[str, object]  # settings by dotted key
 
 # Settings, and sections of settings, that may change when a run is resumed.
-MAY_CHANGE = ("steps", "max_train_tokens", "processes")
+MAY_CHANGE = ("steps", "max_train_tokens", "processes", "optim.weights")
 MAY_CHANGE_SECTIONS = ("run.", "validation.", "eval.", "verify.", "engine.")
 
 
@@ -103,7 +103,7 @@ def resolve_resumed_run(
 
 CANNOT_CHANGE = (
     "cannot change when a run is resumed; "
-    "steps, max_train_tokens, processes, run.*, validation.*, eval.*, verify.* and engine.* can"
+    f"{', '.join(MAY_CHANGE)}, run.*, validation.*, eval.*, verify.* and engine.* can"
 )
 
 

@@ -9,6 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from reasoner.models.loading import token_logprobs
+from reasoner.models.sharding import reshard
 from reasoner.progress import Progress, SampleCount
 from reasoner.rl.batch import collate
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
@@ -57,4 +58,5 @@ def max_logprob_diff(
         batch.lengths,
         temperature=sampling.temperature,
     )
+    reshard(model)
     return float((logp - batch.sampler_logprobs).abs().max())

@@ -19,8 +19,9 @@ from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
 from reasoner.models.loading import PromptCache
-from reasoner.models.lora import adapter_of, adapter_off, has_adapter, merged_state, trained_parameters
+from reasoner.models.lora import adapter_off, policy_state, trained_parameters
 from reasoner.models.recompute import recompute_layers
+from reasoner.models.sharding import DistributedModel, distribute
 from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
@@ -31,7 +32,7 @@ from reasoner.rl.losses import is_clipped, token_weights
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
-from reasoner.rl.optimizers import make_adamw, step_optimizer
+from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.runtime import deterministic_kernels
@@ -82,6 +83,10 @@ class PolicyTrainer:
         optim = cfg.optim
         if optim.recompute:  # before the critic, whose backbone is the policy's or a copy of it
             recompute_layers(policy.base_model)
+        is_shared = algorithm.critic_backbone == "shared"
+        self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
+        self._policy = distribute(policy, optim.weights, world)
+        self._reference = None if reference is None else distribute(reference, optim.weights, world)
         self.optimizer = make_adamw(
             [parameter for _, parameter in trained_parameters(policy)],
             optim.state_dtype,
@@ -90,8 +95,6 @@ class PolicyTrainer:
             weight_decay=optim.weight_decay,
             fused=True,
         )
-        is_shared = algorithm.critic_backbone == "shared"
-        self.critic = Critic(policy, cfg, shared=is_shared, world=world) if algorithm.critic else None
         self.steps_done = 0  # training steps of the run: the run's position, and that of the schedules
         self.beta = cfg.algo.beta  # current coefficient of the KL penalty towards the reference
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
@@ -108,16 +111,20 @@ class PolicyTrainer:
         has_shared_critic = algorithm.critic and algorithm.critic_backbone == "shared"
         self._has_regularizer = has_kl_loss or cfg.algo.entropy_coef > 0 or has_shared_critic
 
-    def passes(self, model: PreTrainedModel | None = None) -> ModelPasses:
+    @property
+    def is_sharded(self) -> bool:
+        """Whether the ranks hold shards of the models."""
+        return self._policy.weights != "replicated"
+
+    def passes(self, model: DistributedModel | None = None) -> ModelPasses:
         """The passes of a model, by default the policy, over batches of this run."""
         optim, has_entropy_gradient = self.cfg.optim, self.cfg.algo.entropy_coef > 0
         return ModelPasses(
-            model or self.policy,
+            model or self._policy,
             optim.dtype,
             self.cfg.sampling.temperature,
             optim.micro_batch_tokens,
             learns_entropy=has_entropy_gradient,
-            world=self.world,
         )
 
     # ------------------------------------------------------------------------------------------------ batch
@@ -139,7 +146,7 @@ class PolicyTrainer:
         on_microbatch = partial(self.on_microbatch, "log-probabilities")
         if self.reference is not None:
             with adapter_off(self.reference):
-                batch = replace(batch, ref_logprobs=self.passes(self.reference).all_logprobs(batch, on_microbatch))
+                batch = replace(batch, ref_logprobs=self.passes(self._reference).all_logprobs(batch, on_microbatch))
         if self.algorithm.updates > 1 or self.algorithm.trust != "none":
             batch = replace(batch, old_logprobs=self.passes().all_logprobs(batch, on_microbatch))
         return batch if self.critic is None else replace(batch, values=self.critic.values(batch))
@@ -214,7 +221,7 @@ class PolicyTrainer:
                     self.passes().encode,
                     partial(self._microbatch_loss, token_stats),
                     tokens=self.cfg.optim.micro_batch_tokens,
-                    world=self.world,
+                    model=self._policy,
                     on_microbatch=partial(self.on_microbatch, "trained"),
                 )
         if self.pretraining_mix is not None:
@@ -255,7 +262,7 @@ class PolicyTrainer:
 
     def _apply_gradient(self, lr_factor: float) -> float | None:
         """Clip the gradient and step the optimisers. Returns its norm before clipping, or None if it is not finite."""
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.cfg.optim.max_grad_norm)
+        norm = clip_gradients(self.policy.parameters(), self.cfg.optim.max_grad_norm)
         if not torch.isfinite(norm):
             self.free_gradients()
             return None
@@ -365,7 +372,7 @@ class PolicyTrainer:
         """
         algo = self.cfg.algo
         if self.reference is not None and algo.ref_sync_steps and self.steps_done % algo.ref_sync_steps == 0:
-            self.reference.load_state_dict(self.policy.state_dict())
+            self.reference.load_state_dict(self.policy.state_dict())  # both whole, or both in the same shards
         if not algo.kl_target:
             return {}
         controller, metrics = CONTROLLERS[algo.kl_controller], {}
@@ -388,13 +395,5 @@ class PolicyTrainer:
             setattr(self, name, state[name])
 
     def policy_state(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of the policy's state_dict, tied tensors under each of their names; with LoRA of its adapter,
-        or of its base with the adapter added.
-
-        An engine that stores a separate output layer, as vLLM does on a CPU, would otherwise keep its old one.
-        """
-        yield from (
-            self.policy.state_dict().items()
-            if not has_adapter(self.policy)
-            else (adapter_of(self.policy).weights() if self.sends_adapter else merged_state(self.policy))
-        )
+        """(name, tensor) of the policy's weights for the engine. A collective operation if the policy is sharded."""
+        return policy_state(self.policy, sends_adapter=self.sends_adapter)

@@ -49,6 +49,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
     _check_state_dtype(cfg.optim.state_dtype)
+    check_sharding(cfg, algorithm)
     for spec in problem_sets(cfg):
         check_problems(spec)
     check_pretraining_mix(cfg.ptx.data)
@@ -127,6 +128,21 @@ def check_preferences(data: str) -> None:
     path = Path(data)
     if not (path.suffix in READERS and path.is_file()):
         raise ValueError(f"rm.data is {data!r}; it must be a file that exists, {' or '.join(READERS)}")
+
+
+def needs_whole_weights(cfg: Config, algorithm: Algorithm) -> str:
+    """Why the weights cannot be in shards; empty if they can."""
+    if algorithm.trust == "constrained":
+        return "algo.trust is 'constrained' (TRPO): its step and line search write all weights as one vector"
+    if cfg.optim.state_dtype == "8bit":
+        return "optim.state_dtype is '8bit': torchao's moments are not gathered from shards for a checkpoint"
+    return ""
+
+
+def check_sharding(cfg: Config, algorithm: Algorithm) -> None:
+    """Raise ValueError for shards of weights that must be whole."""
+    if cfg.optim.weights in ("gathered", "sharded") and (reason := needs_whole_weights(cfg, algorithm)):
+        raise ValueError(f"optim.weights is {cfg.optim.weights!r}, but {reason}; use replicated")
 
 
 def _check_state_dtype(state_dtype: str) -> None:

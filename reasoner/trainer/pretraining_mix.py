@@ -55,7 +55,7 @@ class PretrainingMix:
             return self.weight * nll
 
         index, tokens = torch.arange(len(batch), device=batch.lengths.device), passes.micro_batch_tokens
-        backward_microbatches(batch, index, passes.encode, loss, tokens=tokens, world=passes.world)
+        backward_microbatches(batch, index, passes.encode, loss, tokens=tokens, model=passes.distributed)
         return passes.world.total(total, "the likelihood of the pretraining texts")
 
 

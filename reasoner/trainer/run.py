@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from reasoner.analysis.model_card import CardFacts, model_card
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, RunInterrupt, World
+from reasoner.models.lora import policy_weights
 from reasoner.rl.batch import Batch
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.prompts import Template
@@ -24,6 +25,7 @@ from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.rollback import respond_to_alarms
 from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
 from reasoner.trainer.shutdown import GracefulShutdown
+from reasoner.trainer.snapshot import Snapshot, snapshot
 from reasoner.trainer.step_metrics import generation_metrics, rollout_metrics, stored_advantages
 from reasoner.trainer.trackers import Tracking
 from reasoner.trainer.validation import BEST_BY, Validator, evaluate_heldout
@@ -121,12 +123,15 @@ class TrainingRun:
                 self.logger.progress.begin(f"step {step}")
                 yield
         except BaseException as error:
+            is_interrupt = isinstance(error, RunInterrupt)  # on every rank
             try:
-                if step and self.world.is_first and not checkpoint.folder(self.run_dir, step).is_dir():
-                    self._save()
+                if step and (is_interrupt or not self.trainer.is_sharded):
+                    self._save_if_missing()
+                elif step and self.world.is_first:
+                    self.logger.log(f"no checkpoint of step {step}: each rank has a shard, and one of them has failed")
             except OSError as disk_error:
                 self.logger.log(str(disk_error))
-            if isinstance(error, RunInterrupt):  # on every rank: none may end, and have the others ended, before that
+            if is_interrupt:  # none may end, and have the others ended, before that
                 self.world.gather(None, "the checkpoint")
             if isinstance(error, Exception):
                 raise RuntimeError(f"sampling of step {step} failed: {type(error).__name__}: {error}") from error
@@ -184,13 +189,18 @@ class TrainingRun:
         with self._engine_may_fail("validation"):
             metrics = self.validator.validate(step + 1)
         if metrics:
-            self.world.from_first(lambda: self._save_if_best(step + 1, metrics[BEST_BY]), "the best checkpoint")
+            self._save_if_best(step + 1, metrics[BEST_BY])
         return metrics
 
     def _save_if_best(self, steps_done: int, score: float) -> None:
-        if score > self._best_score():
-            card = self._card(steps_done)
-            checkpoint.save_best(self.run_dir, steps_done, self.trainer, self.tokenizer, score=score, card=card)
+        if self.world.from_first(lambda: score > self._best_score(), "the best score so far"):
+            weights = policy_weights(self.trainer.policy, keeps=self.world.is_first)
+            place = (self.run_dir, steps_done, self.trainer, self.tokenizer)
+
+            def save() -> None:
+                checkpoint.save_best(*place, score=score, card=self._card(steps_done), weights=weights)
+
+            self.world.from_first(save, "the best checkpoint")
 
     def _best_score(self) -> float:
         """The score of the best checkpoint; if that was lost, of the best validation so far; -1 before the first."""
@@ -232,12 +242,21 @@ class TrainingRun:
 
     def save(self) -> Path:
         """Save a checkpoint of the trainer as it stands. A collective operation."""
-        return self.world.from_first(self._save, "the checkpoint")
+        tensors = snapshot(self.trainer)
+        return self.world.from_first(lambda: self._save(tensors), "the checkpoint")
 
-    def _save(self) -> Path:
-        keep, every = self.cfg.run.keep_last, self.cfg.run.save_interval
+    def _save(self, tensors: Snapshot) -> Path:
+        run, place = self.cfg.run, (self.run_dir, self.step, self.trainer, self.tokenizer)
         card = self._card(self.step)
-        return checkpoint.save(self.run_dir, self.step, self.trainer, self.tokenizer, keep=keep, every=every, card=card)
+        return checkpoint.save(*place, keep=run.keep_last, every=run.save_interval, card=card, tensors=tensors)
+
+    def _save_if_missing(self) -> None:
+        """Let the first rank save a checkpoint of the last step, if there is none. A collective operation if the models
+        are sharded.
+        """
+        tensors = snapshot(self.trainer)
+        if self.world.is_first and not checkpoint.folder(self.run_dir, self.step).is_dir():
+            self._save(tensors)
 
     def _card(self, steps_done: int) -> str:
         """The model card of the policy; empty, with a message, where a file of the run's folder is damaged."""

@@ -49,6 +49,7 @@ from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.validation import Validator
+from reasoner.trainer.weights import resolve_weights
 from reasoner.types import Prompt, SamplingParams
 from verifiers import VerifierPool
 
@@ -73,10 +74,12 @@ def build_trainer(
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
+        cfg = resolve_weights(cfg, algorithm, policy, processes=world.size)
         trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
         trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
         return _completed(trainer, tokenizer)
     policy = load_policy(start_from, device=device)
+    cfg = resolve_weights(cfg, algorithm, policy, processes=world.size)
     reference = None
     if cfg.algo.beta > 0:
         dtype = getattr(torch, cfg.algo.reference_dtype)

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
+from reasoner.models.sharding import is_sharded, num_own_values
 from reasoner.rl.algorithms import Algorithm
 from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
@@ -59,7 +60,8 @@ def sft_summary(
 def model_line(cfg: Config, policy: PreTrainedModel) -> str:
     """The model that is trained, its size and its device."""
     parameters = sum(p.numel() for p in policy.parameters())
-    return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}"
+    own = f", {num_own_values(policy) / 1e6:.1f}M of them in this process" if is_sharded(policy) else ""
+    return f"{cfg.model}, {parameters / 1e6:.1f}M parameters on {policy.device}{own}"
 
 
 _EXPECTED = {"base": "about ten minutes on two cores"}

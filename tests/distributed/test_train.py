@@ -59,6 +59,36 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
 
 @needs_base
 @pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("weights", ["gathered", "sharded"])
+def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill(tmp_path, unbroken, weights):
+    straight, broken = tmp_path / "straight", tmp_path / "broken"
+    finish(straight, 2, optim__weights=weights)
+    one, two = (read(run / "a", 0) for run in (unbroken[1], straight))
+    for name in ("problem_id", "token_ids", "verdict", "rewards", "advantage", "finish"):
+        assert [row[name] for row in one] == [row[name] for row in two]
+    for alone, shared in zip(read_metrics(unbroken[1] / "a"), read_metrics(straight / "a"), strict=True):
+        assert shared["grad_norm"] == pytest.approx(alone["grad_norm"], rel=1e-2, abs=1e-4)
+        assert shared["parity/logprob_diff_max"] < 1e-3
+    commands = start(broken, 2, optim__weights=weights)
+    wait_for(broken / "a" / "rollouts" / "step-000000.parquet", commands)
+    commands[1].send_signal(signal.SIGTERM)
+    assert [command.wait(timeout=200) for command in commands] == [143, 143], commands[0].errors()[-3000:]
+    commands = start(broken, 2)
+    wait_for(broken / "a" / "rollouts" / "step-000002.parquet", commands)
+    commands[1].kill()
+    assert commands[0].wait(timeout=200) not in (0, None)
+    finish(broken, 2)
+    found, expected = content(broken), content(straight)
+    assert found.keys() == expected.keys()
+    assert [name for name in expected if found[name] != expected[name]] == []
+    more = forkserver(TRAINING).start("train", "--resume", broken / "a", "--processes", "1", "--steps", "5")
+    assert more.wait(timeout=300) == 0, more.errors()[-3000:]
+    assert "the run had 2 processes so far and goes on with 1" in more.errors()
+
+
+@needs_base
+@pytest.mark.slow
 def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
     commands = start(tmp_path, 2)
     wait_for(tmp_path / "a" / "rollouts" / "step-000002.parquet", commands)

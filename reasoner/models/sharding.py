@@ -1,0 +1,176 @@
+"""How the ranks of a run hold a model: each the whole, or in shards by torch's FSDP2 (`fully_shard`).
+
+| weights | a rank holds | collective operations |
+|---|---|---|
+| replicated | the whole model | the sum of the gradients, once an optimiser step |
+| gathered | its shard; during a block of passes the whole weights and gradients | one gather and one sum a block |
+| sharded | its shard, and the layers at work | for every layer in every pass |
+
+The optimiser's state is sharded as the weights are. A pass here is not one forward and one backward of the whole model:
+prompts and completions go through the backbone apart, and the output layer is read outside of it. Three consequences,
+each of which would be silent: the backbone runs the hooks of the whole model (embedding, last norm and output layer,
+which may be tied, are one group and would get no gradient); gradients are sums over the ranks, not means; and with
+`sharded` all ranks run the same passes, those without rows left with a row without tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from types import MethodType
+from typing import Any
+
+from torch import Tensor, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+from torch.distributed.tensor import DTensor, distribute_tensor
+from transformers.modeling_layers import GradientCheckpointingLayer
+
+from reasoner.distributed.world import ALONE, World
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DistributedModel:
+    """A model whose passes the ranks of `world` divide, and how they hold its weights."""
+
+    model: nn.Module
+    world: World = ALONE
+    weights: str = "replicated"  # or gathered, sharded
+
+    @contextmanager
+    def passes(self) -> Iterator[None]:
+        """A block of passes through the model, during which its weights do not change. A collective operation.
+
+        After the block the parameters are shards again, which have the gradients.
+        """
+        if self.weights == "gathered":
+            self._set_gradient_sync(False)
+            for module in _shards(self.model):
+                module.unshard()
+        try:
+            yield
+        finally:
+            if self.weights == "gathered":
+                self._set_gradient_sync(True)
+            reshard(self.model)
+
+    def sync_gradients(self) -> None:
+        """Let the next backward pass of the block, which is its last, sum all gradients of the block over the ranks."""
+        if self.weights == "gathered":
+            self._set_gradient_sync(True)
+
+    def num_passes(self, own: Sequence[int]) -> list[int]:
+        """The number of micro-batches of each of this rank's blocks of prompts -> the number that it has to run, with
+        rows or without. A collective operation.
+        """
+        if self.weights == "sharded":
+            ranks = self.world.gather(list(own), "the number of micro-batches")
+            return [max(counts) for counts in zip_longest(*ranks, fillvalue=0)]
+        return list(own) or ([1] if self.weights == "gathered" else [])  # one, in which gradients are summed
+
+    def _set_gradient_sync(self, is_on: bool) -> None:
+        assert isinstance(self.model, FSDPModule)
+        self.model.set_requires_gradient_sync(is_on)
+        self.model.set_reshard_after_backward(is_on)
+
+
+def distribute(model: nn.Module, weights: str, world: World) -> DistributedModel:
+    """Hold the model as optim.weights says, in place: optimisers and copies of its parameters are made afterwards, deep
+    copies of it before. No effect on a model that is held so already. A single process has the whole model.
+
+    ValueError for a model whose layers transformers does not mark.
+    """
+    if weights == "replicated" or world.size == 1:
+        return DistributedModel(model, world)
+    if not isinstance(model, FSDPModule):
+        _shard(model, weights, world)
+    return DistributedModel(model, world, weights)
+
+
+def _shard(model: nn.Module, weights: str, world: World) -> None:
+    layers = [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
+    if not layers:
+        raise ValueError(f"optim.weights is {weights!r}, but {type(model).__name__} has no layers that can be sharded")
+    mesh = init_device_mesh(next(model.parameters()).device.type, (world.size,))
+    for layer in layers:
+        fully_shard(layer, mesh=mesh, reshard_after_forward=weights == "sharded")
+    fully_shard(model, mesh=mesh, reshard_after_forward=False)  # the output layer is read after the backbone's pass
+    for module in _shards(model):
+        module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)  # gloo has no reduction that divides
+    if (backbone := getattr(model, "base_model", model)) is not model:
+        _run_as_root(model, backbone)
+
+
+def _run_as_root(model: nn.Module, backbone: nn.Module) -> None:
+    """Let a pass through the backbone run the hooks of the whole model, whose group holds what is not in a layer."""
+
+    def run_backbone(model: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        return type(backbone).forward(backbone, *args, **kwargs)
+
+    vars(model)["run_backbone"] = MethodType(run_backbone, model)
+    register_fsdp_forward_method(model, "run_backbone")
+    backbone.forward = vars(model)["run_backbone"]
+
+
+def is_sharded(model: nn.Module) -> bool:
+    """Whether the ranks hold shards of the model, or of the model that it is the backbone of."""
+    return bool(_shards(model))
+
+
+def reshard(model: nn.Module) -> None:
+    """Free the whole weights that a pass has left. No effect on a model that is not sharded."""
+    for module in _shards(model):
+        module.reshard()
+
+
+def num_own_values(model: nn.Module) -> int:
+    """The number of values of the parameters that this rank holds."""
+    return sum((p.to_local() if isinstance(p, DTensor) else p).numel() for p in model.parameters())
+
+
+def _shards(model: nn.Module) -> list[FSDPModule]:
+    return [module for module in model.modules() if isinstance(module, FSDPModule)]
+
+
+# ------------------------------------------------------------------------------------------------ whole tensors
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The whole tensor of a shard; any other tensor as it is. A collective operation."""
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def shard_like(tensor: Tensor, own: Tensor) -> Tensor:
+    """This rank's shard of a whole tensor that every rank has, where `own` is one; otherwise the tensor."""
+    if not isinstance(own, DTensor):
+        return tensor
+    return distribute_tensor(tensor.to(own.device), own.device_mesh, own.placements, src_data_rank=None)
+
+
+def whole_state(model: nn.Module, *, keeps: bool = True) -> dict[str, Tensor]:
+    """The model's state_dict in whole tensors, gathered one at a time into the host's memory, tied tensors once; empty
+    where this rank does not keep them. A model that is not sharded has its own tensors. A collective operation.
+    """
+    return gather_state(model.state_dict(keep_vars=True), keeps=keeps)
+
+
+def gather_state(state: Mapping[str, Tensor], *, keeps: bool = True) -> dict[str, Tensor]:
+    """whole_state() of named tensors."""
+    result: dict[str, Tensor] = {}
+    gathered: dict[int, Tensor] = {}  # by the id of the shard: tied tensors stay one
+    for name, own in state.items():
+        if id(own) not in gathered:
+            tensor = whole(own.detach())
+            gathered[id(own)] = tensor.cpu() if isinstance(own, DTensor) and keeps else tensor if keeps else own
+        if keeps:
+            result[name] = gathered[id(own)]
+    return result
+
+
+def load_state(model: nn.Module, tensors: Mapping[str, Tensor], *, strict: bool = True) -> None:
+    """Load whole tensors by name into a model, sharded or not."""
+    own = model.state_dict()
+    model.load_state_dict({name: shard_like(t, own.get(name, t)) for name, t in tensors.items()}, strict=strict)

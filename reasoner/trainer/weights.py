@@ -1,0 +1,52 @@
+"""Which way of holding the weights fits the machine: optim.weights auto."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from transformers import PreTrainedModel
+
+from reasoner.config.schema import Config
+from reasoner.console import log
+from reasoner.models.lora import trained_parameters
+from reasoner.rl.algorithms import Algorithm
+from reasoner.trainer.preflight import needs_whole_weights
+
+_SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
+
+
+def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, *, processes: int) -> Config:
+    """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
+    a single process, and where nothing else can be. The policy is whole, its adapter added.
+    """
+    if cfg.optim.weights != "auto":
+        return cfg
+    weights = "replicated"
+    if policy.device.type == "cuda" and processes > 1 and not needs_whole_weights(cfg, algorithm):
+        memory = torch.cuda.get_device_properties(policy.device).total_memory
+        weights = first_that_fits(*_bytes(cfg, algorithm, policy), processes=processes, memory=memory)
+    log(f"optim.weights auto: {weights}")
+    return replace(cfg, optim=replace(cfg.optim, weights=weights))
+
+
+def first_that_fits(held: int, during_passes: int, *, processes: int, memory: int) -> str:
+    """Bytes of all weights, gradients and moments, and those of the weights and gradients of one model's passes -> the
+    way of holding them that needs the fewest collective operations of those that fit the GPU's memory.
+    """
+    room = _SHARE * memory
+    if held <= room:
+        return "replicated"
+    return "gathered" if held / processes + during_passes <= room else "sharded"
+
+
+def _bytes(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> tuple[int, int]:
+    """(held, during_passes) of first_that_fits(): a trained parameter takes 4 bytes for itself, 4 for its gradient and
+    8 for AdamW's moments.
+    """
+    trained = sum(parameter.numel() for _, parameter in trained_parameters(policy))
+    weights = sum(parameter.numel() * parameter.element_size() for parameter in policy.parameters())
+    has_reference = cfg.algo.beta > 0 and not cfg.lora.rank
+    reference = weights // (2 if cfg.algo.reference_dtype == "bfloat16" else 1) if has_reference else 0
+    models = 2 if algorithm.critic and algorithm.critic_backbone == "separate" else 1
+    return models * (weights + 12 * trained) + reference, weights + 4 * trained

@@ -1,0 +1,152 @@
+"""Weights in shards: the gradients and checkpoints of one process, in less memory."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import torch
+
+from reasoner.config.schema import AlgoConfig, Config, OptimConfig
+from reasoner.distributed.world import ALONE
+from reasoner.models.loading import load_tokenizer
+from reasoner.models.lora import load_weights
+from reasoner.models.sharding import DistributedModel, distribute
+from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
+from reasoner.rl.batch import collate
+from reasoner.trainer import checkpoint
+from reasoner.trainer.preflight import check_sharding
+from reasoner.trainer.weights import first_that_fits, resolve_weights
+from tests.distributed.programs import CASES, GROUPS, gradients, shards, toy_step, toy_trainer
+from tests.distributed.test_gradients import assert_same
+from tests.fixtures.ranks import run_ranks
+from tests.fixtures.tiny import tiny_model
+from tests.fixtures.toys import random_groups
+
+WAYS = ("gathered", "sharded")
+NAMES = [name for name in CASES if name != "trpo" and ("LoRA" not in name or find_spec("peft"))]
+ALL = [(name, groups) for name in NAMES for groups in (GROUPS if name in ALGORITHMS else GROUPS[:1])]
+SOME = [
+    *(("grpo", groups) for groups in GROUPS),
+    *((name, "six groups") for name in NAMES if name not in ALGORITHMS or name in ("ppo", "gspo")),
+]
+
+
+@pytest.fixture(scope="module")
+def alone():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    results = dict(zip(SOME, gradients(ALONE, SOME), strict=True))
+    torch.set_num_threads(threads)
+    return results
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("shards")
+
+
+@pytest.fixture(scope="module")
+def two_ranks(folder):
+    """What each of two ranks has, by the way of holding the weights."""
+    ranks = run_ranks(2, shards, SOME, WAYS, folder)
+    assert all(isinstance(own, dict) for own in ranks), ranks
+    return ranks
+
+
+@pytest.mark.parametrize("weights", WAYS)
+@pytest.mark.parametrize(("case", "groups"), SOME)
+def test_shards_have_the_gradient_of_one_process(alone, two_ranks, weights, case, groups):
+    zero, one = (own[weights][0][SOME.index((case, groups))] for own in two_ranks)
+    assert_same(zero, alone[case, groups])
+    for own, other in zip(zero[0], one[0], strict=True):
+        assert np.array_equal(own, other, equal_nan=True)
+    assert zero[1] == one[1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("weights", WAYS)
+def test_every_algorithm_has_the_gradient_of_one_process(weights, size):
+    expected = gradients(ALONE, ALL)
+    for own in run_ranks(size, gradients, ALL, weights):
+        assert isinstance(own, list), own
+        for row, result, wanted in zip(ALL, own, expected, strict=True):
+            assert_same(result, wanted), row
+
+
+@pytest.mark.parametrize("weights", WAYS)
+def test_each_of_two_ranks_holds_half_of_the_weights_and_moments(two_ranks, weights):
+    trainer = toy_trainer(ALONE, "replicated")
+    parameters = sum(parameter.numel() for parameter in trainer.policy.parameters())
+    held = [own[weights][1]["bytes"] for own in two_ranks]
+    assert sum(held) == 12 * parameters
+    assert max(held) < 0.52 * 12 * parameters  # 61 tokens are not divided evenly
+
+
+@pytest.mark.parametrize("weights", WAYS)
+def test_every_weight_moves_and_tied_ones_together(two_ranks, weights):
+    for own in two_ranks:
+        assert own[weights][1]["unmoved"] == [] and own[weights][1]["is tied"]
+
+
+@pytest.mark.parametrize("weights", WAYS)
+def test_resumed_shards_have_the_same_bits(two_ranks, weights):
+    for own in two_ranks:
+        result = own[weights][1]
+        assert result["gap"] == 0 and result["continued"] == result["resumed"]
+
+
+@pytest.mark.parametrize("weights", WAYS)
+def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks, folder, weights):
+    result, path = two_ranks[0][weights][1], checkpoint.folder(folder / weights, 1)
+    assert checkpoint.damage(path) == ""
+    trainer, straight = toy_trainer(ALONE, "replicated"), toy_trainer(ALONE, "replicated")
+    load_weights(trainer.policy, path)
+    assert checkpoint.load(path, trainer) == 1
+    for name, tensor in trainer.policy_state():
+        assert np.array_equal(tensor.numpy(), result["state"][name])
+    toy_step(straight, 0)
+    names = {file.relative_to(path) for file in path.rglob("*")}
+    own = checkpoint.save(folder / "one", 1, straight, load_tokenizer(path), keep=1)
+    assert names == {file.relative_to(own) for file in own.rglob("*")}
+    assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
+
+
+def test_empty_row_adds_nothing_to_a_batch():
+    batch = collate(random_groups(2))
+    row = batch.empty_row()
+    assert len(row) == 1 and not row.mask.any() and not row.weights.any()
+    assert row.prompt_ids.shape == row.completion_ids.shape == (1, 1)
+    assert row.row_index.tolist() == [-1]
+
+
+def test_single_process_holds_the_whole_model():
+    model = tiny_model(vocabulary=60)
+    whole = distribute(model, "sharded", ALONE)
+    assert whole.weights == "replicated" and whole.model is model
+    assert DistributedModel(model).num_passes([3, 1]) == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("held", "during", "weights"), [(40, 20, "replicated"), (60, 20, "gathered"), (60, 50, "sharded")]
+)
+def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weights):
+    assert first_that_fits(held, during, processes=4, memory=100) == weights
+
+
+def test_auto_is_replicated_on_a_cpu():
+    cfg = Config(optim=OptimConfig(weights="auto"))
+    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60), processes=2)
+    assert resolved.optim.weights == "replicated"
+
+
+@pytest.mark.parametrize(
+    ("algo", "state_dtype", "message"),
+    [("trpo", "float32", r"'sharded', but algo\.trust is 'constrained'"), ("grpo", "8bit", "is '8bit'")],
+)
+def test_what_needs_whole_weights_refuses_shards(algo, state_dtype, message):
+    cfg = Config(algo=AlgoConfig(name=algo), optim=OptimConfig(weights="sharded", state_dtype=state_dtype))
+    with pytest.raises(ValueError, match=message):
+        check_sharding(cfg, resolve_algorithm(cfg.algo))
+    check_sharding(Config(algo=cfg.algo), resolve_algorithm(cfg.algo))
