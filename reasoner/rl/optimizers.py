@@ -51,7 +51,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tenso
         total: Tensor = nn.utils.clip_grad_norm_(own, max_norm)
         return total
     norms = [whole(nn.utils.get_total_norm([cast(Tensor, p.grad) for p in part])) for part in parts if part]
-    norm = torch.stack(norms).norm()
+    norm: Tensor = torch.stack(norms).norm()
     for part in parts:
         nn.utils.clip_grads_with_norm_(part, max_norm, norm)
     return norm
