@@ -10,6 +10,7 @@ import pytest
 
 from reasoner.cli.main import COMMANDS, Command, main
 from reasoner.config.resolve import settings
+from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -31,7 +32,7 @@ def refused(capsys, *arguments: object) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trian"], "unknown command 'trian'; known are train, doctor,"),
+        (["trian"], "unknown command 'trian'; known are train, sft,"),
         (["trian"], "did you mean 'train'?"),
         (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
         (
@@ -306,10 +307,12 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     text = help_without(["train"], {"torch", "transformers", "vllm", "sympy", "datasets", "pyarrow", "numpy"})
     sections = [line[:-1] for line in text.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert sections == [
-        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "optim", "lora", "engine", "verify",
-        "validation", "eval",
+        "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "ptx", "optim", "lora", "engine",
+        "verify", "validation", "eval",
     ]  # fmt: skip
-    assert set(settings()) <= {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
+    assert {key for key in settings() if is_used(key, "rl")} <= {
+        word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")
+    }
 
 
 @pytest.mark.parametrize(

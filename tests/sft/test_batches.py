@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from reasoner.models.sharding import DistributedModel
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
 from reasoner.sft.examples import Example
@@ -45,7 +46,7 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
     loss.backward()  # type: ignore[no-untyped-call]
     expected = gradient(model)
     model.zero_grad()
-    passes = ModelPasses(model, "float32", 1.0, micro_batch_tokens)
+    passes = ModelPasses(DistributedModel(model), "float32", 1.0, micro_batch_tokens)
     likelihood = backward_likelihood(passes, collate_examples(EXAMPLES))
     assert float((gradient(model) - expected).norm() / expected.norm()) < 1e-6
     assert likelihood.loss == pytest.approx(loss.item(), rel=1e-6)
@@ -53,7 +54,7 @@ def test_the_gradient_is_that_of_transformers_loss_for_any_micro_batch(micro_bat
 
 
 def test_a_batch_without_gradient_has_the_same_likelihood() -> None:
-    passes = ModelPasses(tiny_model(vocabulary=64), "float32", 1.0, 6)
+    passes = ModelPasses(DistributedModel(tiny_model(vocabulary=64)), "float32", 1.0, 6)
     batch = collate_examples(EXAMPLES)
     trained, measured = backward_likelihood(passes, batch), batch_likelihood(passes, batch)
     assert measured.loss == pytest.approx(trained.loss, rel=1e-6)
@@ -81,7 +82,7 @@ def test_every_example_comes_once_in_an_epoch_in_an_order_of_the_seed(rows: int,
 
 def test_token_accuracy_is_the_share_of_tokens_with_the_largest_logit() -> None:
     model = tiny_model(vocabulary=64)
-    likelihood = batch_likelihood(ModelPasses(model, "float32", 1.0, 6), collate_examples(EXAMPLES))
+    likelihood = batch_likelihood(ModelPasses(DistributedModel(model), "float32", 1.0, 6), collate_examples(EXAMPLES))
     hits = 0
     for example in EXAMPLES:
         ids = torch.tensor([[*example.prompt_ids, *example.completion_ids]])

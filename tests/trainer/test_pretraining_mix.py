@@ -9,6 +9,7 @@ import torch
 from reasoner.config.schema import PtxConfig
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
+from reasoner.models.sharding import DistributedModel
 from reasoner.pretrain.corpus import document
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
@@ -35,7 +36,9 @@ def test_gradient_is_the_weight_times_that_of_the_mean_negative_log_likelihood(t
     (0.3 * nll).backward()
     expected = gradient_of(model)
     model.zero_grad()
-    passes = ModelPasses(model, "float32", 0.7, tokens)  # the temperature of sampling is not that of the likelihood
+    passes = ModelPasses(
+        DistributedModel(model), "float32", 0.7, tokens
+    )  # the temperature of sampling is not that of the likelihood
     assert PretrainingMix(lambda _: TEXTS, 0.3).add_gradient(passes, 0) == pytest.approx(nll.item(), rel=1e-5)
     assert torch.allclose(gradient_of(model), expected, atol=1e-6)
 
