@@ -34,7 +34,7 @@ def add_arguments(command: Parser) -> None:
         "--processes",
         type=int,
         metavar="N",
-        help="divide the problems among N processes of this machine, each with an engine (on GPUs one for each); under "
+        help="divide the problems among N processes of this machine, each with an engine (one for each GPU); under "
         "torchrun: as many as it has started (docs/SCALE.md) [1]",
     )
     add_evals_folder(command)

@@ -26,7 +26,7 @@ from reasoner.inference.model_spec import EngineFactory, ModelSpec, engine_ident
 from reasoner.models.folder import model_fingerprint
 from reasoner.progress import shown_progress
 from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.generate import generate_responses, num_missing
+from reasoner.rollouts.generate import EngineGroup, generate_responses, num_missing
 from reasoner.rollouts.seeds import digest
 from reasoner.types import Engine, Prompt, ResponseSource, SamplingParams
 from verifiers import VerifierPool
@@ -69,7 +69,7 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     return manifest, sets
 
 
-def _source(engine: EngineFactory, world: World) -> Callable[[], Engine | ResponseSource]:
+def _source(engine: EngineFactory, world: World) -> Callable[[], Engine | EngineGroup]:
     """What samples: the engine of this process, or those of all ranks."""
     if world.size == 1:
         return engine
@@ -110,7 +110,7 @@ def _manifest(
 def evaluate_way(
     request: EvalRequest,
     manifest: Mapping[str, Any],
-    engine: Callable[[], Engine | ResponseSource],
+    engine: Callable[[], Engine | ResponseSource | EngineGroup],
     pool: VerifierPool,
     prompts: PromptsBySet,
     way: str,

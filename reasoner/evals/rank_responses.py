@@ -1,4 +1,9 @@
-"""Responses of several ranks: the first runs the evaluation, and every rank samples its share of the prompts."""
+"""Responses of several ranks: the first runs the evaluation, and each rank samples whole calls of its engine.
+
+The prompts of a call are those of a single process. So the responses are the same to the byte, and an interrupted
+evaluation is finished by any number of ranks. Prompts that are divided otherwise would not do: what is sampled together
+decides the last digits of the log-probabilities, and so one draw in some ten thousand.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +15,8 @@ from typing import Any, Protocol
 
 from reasoner.distributed.world import RankError, World
 from reasoner.progress import OnDecodeStep
-from reasoner.rollouts.generate import sample_responses
-from reasoner.types import Engine, Prompt, Response, SamplingParams
+from reasoner.rollouts.generate import SampleCall, sample_responses
+from reasoner.types import Engine, Response, SamplingParams
 
 _FIRST = "the first rank's prompts"
 _OTHERS = "the responses of the other ranks"
@@ -31,21 +36,21 @@ class EngineStart(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Prompts that the ranks sample together, with the seeds of the responses to each."""
+    """Calls that the ranks sample together: call i is that of rank i modulo their number."""
 
-    prompts: Sequence[Prompt]
+    calls: Sequence[SampleCall]
     sampling: SamplingParams
-    seeds: Sequence[Sequence[int]]
 
     def place(self) -> str:
         """The place in the evaluation, for messages."""
-        return f"{len(self.prompts)} problems from {self.prompts[0].problem.id} on"
+        num_problems = sum(len(call.prompts) for call in self.calls)
+        return f"{num_problems} problems from {self.calls[0].prompts[0].problem.id} on"
 
 
 class RankResponses:
-    """A ResponseSource of the first rank, which divides the prompts among all ranks; the others are in serve_first.
+    """The EngineGroup of the first rank: each call is sampled by one of the ranks; the others are in serve_first.
 
-    Each rank starts an engine of its own at the first prompts, all at once: vLLM's start is a collective operation.
+    Each rank starts an engine of its own at the first calls, all at once: vLLM's start is a collective operation.
     """
 
     def __init__(self, start: EngineStart, world: World) -> None:
@@ -53,15 +58,11 @@ class RankResponses:
         self._start, self._world = start, world
         world.from_first(lambda: start, _FIRST)
 
-    def respond(
-        self,
-        prompts: Sequence[Prompt],
-        sampling: SamplingParams,
-        seeds: Sequence[Sequence[int]],
-        on_decode_step: OnDecodeStep | None = None,
-    ) -> list[tuple[Response, ...]]:
-        """Responses to each prompt, one for each of its seeds. A collective operation."""
-        task = _Task(prompts, sampling, seeds)
+    def respond_to_calls(
+        self, calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
+    ) -> list[list[tuple[Response, ...]]]:
+        """The responses to the prompts of each call. A collective operation."""
+        task = _Task(calls, sampling)
         with self._world.name_errors(task.place):
             self._world.from_first(lambda: task, _FIRST)
             return _sample_together(task, self._start, self._world, on_decode_step)
@@ -96,15 +97,14 @@ def end_others(world: World) -> Iterator[None]:
 
 def _sample_together(
     task: _Task, start: EngineStart, world: World, on_decode_step: OnDecodeStep | None = None
-) -> list[tuple[Response, ...]]:
-    """Sample this rank's share, and return the responses of all ranks."""
+) -> list[list[tuple[Response, ...]]]:
+    """Sample this rank's calls, and return the responses to those of all ranks."""
+    engine = start()  # also where this rank has no call
 
-    def sample_own(places: Sequence[int]) -> list[tuple[Response, ...]]:
-        prompts, seeds = [task.prompts[place] for place in places], [task.seeds[place] for place in places]
-        return sample_responses(engine, prompts, task.sampling, seeds, on_decode_step)
+    def sample_own(calls: Sequence[SampleCall]) -> list[list[tuple[Response, ...]]]:
+        return [sample_responses(engine, call, task.sampling, on_decode_step) for call in calls]
 
-    engine = start()  # also where this rank has no prompts
-    return world.stripe(range(len(task.prompts)), sample_own, _OTHERS)
+    return world.stripe(task.calls, sample_own, _OTHERS)
 
 
 def _nothing() -> Any:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
-from itertools import count
+from dataclasses import dataclass, replace
+from itertools import chain, count
 from typing import Protocol
 
 from reasoner.progress import OnDecodeStep, Progress, SampleCount
@@ -32,7 +32,27 @@ class ResponseStore(Protocol):
         ...
 
 
-_AT_ONCE = 512  # completions of an engine per call: bounds the memory and what a crash loses, and shows progress
+@dataclass(frozen=True, slots=True)
+class SampleCall:
+    """What one call of an engine samples: prompts, with the seeds of the responses to each."""
+
+    prompts: Sequence[Prompt]
+    seeds: Sequence[Sequence[int]]
+
+
+class EngineGroup(Protocol):
+    """Several engines that sample at the same time, each a whole call: its responses are those of a single engine,
+    whose last digits depend on what is sampled together.
+    """
+
+    def respond_to_calls(
+        self, calls: Sequence[SampleCall], sampling: SamplingParams, on_decode_step: OnDecodeStep | None = None
+    ) -> list[list[tuple[Response, ...]]]:
+        """The responses to the prompts of each call."""
+        ...
+
+
+_AT_ONCE = 512  # completions per call of the engine: bounds the memory and what a crash loses, and shows progress
 
 
 def generate_groups(
@@ -131,7 +151,7 @@ def sample_until_full(
 
 
 def generate_responses(
-    engine: Callable[[], Engine | ResponseSource],
+    engine: Callable[[], Engine | ResponseSource | EngineGroup],
     prompts: Sequence[Prompt],
     sampling: SamplingParams,
     *,
@@ -144,19 +164,22 @@ def generate_responses(
     """Sample `sampling.num_samples` responses to each prompt, in order. `engine` starts only if the cache lacks one.
 
     A response's seed is a function of (seed, stream, problem, sample). It does not depend on the number of samples, on
-    the other problems or on their order, so a larger number of samples extends the earlier ones. `num_engines`: that
-    share a call.
+    the other problems or on their order, so a larger number of samples extends the earlier ones. `num_engines`: of an
+    EngineGroup, which sample as many calls at a time. What a call samples does not depend on it.
     """
     by_prompt: list[tuple[Response, ...]] = []
     samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
-    for part in _parts(prompts, sampling.num_samples, num_engines):
-        keys = [_keys(prompt, sampling.num_samples, seed, stream) for prompt in part]
-        new = _sample_missing(engine, part, sampling, keys, cache, samples.on_decode_step)
-        if cache is not None and new:
-            cache.add(new)
-        by_prompt += [tuple(new.get(k) or _cached(cache, k) for k in row) for row in keys]
-        num_tokens = sum(response.tokens or 0 for response in new.values())
-        samples.add(sampling.num_samples * len(part), sampled=len(new), tokens=num_tokens)
+    parts = list(_parts(prompts, sampling.num_samples))
+    for start in range(0, len(parts), num_engines):
+        some = parts[start : start + num_engines]
+        keys = [[_keys(prompt, sampling.num_samples, seed, stream) for prompt in part] for part in some]
+        sampled = _sample_missing(engine, some, sampling, keys, cache, samples.on_decode_step)
+        for rows, new in zip(keys, sampled, strict=True):
+            if cache is not None and new:
+                cache.add(new)
+            by_prompt += [tuple(new.get(k) or _cached(cache, k) for k in row) for row in rows]
+            num_tokens = sum(response.tokens or 0 for response in new.values())
+            samples.add(sampling.num_samples * len(rows), sampled=len(new), tokens=num_tokens)
     return by_prompt
 
 
@@ -170,50 +193,63 @@ def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
-def _parts(prompts: Sequence[Prompt], num: int, num_engines: int) -> Iterator[Sequence[Prompt]]:
-    size = max(1, num_engines * _AT_ONCE // num)
+def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
+    size = max(1, _AT_ONCE // num)
     return (prompts[start : start + size] for start in range(0, len(prompts), size))
 
 
 def _sample_missing(
-    engine: Callable[[], Engine | ResponseSource],
-    prompts: Sequence[Prompt],
+    engine: Callable[[], Engine | ResponseSource | EngineGroup],
+    parts: Sequence[Sequence[Prompt]],
     sampling: SamplingParams,
-    keys: Sequence[Sequence[Key]],
+    keys: Sequence[Sequence[Sequence[Key]]],
     cache: ResponseStore | None,
     on_decode_step: OnDecodeStep,
-) -> dict[Key, Response]:
-    """Sample the responses that the cache lacks."""
-    missing = [[k for k in row if cache is None or cache.get(k) is None] for row in keys]
-    incomplete = [(prompt, row) for prompt, row in zip(prompts, missing, strict=True) if row]
-    if not incomplete:
-        return {}
-    seeds = [[k[2] for k in row] for _, row in incomplete]
-    responses = sample_responses(engine(), [prompt for prompt, _ in incomplete], sampling, seeds, on_decode_step)
-    return {
-        k: response
-        for (_, row), own in zip(incomplete, responses, strict=True)
-        for k, response in zip(row, own, strict=True)
-    }
+) -> list[dict[Key, Response]]:
+    """Sample the responses that the cache lacks, one call for each part that lacks some: the new responses by part."""
+    missing = [[[k for k in row if cache is None or cache.get(k) is None] for row in rows] for rows in keys]
+    calls = [_call(prompts, rows) for prompts, rows in zip(parts, missing, strict=True)]
+    needed = [call for call in calls if call.prompts]
+    responses = iter(_respond(engine(), needed, sampling, on_decode_step) if needed else [])
+    return [
+        dict(zip(chain(*rows), chain(*next(responses)), strict=True)) if call.prompts else {}
+        for call, rows in zip(calls, missing, strict=True)
+    ]
+
+
+def _call(prompts: Sequence[Prompt], missing: Sequence[Sequence[Key]]) -> SampleCall:
+    """The call that samples the missing responses to each of the prompts."""
+    incomplete = [(prompt, [k[2] for k in row]) for prompt, row in zip(prompts, missing, strict=True) if row]
+    return SampleCall([prompt for prompt, _ in incomplete], [seeds for _, seeds in incomplete])
+
+
+def _respond(
+    source: Engine | ResponseSource | EngineGroup,
+    calls: Sequence[SampleCall],
+    sampling: SamplingParams,
+    on_decode_step: OnDecodeStep,
+) -> list[list[tuple[Response, ...]]]:
+    if hasattr(source, "respond_to_calls"):
+        return source.respond_to_calls(calls, sampling, on_decode_step)
+    return [sample_responses(source, call, sampling, on_decode_step) for call in calls]
 
 
 def sample_responses(
     source: Engine | ResponseSource,
-    prompts: Sequence[Prompt],
+    call: SampleCall,
     sampling: SamplingParams,
-    seeds: Sequence[Sequence[int]],
     on_decode_step: OnDecodeStep | None = None,
 ) -> list[tuple[Response, ...]]:
     """Ask a source of texts for responses, or an engine for completions, which become responses."""
     if hasattr(source, "respond"):
-        return source.respond(prompts, sampling, seeds, on_decode_step)
-    groups = source.generate(prompts, sampling, seeds, on_decode_step=on_decode_step)
+        return source.respond(call.prompts, sampling, call.seeds, on_decode_step)
+    groups = source.generate(call.prompts, sampling, call.seeds, on_decode_step=on_decode_step)
     return [
         tuple(
             Response(prompt.prefill + completion.text, len(completion.token_ids), completion.finish, seed)
             for completion, seed in zip(completions, own, strict=True)
         )
-        for prompt, completions, own in zip(prompts, groups, seeds, strict=True)
+        for prompt, completions, own in zip(call.prompts, groups, call.seeds, strict=True)
     ]
 
 

@@ -24,6 +24,7 @@ from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.generate import SampleCall
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.trainer import checkpoint
 from reasoner.trainer.launch import resolve_new_run
@@ -237,7 +238,8 @@ def evaluation_with_fault(world: World) -> None:
         return
     prompts = [Prompt(Problem(f"p/{n}", "?", "1", "sums", "train"), "?", "", (n + 3,)) for n in range(3)]
     with end_others(world):
-        RankResponses(FaultyStart(), world).respond(prompts, SamplingParams(1), [[1], [2], [3]])
+        calls = [SampleCall(prompts[:2], [[1], [2]]), SampleCall(prompts[2:], [[3]])]
+        RankResponses(FaultyStart(), world).respond_to_calls(calls, SamplingParams(1))
 
 
 def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[list[int]]]]:

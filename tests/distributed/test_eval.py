@@ -17,14 +17,14 @@ from tests.fixtures.ranks import run_ranks
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 EVAL = ["eval", "--engine", "transformers", "--name", "x"]
-SMALL = [*EVAL, "--max-tokens", "12", "--problems", "5", "--pass@1", "--cons@2", "--greedy"]
-LARGE = [*EVAL, "--max-tokens", "5", "--problems", "96", "--pass@1", "--cons@32"]  # six calls of one engine
+SMALL = [*EVAL, "--max-tokens", "4", "--problems", "40", "--pass@1", "--cons@16", "--greedy"]  # two calls, and one
+LARGE = [*EVAL, "--max-tokens", "5", "--problems", "96", "--pass@1", "--cons@32"]  # six calls
 
 
 def written(out):
-    """(every file of the evaluation but that of time and machine, the names of the files in the cache)."""
-    files = {path.name: path.read_bytes() for path in (out / "x").iterdir() if path.name != "run.json"}
-    return files, {path.name for path in (out / "cache").rglob("*.jsonl")}
+    """Every file of the evaluation but that of time and machine, and of the cache."""
+    paths = [path for path in out.rglob("*") if path.is_file() and path.name != "run.json"]
+    return {str(path.relative_to(out)): path.read_bytes() for path in paths}
 
 
 def num_batches(out):
@@ -35,7 +35,7 @@ def num_batches(out):
 def test_ranks_write_the_files_of_one_process(tmp_path):
     for size in (1, 2):
         said = finish(start_ranks(size, *SMALL, "--out", tmp_path / str(size)))
-    assert said.count("0 of 10 responses are cached") == 1  # by the first rank alone
+    assert said.count("0 of 640 responses are cached") == 1  # by the first rank alone
     assert written(tmp_path / "1") == written(tmp_path / "2")
 
 
@@ -66,7 +66,7 @@ def test_evaluation_with_a_killed_rank_is_finished_by_any_number(tmp_path, victi
     commands[victim].send_signal(signal.SIGKILL)
     assert commands[1 - victim].wait(timeout=100) == 1
     assert f"rank {1 - victim} of 2, " in commands[1 - victim].errors()
-    assert 0 < num_batches(killed) < 3
+    assert 0 < num_batches(killed) < 6
     finish(start_ranks(3, *LARGE, "--out", killed))
     assert written(killed) == written(whole)
 
