@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def runs(library: RunLibrary) -> dict[str, Any]:
 def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:
     row: dict[str, Any] = {"name": run_dir.name, "fault": None}
     try:
-        return row | _state(library.run(run_dir.name))
+        library.check_links(run_dir)
+        return row | _state(run_dir)
     except (ValueError, OSError) as error:
         return row | {"status": "damaged", "fault": str(error)}
 
@@ -37,11 +39,8 @@ def _state(run_dir: Path) -> dict[str, Any]:
     """A run's columns in the list. ValueError or OSError for a run that cannot be read."""
     check_run(run_dir)
     cfg = read_settings(run_dir)["config"]
-    metrics, validations, alarms = read_metrics(run_dir), read_validations(run_dir), read_alarms(run_dir)
-    correct = [line["correct"] for line in metrics if "correct" in line]
-    num_steps = int(metrics[-1]["step"]) + 1 if metrics else 0
-    latest = validations[-1]["sampled"]["metrics"] if validations else {}
-    seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
+    figures = _figures(run_dir, tuple(map(_changed, (run_dir / name for name in _LOGS))))
+    num_steps = figures.num_steps
     status = _status(run_dir, num_steps, cfg)
     num_left = cfg.get("steps", num_steps) - num_steps
     versions = run_dir / "versions.json"  # written when the run starts
@@ -52,11 +51,50 @@ def _state(run_dir: Path) -> dict[str, Any]:
         "step": num_steps,
         "steps": cfg.get("steps"),
         "started_at": versions.stat().st_mtime if versions.is_file() else None,
-        "seconds_left": num_left * statistics.median(seconds) if status == "live" and seconds else None,
-        "metrics": {name: estimate["value"] for name, estimate in latest.items()},
-        "correct": correct[:: max(1, len(correct) // _SPARK)],
-        "alarms": len(alarms),
+        "seconds_left": num_left * figures.seconds if status == "live" and figures.seconds is not None else None,
+        "metrics": figures.validation,
+        "correct": figures.correct,
+        "alarms": figures.num_alarms,
     }
+
+
+_LOGS = ("metrics.jsonl", "times.jsonl", "evals.jsonl", "alarms.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class _Figures:
+    """What the list of runs shows of a run's logs."""
+
+    num_steps: int
+    seconds: float | None  # of a step, the median of the last twenty
+    validation: dict[str, float]  # the metrics of the last one
+    correct: list[float]
+    num_alarms: int
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    """Bytes and modification time of a file; zeros where there is none."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return 0, 0
+    return stat.st_size, stat.st_mtime_ns
+
+
+@lru_cache(maxsize=4096)
+def _figures(run_dir: Path, _states: tuple[tuple[int, int], ...]) -> _Figures:
+    """Read a run's logs, once for each of their states: those of a long run take a second."""
+    metrics, validations, alarms = read_metrics(run_dir), read_validations(run_dir), read_alarms(run_dir)
+    correct = [line["correct"] for line in metrics if "correct" in line]
+    latest = validations[-1]["sampled"]["metrics"] if validations else {}
+    seconds = [line["time/step"] for line in metrics[-20:] if "time/step" in line]
+    return _Figures(
+        num_steps=int(metrics[-1]["step"]) + 1 if metrics else 0,
+        seconds=statistics.median(seconds) if seconds else None,
+        validation={name: estimate["value"] for name, estimate in latest.items()},
+        correct=correct[:: max(1, len(correct) // _SPARK)],
+        num_alarms=len(alarms),
+    )
 
 
 def _status(run_dir: Path, num_steps: int, cfg: dict[str, Any]) -> str:

@@ -41,11 +41,17 @@ class RunLibrary:
     def run(self, name: str) -> Path:
         """The folder of a run. ValueError for an unknown name, and for a run with links that lead outside it."""
         run_dir = _named(name, self.runs(), "run", self.runs_dir)
+        self.check_links(run_dir)
+        return run_dir
+
+    def check_links(self, run_dir: Path) -> None:
+        """Raise ValueError for a run with links that lead outside its folder. Checked again when a folder in it
+        changes.
+        """
         folders = frozenset((path.name, _changed(path)) for path in (run_dir, *run_dir.iterdir()) if path.is_dir())
         if self._inside.get(run_dir) != folders:
             check_inside(run_dir)
             self._inside[run_dir] = folders
-        return run_dir
 
     def evals(self) -> dict[str, Path]:
         """The evaluations by name: those in the folder, and each run's held-out ones as RUN/before and RUN/after."""
@@ -211,7 +217,7 @@ def _inode(path: Path) -> int | None:
 
 
 def is_live(run_dir: Path) -> bool:
-    """Whether a process holds the run's lock (reasoner.runs.run_dir). ValueError if it is not a file."""
+    """Whether a process holds the run's lock (reasoner.runs.rollouts). ValueError if it is not a file."""
     path = run_dir / "lock"
     if not is_file(path):
         return False
@@ -219,8 +225,8 @@ def is_live(run_dir: Path) -> bool:
         with path.open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(file, fcntl.LOCK_UN)
-    except FileNotFoundError:
-        return False
-    except OSError:
+    except BlockingIOError:
         return True
+    except OSError:  # it is gone, or on a file system without locks
+        return False
     return False

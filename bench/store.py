@@ -27,6 +27,7 @@ from app.run_library import RunLibrary
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex
 from reasoner.runs.json_files import append_line
+from reasoner.runs.metric_names import METRICS, TIMES
 
 STEP = 1024
 GROUP = 8
@@ -124,10 +125,8 @@ def write_copies(folder: Path, rollouts: int) -> float:
 
 def write_metrics(folder: Path, step: int) -> None:
     """A line of metrics.jsonl and of times.jsonl."""
-    share = min(0.9, 0.1 + step / 1000)
-    metrics = {"correct": share, "reward/mean": share, "completions/mean_length": 450.0, "entropy": 1.0}
-    append_line(folder / "metrics.jsonl", {"step": step, **metrics, "grad_norm": 0.5, "lr": 1e-6})
-    append_line(folder / "times.jsonl", {"step": step, "time/step": 60.0})
+    append_line(folder / "metrics.jsonl", dict.fromkeys(METRICS, 0.1234567890123456) | {"step": step})
+    append_line(folder / "times.jsonl", dict.fromkeys(TIMES, 60.123456789) | {"step": step})
 
 
 def questions(index: RolloutIndex, draw: random.Random) -> dict[str, Callable[[], object]]:

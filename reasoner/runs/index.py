@@ -9,14 +9,11 @@ A rollout is named STEP.GROUP.SAMPLE, as in 12.3.7. Its id in the index is STEP 
 from __future__ import annotations
 
 import fcntl
-import hashlib
-import os
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from functools import lru_cache
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, match, read_filter, sql
-from reasoner.runs.index_schema import TABLES, Rows
-from reasoner.runs.index_shards import read_shard, shards
+from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
+from reasoner.runs.index_schema import SET_FLIPS, Rows
+from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
 from reasoner.runs.rollouts import rows_of, shard_path
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "RolloutIndex", "RolloutRow", "index_path", "match", "read_filter"]
 
-VERSION = 4  # of the tables; an index of another version is rebuilt
 _TOGETHER = 32  # shards per transaction: merging the words of many at once is faster
 _TICK = 10**9  # nanoseconds within which two changes of a folder may have the same time stamp
 
@@ -50,7 +47,7 @@ class RolloutIndex:
         self.path = path or index_path(run_dir)
         is_file(self.path)  # ValueError for a named pipe, say
         self._seen = -1  # modification time of the folder of shards when they were indexed, in nanoseconds
-        self._db = self._open()
+        self._db = open_index(self.path, self.run_dir)
 
     def close(self) -> None:
         self._db.close()
@@ -58,8 +55,8 @@ class RolloutIndex:
     def refresh(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Index the new shards; returns the number of rollouts added. `progress` is called with (done, all) shards.
 
-        A shard that was rewritten (by a resumed run) makes the index start again from nothing. A shard that cannot be
-        read is skipped and listed by `faults`.
+        A shard with other content, or one that is gone (after a rollback), makes the index start again from nothing; a
+        resumed run writes the same again. A shard that cannot be read is skipped and listed by `faults`.
         """
         changed = (self.run_dir / "rollouts").stat().st_mtime_ns
         if changed == self._seen and time.time_ns() - changed > _TICK:
@@ -67,27 +64,40 @@ class RolloutIndex:
         with self._locked() as is_ours:
             if not is_ours:
                 return 0
-            known = {row[0]: row[1:] for row in self._db.execute("SELECT step, size, changed FROM shards")}
-            states = {step: (stat.st_size, stat.st_mtime_ns) for step, stat in shards(self.run_dir)}
-            if any(states.get(step) != state for step, state in known.items()):
+            states = shards(self.run_dir)
+            if not self._accept_rewritten(states):
                 self._start_again()
-                known = {}
-            fresh = sorted(states.keys() - known.keys())
+            known = {row[0] for row in self._db.execute("SELECT step FROM shards")}
+            fresh = sorted(states.keys() - known)
             added = 0
             with ThreadPoolExecutor(1) as reader:  # one shard is read while another is written
                 for start in range(0, len(fresh), _TOGETHER):
                     steps = fresh[start : start + _TOGETHER]
-                    with _transaction(self._db):
-                        for step, shard_rows in zip(steps, reader.map(self._shard, steps), strict=True):
-                            added += self._add(step, *states[step], shard_rows)
+                    with transaction(self._db):
+                        for step, (shard_rows, digest) in zip(steps, reader.map(self._shard, steps), strict=True):
+                            added += self._add(step, *states[step], shard_rows, digest)
+                        self._db.execute(SET_FLIPS, [steps[0]])
                     if progress is not None:
                         progress(start + len(steps), len(fresh))
             self._seen = changed
             return added
 
+    def _accept_rewritten(self, states: Mapping[int, tuple[int, int]]) -> bool:
+        """Whether all indexed shards are there with the content of then. Notes the new times of those that were written
+        again. `states`: shards() of now.
+        """
+        known = self._db.execute("SELECT step, size, changed, digest FROM shards").fetchall()
+        rewritten = [(step, digest) for step, *state, digest in known if states.get(step) != tuple(state)]
+        if any(shard_digest(shard_path(self.run_dir, step)) != digest for step, digest in rewritten):
+            return False
+        with transaction(self._db):
+            for step, _ in rewritten:
+                self._db.execute("UPDATE shards SET changed = ? WHERE step = ?", [states[step][1], step])
+        return True
+
     def pending(self) -> tuple[int, int]:
         """(number of indexed shards, number of all shards)."""
-        return int(self._db.execute("SELECT COUNT(*) FROM shards").fetchone()[0]), len(list(shards(self.run_dir)))
+        return int(self._db.execute("SELECT COUNT(*) FROM shards").fetchone()[0]), len(shard_steps(self.run_dir))
 
     def page(
         self, where: Filter = ALL, *, after: int = -1, offset: int = 0, limit: int = 50, order: str = "step"
@@ -100,8 +110,10 @@ class RolloutIndex:
             raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
         if where == ALL and order == "step" and offset:
             after, offset = self._skipped(offset)
-        clause, values = sql(where)
         after = max(after, (where.first_step or 0) * ROWS - 1)  # SQLite scans from the first lower bound
+        if where.text is not None and order == "step":
+            return self._search(where, where.text, after, limit, offset)
+        clause, values = sql(where)
         rows = self._db.execute(
             "SELECT * FROM rollouts WHERE id IN "
             f"(SELECT id FROM rollouts WHERE id > ? AND {clause} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?) "
@@ -110,15 +122,32 @@ class RolloutIndex:
         )
         return [RolloutRow(*row) for row in rows]
 
+    def _search(self, where: Filter, text: str, after: int, limit: int, offset: int) -> list[RolloutRow]:
+        """page() of a search in the order of steps, in which the words are stored: no more is read than is shown."""
+        clause, values = sql(replace(where, text=None))
+        rows = self._db.execute(
+            "SELECT rollouts.* FROM words CROSS JOIN rollouts ON id = words.rowid "
+            f"WHERE words MATCH ? AND words.rowid > ? AND {clause} ORDER BY words.rowid LIMIT ? OFFSET ?",
+            [match(text), after, *values, limit, offset],
+        )
+        return [RolloutRow(*row) for row in rows]
+
     def count(self, where: Filter = ALL) -> int:
         """The number of rollouts of the filter."""
         if where == ALL:
             return int(self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards").fetchone()[0])
+        if where.text is not None and where == Filter(text=where.text):  # no row of another table is looked up
+            query = "SELECT COUNT(*) FROM words WHERE words MATCH ?"
+            return int(self._db.execute(query, [match(where.text)]).fetchone()[0])
         clause, values = sql(where)
         return int(self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE {clause}", values).fetchone()[0])
 
     def rank(self, number: int, where: Filter = ALL) -> int:
         """The number of rollouts of the filter whose ids are below this one."""
+        if where == ALL:
+            step, row = divmod(number, ROWS)
+            cursor = self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards WHERE step < ?", [step])
+            return int(cursor.fetchone()[0]) + row
         clause, values = sql(where)
         cursor = self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE id < ? AND {clause}", [number, *values])
         return int(cursor.fetchone()[0])
@@ -138,7 +167,7 @@ class RolloutIndex:
 
     def store(self, rows: Mapping[str, Sequence[Sequence[object]]]) -> None:
         """Insert complete rows into tables, all or none; rows with the same key are replaced."""
-        with _transaction(self._db):
+        with transaction(self._db):
             self._insert(rows)
 
     def name(self, number: int) -> str:
@@ -174,7 +203,7 @@ class RolloutIndex:
         """All columns that the shard has of the rollout with this id."""
         step, row = divmod(number, ROWS)
         path = shard_path(self.run_dir, step)
-        return rows_of(_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
+        return rows_of(shard_table(path, path.stat().st_mtime_ns).slice(row, 1))[0]
 
     def completions(self, numbers: Sequence[int]) -> list[str | None]:
         """The completions of the rollouts with these ids; None where the shard can no longer be read."""
@@ -182,7 +211,7 @@ class RolloutIndex:
         for step, row in (divmod(number, ROWS) for number in numbers):
             path = shard_path(self.run_dir, step)
             try:
-                column = _completions(path, path.stat().st_mtime_ns)
+                column = shard_completions(path, path.stat().st_mtime_ns)
             except (OSError, pa.ArrowException):
                 texts.append(None)
             else:
@@ -195,47 +224,10 @@ class RolloutIndex:
 
     # -------------------------------------------------------------------------------------------- building
 
-    def _open(self) -> sqlite3.Connection:
-        """Open the index file with its tables, under a lock: one process at a time creates them."""
-        folder = os.open(self.run_dir / "rollouts", os.O_RDONLY)
-        try:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(folder, fcntl.LOCK_EX)
-            return self._open_or_create()
-        finally:
-            os.close(folder)
-
-    def _open_or_create(self) -> sqlite3.Connection:
-        """Open the index file; a missing or damaged one, or one of another version, is created again."""
-        try:
-            db = self._connect()
-            if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
-                return db
-            db.close()
-        except sqlite3.OperationalError:  # busy or not accessible now, which is no reason to delete it
-            raise
-        except sqlite3.DatabaseError:
-            pass
-        self._remove()
-        db = self._connect()
-        db.executescript(f"BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
-        return db
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, isolation_level=None, timeout=10, check_same_thread=False)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA cache_size = -65536")  # KiB
-        return db
-
     def _start_again(self) -> None:
         self._db.close()
-        self._remove()
-        self._db = self._open()
-
-    def _remove(self) -> None:
-        for suffix in ("", "-wal", "-shm"):
-            self.path.with_name(self.path.name + suffix).unlink(missing_ok=True)
+        delete_index(self.path)
+        self._db = open_index(self.path, self.run_dir)
 
     @contextmanager
     def _locked(self) -> Iterator[bool]:
@@ -245,19 +237,21 @@ class RolloutIndex:
         with path.open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-            else:
-                yield True
+                is_ours = True
+            except BlockingIOError:
+                is_ours = False
+            except OSError:  # a file system without locks
+                is_ours = True
+            yield is_ours
 
-    def _shard(self, step: int) -> Rows | str:
+    def _shard(self, step: int) -> tuple[Rows | str, str]:
         return read_shard(shard_path(self.run_dir, step), step)
 
-    def _add(self, step: int, size: int, changed: int, shard_rows: Rows | str) -> int:
+    def _add(self, step: int, size: int, changed: int, shard_rows: Rows | str, digest: str) -> int:
         """Insert a shard's rows, or the reason why it could not be read; returns the number of rollouts."""
         tables, fault = ({}, shard_rows) if isinstance(shard_rows, str) else (vars(shard_rows), None)
         num = len(tables.get("rollouts", ()))
-        self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?)", [step, size, changed, num, fault])
+        self._db.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?)", [step, size, changed, num, fault, digest])
         self._insert(tables)
         return num
 
@@ -266,35 +260,3 @@ class RolloutIndex:
             if rows:
                 into = "words (rowid, completion)" if name == "words" else name
                 self._db.executemany(f"INSERT OR REPLACE INTO {into} VALUES ({', '.join('?' * len(rows[0]))})", rows)
-
-
-def index_path(run_dir: Path) -> Path:
-    """The path of a run's index: in its folder, or in the user's cache where the folder cannot be written to."""
-    if os.access(run_dir, os.W_OK):
-        return run_dir / "index.sqlite"
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "reasoner" / "index"
-    cache.mkdir(parents=True, exist_ok=True)
-    return cache / f"{hashlib.sha256(str(run_dir.resolve()).encode()).hexdigest()[:16]}.sqlite"
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
-
-
-@lru_cache(maxsize=8)
-def _table(path: Path, _changed: int) -> pa.Table:
-    return pq.read_table(path)
-
-
-@lru_cache(maxsize=32)
-def _completions(path: Path, _changed: int) -> pa.ChunkedArray:
-    """Read the completions alone: most of a shard's bytes are per-token columns."""
-    with pq.ParquetFile(path) as file:
-        return file.read(["completion"])["completion"]

@@ -22,18 +22,6 @@ PROBLEM_ORDERS = {
 # What a row of the map of problems stands for: one problem, or all problems of a family and level.
 PROBLEM_ROWS = {"family": "TRIM(COALESCE(subject, 'no family') || ' ' || COALESCE(level, ''))", "problem": "problem"}
 
-_PROBLEMS = """
-SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS num_groups,
-    SUM(correct) AS correct, SUM(size) AS size, 1.0 * SUM(correct) / SUM(size) AS rate,
-    MIN(CASE WHEN correct > 0 THEN step END) AS first_solved,
-    COALESCE(SUM(solved <> previous), 0) AS flips
-FROM (
-    SELECT *, 2 * correct > size AS solved,
-        LAG(2 * correct > size) OVER (PARTITION BY problem_id ORDER BY step, grp) AS previous
-    FROM visits
-) GROUP BY problem
-"""
-
 
 def step_rows(index: RolloutIndex, *, first_step: int = 0) -> Rows:
     """The rows of table `steps` from `first_step` on, in order."""
@@ -81,13 +69,14 @@ def problem_rows(
     `by`: a key of PROBLEM_ROWS. `order`: a key of PROBLEM_ORDERS. `subject`: only this family; "" is all. A cell is
     [row, step, correct, size]; several groups of a row at one step are one cell.
     """
-    columns = (
-        f"{PROBLEM_ROWS[by]} AS problem, problem AS problem_id, step, grp, subject, level, question, correct, size"
-    )
+    columns = f"{PROBLEM_ROWS[by]} AS problem, step, subject, level, question, correct, size, flip"
     visits = f"WITH visits AS (SELECT {columns} FROM groups WHERE ? = '' OR subject = ?)"
     total = index.rows(f"{visits} SELECT COUNT(DISTINCT problem) AS n FROM visits", [subject, subject])[0]["n"]
     rows = index.rows(
-        f"{visits} SELECT * FROM ({_PROBLEMS}) ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
+        f"{visits} SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS num_groups, "
+        "SUM(correct) AS correct, SUM(size) AS size, 1.0 * SUM(correct) / SUM(size) AS rate, "
+        "MIN(CASE WHEN correct > 0 THEN step END) AS first_solved, SUM(flip) AS flips "
+        f"FROM visits GROUP BY problem ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
         [subject, subject, limit, offset],
     )
     row_numbers = {row["problem"]: number for number, row in enumerate(rows)}

@@ -17,7 +17,7 @@ from reasoner.runs.filters import ROWS
 from reasoner.types import REWARD_TOLERANCE
 
 TABLES = """
-CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT);
+CREATE TABLE shards (step INTEGER PRIMARY KEY, size INTEGER, changed INTEGER, rows INTEGER, fault TEXT, digest TEXT);
 CREATE TABLE rollouts (
     id INTEGER PRIMARY KEY, step INTEGER, grp INTEGER, sample INTEGER, problem TEXT, subject TEXT, level INTEGER,
     verdict TEXT, well_formed INTEGER, finish TEXT, reward REAL, advantage REAL, tokens INTEGER, answer TEXT, head TEXT
@@ -28,9 +28,9 @@ CREATE INDEX by_tokens ON rollouts (tokens, id);
 CREATE INDEX by_reward ON rollouts (reward, id);
 CREATE TABLE groups (
     step INTEGER, grp INTEGER, problem TEXT, subject TEXT, level INTEGER, question TEXT, size INTEGER, correct INTEGER,
-    reward_mean REAL, reward_std REAL, PRIMARY KEY (step, grp)
+    reward_mean REAL, reward_std REAL, flip INTEGER, PRIMARY KEY (step, grp)
 ) WITHOUT ROWID;
-CREATE INDEX groups_of ON groups (problem, step, correct, size);
+CREATE INDEX groups_of ON groups (problem, step, grp, correct, size);
 CREATE TABLE steps (
     step INTEGER PRIMARY KEY, rollouts INTEGER, correct INTEGER, well_formed INTEGER, clipped INTEGER, groups INTEGER,
     flat INTEGER, reward REAL, tokens REAL, tokens_correct REAL, tokens_wrong REAL, tokens_p95 REAL, verdicts TEXT
@@ -53,10 +53,20 @@ CREATE TABLE reflection_groups (
     PRIMARY KEY (step, grp)
 ) WITHOUT ROWID;
 """
+# flip: whether the problem was solved (by more than half of the group) where its visit before was not, or the reverse;
+# 0 at the first visit. For the groups from a step on, which is 0 when they are inserted.
+SET_FLIPS = """
+UPDATE groups SET flip = COALESCE((2 * correct > size) <> (
+    SELECT 2 * correct > size FROM groups AS before
+    WHERE before.problem = groups.problem AND (before.step, before.grp) < (groups.step, groups.grp)
+    ORDER BY before.step DESC, before.grp DESC LIMIT 1
+), 0) WHERE step >= ?
+"""
 COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
     "tokens", "completion", "extracted", "question",
 )  # fmt: skip
+_STD = -2  # place of reward_std in a row of groups
 _HEAD, _ANSWER = 120, 60  # characters of a completion and an answer in a list
 
 
@@ -98,7 +108,7 @@ def _groups(columns: Mapping[str, list[Any]], step: int) -> list[tuple[Any, ...]
         right = sum(columns["verdict"][i] == "correct" for i in rows)
         about = [columns[name][rows[0]] for name in ("problem_id", "subject", "level", "question")]
         spread = 0.0 if max(rewards) - min(rewards) < REWARD_TOLERANCE else pstdev(rewards)
-        rows_of_groups.append((step, number, *about, len(rows), right, fmean(rewards), spread))
+        rows_of_groups.append((step, number, *about, len(rows), right, fmean(rewards), spread, 0))
     return rows_of_groups
 
 
@@ -119,7 +129,7 @@ def _step(
         sum(map(bool, columns["well_formed"])),
         sum(finish == "length" for finish in columns["finish"]),
         len(groups),
-        sum(group[-1] == 0 for group in groups),
+        sum(group[_STD] == 0 for group in groups),
         fmean(columns["reward"]),
         fmean(known) if known else None,
         *(fmean(own) if own else None for own in of.values()),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
+import hashlib
 import re
-from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,25 +20,45 @@ _FILLED = ("group", "sample", "problem_id", "question", "completion", "verdict",
 _FINITE = ("reward", "advantage")
 
 
-def shards(run_dir: Path) -> Iterator[tuple[int, os.stat_result]]:
-    """(step, stat of the file) of each shard, readable or not."""
-    for path in (run_dir / "rollouts").glob("step-*.parquet"):
-        if (match := _NAME.fullmatch(path.name)) and path == shard_path(run_dir, int(match[1])):
-            yield int(match[1]), path.lstat()
+def shard_steps(run_dir: Path) -> list[int]:
+    """The step of each shard, readable or not."""
+    matches = [match for path in (run_dir / "rollouts").iterdir() if (match := _NAME.fullmatch(path.name))]
+    return [int(match[1]) for match in matches if match[0] == shard_path(run_dir, int(match[1])).name]
 
 
-def read_shard(path: Path, step: int) -> Rows | str:
-    """Read the index's rows of a shard; returns the reason instead where it cannot be read."""
+def shards(run_dir: Path) -> dict[int, tuple[int, int]]:
+    """(bytes, modification time in nanoseconds) of each shard, readable or not, by step."""
+    stats = {step: shard_path(run_dir, step).lstat() for step in shard_steps(run_dir)}
+    return {step: (stat.st_size, stat.st_mtime_ns) for step, stat in stats.items()}
+
+
+def shard_digest(path: Path) -> str:
+    """A hash of the file's content; empty where it cannot be read."""
+    try:
+        return _digest(path.read_bytes()) if is_file(path) else ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def read_shard(path: Path, step: int) -> tuple[Rows | str, str]:
+    """(the index's rows of a shard, or the reason why it cannot be read; the digest of its content)."""
+    digest = ""
     try:
         if not is_file(path):
-            return "the file is missing"
-        with pq.ParquetFile(path) as file:
+            return "the file is missing", digest
+        content = path.read_bytes()
+        digest = _digest(content)
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
             _check_kinds(file.schema_arrow)
             table = file.read([name for name in COLUMNS if name in file.schema_arrow.names])
         _check_values(table)
-        return read(table, step)
+        return read(table, step), digest
     except (OSError, ValueError, OverflowError, pa.ArrowException) as error:
-        return (str(error).splitlines() or ["unreadable"])[0]
+        return (str(error).splitlines() or ["unreadable"])[0], digest
 
 
 def _check_kinds(schema: pa.Schema) -> None:
@@ -79,3 +99,16 @@ def _check_values(table: pa.Table) -> None:
     for name in _FINITE:
         if not pc.all(pc.is_finite(table[name]), min_count=0).as_py():
             raise ValueError(f"column {name!r} holds a value that is not finite")
+
+
+@lru_cache(maxsize=8)
+def shard_table(path: Path, _changed: int) -> pa.Table:
+    """Read a shard, once for each modification time `_changed`."""
+    return pq.read_table(path)
+
+
+@lru_cache(maxsize=32)
+def shard_completions(path: Path, _changed: int) -> pa.ChunkedArray:
+    """Read the completions alone: most of a shard's bytes are per-token columns."""
+    with pq.ParquetFile(path) as file:
+        return file.read(["completion"])["completion"]

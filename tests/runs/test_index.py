@@ -1,6 +1,8 @@
 """The index of rollouts: its answers agree with the shards, also after damage to either."""
 
 import json
+import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,6 +12,7 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.runs.index import Filter, RolloutIndex, match
+from reasoner.runs.index_file import is_on_network
 from reasoner.types import Completion, Prompt, RolloutGroup
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -112,6 +115,46 @@ def test_refresh_adds_new_shards_and_rebuilds_after_a_rewritten_one(run, index):
     write(run, 1, ["fresh words here", "", "", ""])
     assert index.refresh() == 16
     assert [one.step for one in index.page(Filter(text="fresh"))] == [1]
+
+
+def test_a_shard_that_is_written_again_with_the_same_content_keeps_the_index(run, index):
+    index.store({"reflection_groups": [(0, 0, 1, 1, 1, 1)]})  # lost when the index starts again
+    path = store.shard_path(run, 1)
+    content = path.read_bytes()
+    path.unlink()
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))
+    assert index.refresh() == 0 and len(index.rows("SELECT * FROM reflection_groups")) == 1
+    path.write_bytes(store.shard_path(run, 2).read_bytes())
+    assert index.refresh() == 12 and index.rows("SELECT * FROM reflection_groups") == []
+
+
+MOUNTS = """22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 0:50 / /data rw shared:9 - nfs4 server:/export rw,vers=4.2
+41 40 0:51 / /data/local\\040disk rw - xfs /dev/vdb rw
+42 22 0:52 / /team rw - fuse.glusterfs server:/team rw
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/data/runs/a", True),
+        ("/data/local disk/a", False),
+        ("/team/a", True),
+        ("/home/a", False),
+        ("/database/a", False),
+    ],
+)
+def test_shared_file_system_is_that_of_the_nearest_mount(path, expected):
+    assert is_on_network(Path(path), MOUNTS) is expected
+    assert not is_on_network(Path(path), "")
+
+
+def test_rank_and_count_are_those_of_the_listed_rows(index):
+    listed = index.page(limit=100)
+    assert [index.rank(row.id) for row in listed] == list(range(len(listed)))
+    assert index.count(Filter(text="wait")) == len(index.page(Filter(text="wait"), limit=100)) > 0
 
 
 def test_a_deleted_or_damaged_index_is_rebuilt_with_the_same_answers(run, index):
