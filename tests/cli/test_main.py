@@ -10,6 +10,7 @@ import pytest
 
 from reasoner.cli.main import COMMANDS, Command, main
 from reasoner.config.resolve import settings
+from reasoner.config.stages import is_used
 from reasoner.models.resolve import BASE
 
 FROM_HERE = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
@@ -31,7 +32,7 @@ def refused(capsys, *arguments: object) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["trian"], "unknown command 'trian'; known are train, doctor,"),
+        (["trian"], "unknown command 'trian'; known are train, sft, expert-iteration, doctor,"),
         (["trian"], "did you mean 'train'?"),
         (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
         (
@@ -309,7 +310,9 @@ def test_help_of_train_is_quick_and_grouped_by_section():
         "options", "run", "data", "prompt", "sampling", "reward", "algo", "critic", "optim", "lora", "engine", "verify",
         "validation", "eval",
     ]  # fmt: skip
-    assert set(settings()) <= {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
+    shown = {word.removeprefix("--").rstrip(",") for word in text.split() if word.startswith("--")}
+    assert {key for key in settings() if is_used(key, "rl")} <= shown
+    assert not {key for key in settings() if not is_used(key, "rl")} & shown
 
 
 @pytest.mark.parametrize(
