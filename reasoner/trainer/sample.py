@@ -63,7 +63,10 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     """
     settings = request.settings()
     fingerprints = {"model": model_fingerprint(request.model.folder)}
-    start = _num_done(run_dir, settings, fingerprints)
+    resuming = (run_dir / "config.json").is_file()
+    start = _num_done(run_dir, settings, fingerprints) if resuming else 0
+    if not resuming:
+        check_free(run_dir)
     tokenizer, model = load_tokenizer(request.model.folder), request.model
     prompts = filter_prompts(
         request.problems, model.template, tokenizer, context=model.context, max_tokens=model.max_tokens
@@ -73,7 +76,7 @@ def sample(request: SampleRequest, run_dir: Path) -> None:
     with ExitStack() as stack:
         stack.enter_context(store.lock_run_dir(run_dir))
         store.delete_from(run_dir, start)
-        store.open_run(run_dir, settings, {}, resuming=start > 0, fingerprints=fingerprints, stage="sample")
+        store.open_run(run_dir, settings, {}, resuming=resuming, fingerprints=fingerprints, stage="sample")
         tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
         factory = EngineFactory(model, request.engine, seed=request.seed, longest_prompt=longest)
         stack.enter_context(closing(factory))
@@ -116,10 +119,7 @@ def _sample_step(
 
 
 def _num_done(run_dir: Path, settings: Mapping[str, object], fingerprints: Mapping[str, str]) -> int:
-    """The number of shards that the folder holds; 0 for a new one."""
-    if not (run_dir / "config.json").is_file():
-        check_free(run_dir)
-        return 0
+    """The number of shards that the folder holds. ValueError for a folder of anything else."""
     stored = read_settings(run_dir)
     then = stored["config"] | stored.get("fingerprints", {})
     if stage_of(stored) != "sample" or then != {**settings, **fingerprints}:
