@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedModel, pipeline
 
 from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.batches import collate_comparisons, collate_completions
