@@ -56,6 +56,16 @@ def test_the_saved_folder_loads_in_transformers_with_equal_scores(
         assert torch.allclose(own, theirs, atol=1e-5)
 
 
+def test_transformers_pipeline_gives_the_same_scores(model: PreTrainedModel) -> None:
+    tokenizer = tiny_tokenizer()
+    classify = pipeline("text-classification", model=model, tokenizer=tokenizer)
+    texts = ["What is 7 * 8?", " 56 = 7 * 8, check 50 + 6"]
+    ids = [tokenizer(text)["input_ids"] for text in texts]
+    own = RewardModelPasses(model).all_scores(collate_completions([row[:2] for row in ids], [[row[2:]] for row in ids]))
+    theirs = [one["score"] for one in classify(texts, function_to_apply="none", batch_size=2)]
+    assert own.tolist() == pytest.approx(theirs, abs=1e-5)
+
+
 def test_normalisation_is_folded_into_the_weights_and_kept_in_the_config(
     model: PreTrainedModel, tmp_path: Path
 ) -> None:
