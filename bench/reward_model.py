@@ -33,6 +33,7 @@ from verifiers import RewardWeights, VerifierPool
 UTILITIES = Path(__file__).with_name("utilities.py")
 PROBLEMS_PER_STEP = 20  # of a shard of samples; pairs are selected by steps
 TRAINING, HELDOUT, FEW = "0:16", "17:19", "0:1"
+FOUR = ("--rm.prompts", "4")  # prompts a step: one epoch is then about 80 steps
 BINS_OF = 200  # pairs that a bin of the calibration needs to be judged
 
 
@@ -47,11 +48,11 @@ class Entry:
 
 
 ENTRIES = {
-    "all pairs": Entry(),
-    "all pairs, 3 epochs": Entry(settings=("--rm.epochs", "3")),
-    "40 prompts, 4 epochs": Entry(steps=FEW, settings=("--rm.epochs", "4", "--rm.prompts", "4")),
-    "control: brevity": Entry("brevity"),
-    "control: shuffled labels": Entry(noise=1e9),
+    "all pairs": Entry(settings=FOUR),
+    "all pairs, 8 prompts a step": Entry(),
+    "40 prompts, 4 epochs": Entry(steps=FEW, settings=("--rm.epochs", "4", *FOUR)),
+    "control: brevity": Entry("brevity", settings=FOUR),
+    "control: shuffled labels": Entry(noise=1e9, settings=FOUR),
 }
 
 
@@ -132,6 +133,7 @@ def gap(values: dict[str, Any]) -> float:
 
 COLUMNS = {
     "labels %": lambda v: 100 * v["accuracy"]["value"],
+    "expected %": lambda v: 100 * v["expected_accuracy"]["value"],
     "Bayes %": lambda v: 100 * v["bayes_accuracy"],
     "share of the way %": lambda v: 100 * (v["share_of_bayes"] or 0.0),
     "true order %": lambda v: 100 * v["true_order"]["value"],

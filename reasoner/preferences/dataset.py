@@ -3,13 +3,15 @@
 A file has a row for each pair, in the columns of TRL's RewardTrainer: `prompt`, `chosen` and `rejected`, each a text
 or a list of messages, and `margin` if there is one. Files that `reasoner rollouts export --as preferences` writes have
 the token ids as well, which are used as they are, and what is known about both sides (COLUMNS). Pairs with the same
-`group`, or without that column the same prompt, are one comparison: each of its completions is scored once.
+`group`, or without that column the same prompt, are one comparison: each of its completions is scored once. A row may
+also hold a whole group: `completions`, with `utilities` or `ranks`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -107,10 +109,28 @@ def comparisons_of(rows: Iterable[tuple[str, Row]], encode: Encode) -> list[Comp
     growing: dict[object, _Growing] = {}
     for where, row in rows:
         try:
-            _add_row(growing, row, encode)
+            for pair in pair_rows(row):
+                _add_row(growing, pair, encode)
         except (ValueError, TypeError) as error:
             raise ValueError(f"{where}: {error}") from None
     return [one.comparison() for one in growing.values()]
+
+
+def pair_rows(row: Row) -> Iterator[Row]:
+    """The row itself, or of a row of a whole group (`completions`, with `utilities` or `ranks`, 1 being the best) a row
+    for each pair. Pairs of equal utility or rank are left out. ValueError for lists of other lengths.
+    """
+    if row.get("completions") is None:
+        yield row
+        return
+    completions, utilities, ranks = row["completions"], row.get("utilities"), row.get("ranks")
+    order = utilities if utilities is not None else [-rank for rank in ranks or ()]
+    if len(order) != len(completions):
+        raise ValueError(f"{len(completions)} completions need as many utilities or ranks; there are {len(order)}")
+    for i, j in permutations(range(len(order)), 2):
+        if order[i] > order[j]:
+            known = {} if utilities is None else {"u_chosen": utilities[i], "u_rejected": utilities[j]}
+            yield row | {"chosen": completions[i], "rejected": completions[j]} | known
 
 
 def _add_row(growing: dict[object, _Growing], row: Row, encode: Encode) -> None:

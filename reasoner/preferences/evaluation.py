@@ -16,6 +16,7 @@ from statistics import StatisticsError, correlation, fmean
 from reasoner.evals.estimators import Estimate, estimate_share
 from reasoner.preferences.dataset import Comparison, Pair, ScoredText
 
+_LEAST_LIMIT = 0.501  # Bayes limit below which labels say nothing
 BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # of the calibration table, lower bounds included
 
 
@@ -62,16 +63,17 @@ class RewardModelReport:
     length_correlation: float | None  # Pearson, of score and tokens
     mean_score: float
     score_by_finish: Mapping[str, tuple[float, int]]  # finish -> (mean score, completions)
+    expected_accuracy: Estimate | None = None  # the accuracy's mean over all labels that the judge could have drawn
     true_order: Estimate | None = None  # share of the pairs in the order of their utilities
     bayes_accuracy: float | None = None  # the best that any model can reach on such labels
     bayes_nll: float | None = None
 
     @property
     def share_of_bayes(self) -> float | None:
-        """How much of the way from chance to the Bayes limit the accuracy is."""
-        if self.bayes_accuracy is None or self.bayes_accuracy <= 0.5:
+        """How much of the way from chance to the Bayes limit the expected accuracy is."""
+        if self.expected_accuracy is None or self.bayes_accuracy is None or self.bayes_accuracy < _LEAST_LIMIT:
             return None
-        return (self.accuracy.value - 0.5) / (self.bayes_accuracy - 0.5)
+        return (self.expected_accuracy.value - 0.5) / (self.bayes_accuracy - 0.5)
 
 
 def evaluate_scores(
@@ -118,13 +120,17 @@ def evaluate_scores(
 
 def accuracy(pairs: Sequence[ScoredPair], order: Callable[[ScoredPair], float]) -> Estimate:
     """Share of the pairs for which `order` is above 0; 0 counts half."""
-    hits: dict[str, float] = {}
+    return mean_over_pairs(pairs, lambda one: 0.5 + 0.5 * ((value := order(one)) > 0) - 0.5 * (value < 0))
+
+
+def mean_over_pairs(pairs: Sequence[ScoredPair], value: Callable[[ScoredPair], float]) -> Estimate:
+    """Mean of a value in [0, 1] over the pairs, with an interval over problems."""
+    sums: dict[str, float] = {}
     totals: dict[str, int] = {}
     for one in pairs:
-        value = order(one)
-        hits[one.problem_id] = hits.get(one.problem_id, 0.0) + (1.0 if value > 0 else 0.5 if value == 0 else 0.0)
+        sums[one.problem_id] = sums.get(one.problem_id, 0.0) + value(one)
         totals[one.problem_id] = totals.get(one.problem_id, 0) + 1
-    return estimate_share(list(hits.values()), list(totals.values()))
+    return estimate_share(list(sums.values()), list(totals.values()))
 
 
 def log_loss(log_odds: float) -> float:
@@ -178,8 +184,15 @@ def _with_limits(report: RewardModelReport, pairs: Sequence[ScoredPair]) -> Rewa
     if any(one.utility_difference is None or one.pair.probability is None for one in pairs):
         return report
     odds = [(one.pair.probability or 0.0, 1 - (one.pair.probability or 0.0)) for one in pairs]
+
+    def agreement(one: ScoredPair) -> float:
+        """Probability that a label of the judge agrees with the model's order."""
+        chosen = one.pair.probability or 0.0
+        return chosen if one.log_odds > 0 else 1 - chosen if one.log_odds < 0 else 0.5
+
     return replace(
         report,
+        expected_accuracy=mean_over_pairs(pairs, agreement),
         true_order=accuracy(pairs, lambda one: one.log_odds * (one.utility_difference or 0.0)),
         bayes_accuracy=fmean(max(both) for both in odds),
         bayes_nll=fmean(-sum(p * log(p) for p in both if p > 0) for both in odds),

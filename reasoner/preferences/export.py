@@ -67,9 +67,10 @@ def preference_rows(
 def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probability: float, prefill: str) -> PairRow:
     """A row of the file: the columns of both sides, the chosen one first."""
     first = sides[0]
+    has_ids = all(own["prompt_token_ids"] and own["token_ids"] for own in sides)  # imported rollouts may have none
     row: PairRow = {
         "prompt": first["prompt"],
-        "prompt_ids": list(first["prompt_token_ids"]),
+        "prompt_ids": list(first["prompt_token_ids"]) if has_ids else None,
         "problem_id": first["problem_id"],
         "group": f"{first['step']}.{first['group']}",
         "p": probability,
@@ -77,7 +78,7 @@ def _pair_row(sides: Sequence[Row], utilities: Sequence[float] | None, probabili
     for side, own, utility in zip(SIDES, sides, utilities or (None, None), strict=True):
         row |= {
             side: own["completion"].removeprefix(prefill),
-            f"{side}_ids": [*own["prompt_token_ids"], *own["token_ids"]],
+            f"{side}_ids": [*own["prompt_token_ids"], *own["token_ids"]] if has_ids else None,
             f"u_{side}": utility,
             f"correct_{side}": is_correct(own),
             f"finish_{side}": own["finish"],

@@ -67,8 +67,8 @@ def load_judge(spec: str, *, noise: float | None) -> Judge:
 
 def rule_utilities(rows: Sequence[Row]) -> list[float]:
     """Numbers that order completions by verdict, then by length: a right one first, of two the shorter."""
-    longest = 1 + max(len(row["token_ids"]) for row in rows)
-    return [float(is_correct(row)) - len(row["token_ids"]) / longest for row in rows]
+    lengths = [len(row["token_ids"] or row["completion"]) for row in rows]  # imported rollouts may have no token ids
+    return [float(is_correct(row)) - length / (1 + max(lengths)) for row, length in zip(rows, lengths, strict=True)]
 
 
 def is_correct(row: Row) -> bool:

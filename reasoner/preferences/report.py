@@ -37,6 +37,7 @@ def _accuracy_rows(report: RewardModelReport) -> list[list[str]]:
         rows.append([f"  quartile {number} of {report.margin}, up to {most:.2f}", str(accuracy), ""])
     if report.bayes_accuracy is not None and report.bayes_nll is not None:
         rows.append(["Bayes limit", f"{100 * report.bayes_accuracy:5.1f} %", f"{report.bayes_nll:.3f}"])
+        rows.append(["reward model, expected over labels", str(report.expected_accuracy), ""])
         rows.append(["reward model, true order", str(report.true_order), ""])
     rows.append(["shorter wins", str(report.shorter), ""])
     if report.rule is not None:

@@ -39,6 +39,14 @@ def test_pairs_of_a_group_share_their_completions():
     assert (first.utility, first.correct, second.finish, one.problem_id) == (0.5, True, "length", "a")
 
 
+@pytest.mark.parametrize("order", [{"utilities": [0.5, 2.0, 0.5]}, {"ranks": [2, 1, 2]}])
+def test_a_row_of_a_whole_group_is_all_its_pairs(order):
+    (one,) = read({"prompt": "?", "completions": ["7", "8", "56"], **order})
+    names = [TOKENIZER.decode(text.token_ids[:-1]) for text in one.completions]
+    assert [(names[pair.chosen], names[pair.rejected]) for pair in one.pairs] == [("8", "7"), ("8", "56")]
+    assert [text.utility for text in one.completions] == ([2.0, 0.5, 0.5] if "utilities" in order else [None] * 3)
+
+
 def test_groups_of_one_problem_are_apart():
     rows = [ids_row([1], [2], group=group, problem_id="a") for group in ("0.1", "0.1", "4.0")]
     assert [len(one.pairs) for one in read(*rows)] == [2, 1]
@@ -89,6 +97,8 @@ def test_a_template_that_drops_the_thought_is_refused_by_name():
     [
         (ids_row([1, 2], [1, 2]), "row 1: chosen and rejected are the same tokens"),
         ({"prompt": "?", "chosen": "a"}, "row 1: prompt and rejected must be texts or lists of messages"),
+        ({"prompt": "?", "completions": ["7", "8"], "ranks": [1]}, "2 completions need as many utilities or ranks"),
+        ({"prompt": "?", "completions": ["7", "8"]}, "row 1: 2 completions need as many"),
         ({"prompt_ids": [], "chosen_ids": [1], "rejected_ids": [2]}, "row 1: the prompt has no tokens"),
         (
             {"prompt_ids": [5], "chosen_ids": [5, 1], "rejected_ids": [6, 2]},

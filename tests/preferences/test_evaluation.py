@@ -38,7 +38,7 @@ def test_the_true_utility_reaches_the_bayes_limit():
     report = evaluate_scores(COMPARISONS, scores_by(lambda text: text.utility / 2), std=2.0)
     assert report.accuracy.low < report.bayes_accuracy < report.accuracy.high
     assert report.nll == pytest.approx(report.bayes_nll, abs=0.03)
-    assert report.true_order.value == 1.0 and report.share_of_bayes == pytest.approx(1, abs=0.05)
+    assert report.true_order.value == 1.0 and report.share_of_bayes == pytest.approx(1, abs=1e-12)
     assert report.correct_auc == 1.0
     for own in report.calibration:
         assert own.said == pytest.approx(own.was, abs=0.04)
@@ -52,6 +52,9 @@ def test_scores_that_say_nothing_are_at_chance():
     report = evaluate_scores(COMPARISONS, scores_by(lambda _: random.gauss(0, 1)), std=1.0)
     assert report.accuracy.low < 0.5 < report.accuracy.high
     assert report.true_order.low < 0.5 < report.true_order.high
+    assert abs(report.share_of_bayes) < 0.15
+    one, other = report.expected_accuracy, report.accuracy
+    assert one.value == pytest.approx(other.value, abs=0.02) and one.se < other.se
     assert abs(report.length_correlation) < 0.1
     flat = evaluate_scores(COMPARISONS, scores_by(lambda _: 0.0), std=1.0)
     assert flat.accuracy.value == 0.5 and flat.nll == pytest.approx(log(2)) and flat.length_correlation is None

@@ -8,6 +8,8 @@ from reasoner.evals.estimators import wilson
 from reasoner.preferences.dataset import COLUMNS, comparisons_of
 from reasoner.preferences.export import ExportCounts, preference_rows
 from reasoner.preferences.judges import Judge, load_judge, preference_probability
+from reasoner.preferences.text_rows import TextEncoder
+from tests.fixtures.tiny import tiny_tokenizer
 
 
 def rollout(sample, text, *, correct=True, tokens=3, group=0, step=0):
@@ -52,6 +54,15 @@ def test_the_rule_prefers_right_answers_then_short_ones():
     assert all(row["u_chosen"] is None and row["p"] == 1.0 for row in rows)
     assert rows[0]["correct_chosen"] and not rows[0]["correct_rejected"]
     assert counts.won_by_better == counts.pairs == 3
+
+
+def test_rollouts_without_token_ids_are_compared_as_texts():
+    rollouts = [rollout(i, text) | {"token_ids": None, "prompt_token_ids": None} for i, text in enumerate(("7", "56"))]
+    rows, _ = export(rollouts, load_judge("rule", noise=None))
+    assert [(row["chosen"], row["rejected"], row["chosen_ids"]) for row in rows] == [("7", "56", None)]
+    encode = TextEncoder(tiny_tokenizer(), ("</answer>",))
+    (one,) = comparisons_of([("a row", row) for row in rows], encode)
+    assert len(one.completions) == 2
 
 
 def test_identical_texts_and_equal_utilities_are_left_out_and_counted():
