@@ -23,7 +23,10 @@ from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
+from reasoner.models.resolve import resolve_model
+from reasoner.models.size import num_parameters
 from reasoner.rl.algorithms import Algorithm
+from reasoner.rollouts.reward_models import parse_reward_models
 
 _BYTES = {"float32": 4, "bfloat16": 2}
 _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bits with a scale for 256 values
@@ -59,6 +62,7 @@ class MemoryEstimate:
             "optimiser": int(moments * trained),
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
             "critic": int((8 + moments) * critic),
+            "reward_models": _BYTES[cfg.optim.dtype] * self._num_reward_model_parameters(),
             **self._engine(),
             **self._micro_batch(),
         }
@@ -69,7 +73,7 @@ class MemoryEstimate:
         max_off_policy_steps 1 it keeps them.
         """
         part = self.parts()
-        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
+        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic", "reward_models"))
         training = part["gradients"] + self.passes_peak()
         engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
         if self.device == "cpu" or not self._has_vllm():
@@ -94,6 +98,10 @@ class MemoryEstimate:
         part = self.parts()
         share = self.cfg.engine.gpu_memory * self.total
         return self.device == "cpu" or not self._has_vllm() or part["engine_weights"] + part["engine_cache"] <= share
+
+    def _num_reward_model_parameters(self) -> int:
+        runs, names = Path(self.cfg.run.dir), parse_reward_models(self.cfg.reward.model)
+        return sum(num_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
 
     def _has_vllm(self) -> bool:
         name = self.cfg.engine.name

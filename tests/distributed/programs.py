@@ -16,9 +16,10 @@ from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from data import Problem
-from reasoner.config.schema import DataConfig, LoraConfig
+from reasoner.config.schema import CriticConfig, DataConfig, LoraConfig, RewardConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
+from reasoner.inference.reward_model import RewardModel
 from reasoner.models.lora import add_adapter, load_weights
 from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
@@ -26,9 +27,11 @@ from reasoner.rl.batch import collate
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.generate import SampleCall
 from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.sft.examples import Example
 from reasoner.trainer import checkpoint
 from reasoner.trainer.launch import resolve_new_run
 from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.snapshot import snapshot
 from reasoner.trainer.train import train
@@ -116,8 +119,12 @@ CASES: dict[str, dict[str, object]] = {name: {"name": name} for name in ALGORITH
     "LoRA recomputed": {"name": "grpo", "lora": 4, "recompute": True},
     "critic recomputed": {"name": "ppo", "recompute": True, "beta": 0.1},
     "reference that follows": {"name": "grpo", "beta": 0.1, "ref_sync_steps": 1, "micro": 13},
+    "pretraining mix": {"name": "grpo", "minibatches": 2, "mix": 0.3},
+    "critic's minibatches and lambdas": {"name": "ppo", "critic": {"minibatches": 3, "lam_actor": 0.9}},
+    "KL of a response": {"name": "rloo", "beta": 0.1, "kl_target": 1.0, "kl_controller": "proportional"},
     "adaptive penalties": {"name": "grpo", "beta": 0.1, "kl_target": 0.01, "trust": "penalty", "penalty_target": 0.01},
 }
+_TEXTS = [Example((5,), (6, 7, 8)), Example((5,), (9,)), Example((11,), (12, 13))]
 _ROWS = [[7, 8, 9], [10, 11], [12], [13, 14, 15, 16]]
 _GROUPS = {
     "six groups": random_groups(6),
@@ -143,13 +150,15 @@ def _two_steps(
 ) -> tuple[list[np.ndarray], dict[str, float]]:
     changes = dict(changes)
     lora, recompute = LoraConfig(rank=changes.pop("lora", 0)), changes.pop("recompute", False)
-    cfg = replace(config(**changes), lora=lora)
+    mix, critic = changes.pop("mix", 0.0), CriticConfig(**changes.pop("critic", {}))
+    cfg = replace(config(**changes), lora=lora, critic=critic)
     cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=recompute))
     model = tiny_model(vocabulary=60, width=32, layers=2)
     if lora.rank:
         add_adapter(model, lora, seed=0)
     reference = tiny_model(vocabulary=60, width=32, layers=2, seed=5).double() if cfg.algo.beta else None
     trainer = PolicyTrainer(model.double(), reference, resolve_algorithm(cfg.algo), cfg, None, world)
+    trainer.pretraining_mix = PretrainingMix(lambda number: _TEXTS[number % 2 :], mix) if mix else None
     results: list[np.ndarray] = []
     _record(trainer.optimizer, results)
     if trainer.critic is not None:
@@ -211,6 +220,12 @@ class OneWord:
                 on_group_done(place, groups[-1])
         return groups
 
+    def sleep(self) -> None:
+        """Nothing is released."""
+
+    def wake_up(self) -> None:
+        """Nothing was released."""
+
     def _completion(self, seed: int) -> Completion:
         answer = 1 if seed % 4 == 0 else 2
         return Completion(f"so </think> <answer> {answer} </answer>", (seed % 50 + 3,), (-1.0,), "stop", 0)
@@ -260,6 +275,20 @@ def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[l
         )
         for step in rollouts
     ]
+
+
+def model_scores(world: World, folder: Path) -> list[list[float]]:
+    """The scores of a reward model for the completions of a step, by group."""
+    problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(20)]
+    prompts = [Prompt(problem, "?", "<think>", (n + 3, n + 4)) for n, problem in enumerate(problems)]
+    cfg = replace(config(), data=DataConfig(prompts_per_step=5), reward=RewardConfig(model="rm"))
+    scorer = RewardModel(folder, device=torch.device("cpu"), dtype="float32", micro_batch_tokens=10)
+    with VerifierPool(1) as pool:
+        generator = RolloutGenerator(
+            OneWord(), pool, prompts, SamplingParams(num_samples=3), cfg, reward_models={"rm": scorer}, world=world
+        )
+        groups = generator.generate(0).groups
+    return [[score.parts["model:rm"] for score in group.scores] for group in groups]
 
 
 # --------------------------------------------------------------------------------------------------- shards

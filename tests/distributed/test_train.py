@@ -9,7 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE, Popen
 
+import numpy as np
 import pytest
+import torch
 
 import reasoner
 from reasoner.distributed.world import ALONE
@@ -21,6 +23,8 @@ from tests.distributed import programs
 from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, wait_for
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
+from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -124,6 +128,17 @@ def test_refills_of_two_and_three_ranks_are_those_of_one():
     assert any(replaced for _, replaced, _ in expected)
     for size in (2, 3):
         assert run_ranks(size, programs.refills, 3) == [expected] * size
+
+
+def test_two_ranks_score_completions_as_one_does(tmp_path):
+    head = torch.linspace(-1, 1, 32)
+    folder = save_reward_model(
+        tmp_path, tiny_model(vocabulary=60, width=32, layers=2), tiny_tokenizer(), head=head, mean=0.3
+    )
+    expected = programs.model_scores(ALONE, folder)
+    assert len({value for own in expected for value in own}) > 10
+    for scores in run_ranks(2, programs.model_scores, folder):
+        assert np.array(scores) == pytest.approx(np.array(expected), abs=1e-5)
 
 
 @contextmanager

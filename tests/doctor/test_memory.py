@@ -12,13 +12,23 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from reasoner.config.resolve import resolve
-from reasoner.config.schema import AlgoConfig, Config, DataConfig, EngineConfig, LoraConfig, OptimConfig, SamplingConfig
+from reasoner.config.schema import (
+    AlgoConfig,
+    Config,
+    DataConfig,
+    EngineConfig,
+    LoraConfig,
+    OptimConfig,
+    RewardConfig,
+    SamplingConfig,
+)
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
 from reasoner.doctor.memory_advice import memory_finding, processes_finding
 from reasoner.rl.algorithms import resolve_algorithm as resolve_algorithm
-from tests.fixtures.tiny import tiny_model
+from tests.fixtures.reward_models import save_reward_model
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 # As their config.json says; the parameters follow from it.
 QWEN_HALF = {
@@ -52,6 +62,18 @@ def test_activations_of_qwen_1_5b_take_126_kb_a_token_and_layer_in_bfloat16():
         need_of(qwen(sizes, num_hidden_layers=layers), cfg, prompt=1).parts()["activations"] for layers in (8, 9)
     ]
     assert (by_layers[1] - by_layers[0]) / (32 * 128 + 1) == pytest.approx(126_000, rel=0.05)
+
+
+def test_reward_models_are_resident_in_the_precision_of_the_trainer(tmp_path):
+    policy = tiny_model(vocabulary=60, width=32)
+    for name in ("a", "b"):
+        save_reward_model(tmp_path / name, policy, tiny_tokenizer())
+    numel = sum(p.numel() for p in policy.parameters()) + 32  # with the head
+    with_models = RewardConfig(model=f"{tmp_path}/a=0.5,{tmp_path}/b")
+    for dtype, size in (("float32", 4), ("bfloat16", 2)):
+        cfg = Config(optim=OptimConfig(dtype=dtype))
+        plain, own = (need_of(policy, one, prompt=40) for one in (cfg, replace(cfg, reward=with_models)))
+        assert own.parts()["reward_models"] == 2 * size * numel == own.peak() - plain.peak()
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").is_file(), reason="needs Linux's /proc")
