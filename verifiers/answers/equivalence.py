@@ -9,13 +9,14 @@ from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
+from verifiers.answers.piecewise_equality import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.real_parameters import as_real_families, equal_as_real_families
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.relations import equal_relations
 from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
-from verifiers.answers.structures import equal_matrices, equal_piecewise, equal_sequences
+from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import divide, multiply, names
 from verifiers.answers.values import (
@@ -31,12 +32,14 @@ from verifiers.answers.values import (
     Nothing,
     Numeral,
     Piecewise,
+    Primes,
     Ratio,
     RealFamily,
     Reals,
     Relation,
     Sequence,
     Value,
+    Words,
 )
 
 
@@ -45,6 +48,8 @@ def equal(gold: Value, answer: Value) -> Result:
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
             return equal_choices(gold, answer)
+        if isinstance(gold, Primes | Words) or isinstance(answer, Primes | Words):
+            return gold == answer if type(gold) is type(answer) else None
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
             return _quantities(gold, answer)
         gold, answer = _plain(gold), _plain(answer)
@@ -167,7 +172,7 @@ def _ratios(gold: Value, answer: Value) -> Result:
 
 
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (
-    (Piecewise, partial(equal_piecewise, equal=equal)),
+    (Piecewise, equal_piecewise),
     (Family, equal_as_families),
     (Nothing, _nothing),
     (Assignments, partial(equal_named, equal=equal)),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from verifiers.answers.cursor import Cursor
+from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, negate, number, symbol
 
@@ -39,6 +40,10 @@ class FactorReader(Cursor, ABC):
     @abstractmethod
     def sum(self) -> Node:
         """The sum at this position, as in brackets."""
+
+    @abstractmethod
+    def product(self) -> Node:
+        """The product at this position."""
 
     def starts_factor(self) -> bool:
         token = self.here
@@ -207,6 +212,8 @@ class FactorReader(Cursor, ABC):
             if self.here.is_sign("(") and (pair := self._pair()):
                 return Node("binomial", pair)
             return Node("binomial", (self._argument(), self._argument()))
+        if name in ("sum", "product"):
+            return self._series(name)
         if name == "root":
             index = self._argument()
             self.expect("of")
@@ -236,6 +243,20 @@ class FactorReader(Cursor, ABC):
             self.at += 1  # sin(x)^2 in plain text
             exponent = self._exponent()
         return node if exponent is None else Node("power", (node, exponent))
+
+    def _series(self, op: str) -> Node:
+        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
+        self.expect("_")
+        self.expect("{")
+        letter, self.at = self.here, self.at + 1
+        self.expect("=")
+        low = self.sum()
+        self.expect("}")
+        self.expect("^")
+        high = self._argument()
+        if letter.kind != "letter":
+            raise UnreadableError("an index")
+        return series(op, letter.text, self.product(), low, high)
 
     def _argument(self) -> Node:
         """One argument of a command: braces, or a single token."""

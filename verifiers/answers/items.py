@@ -5,6 +5,7 @@ from __future__ import annotations
 from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
+from verifiers.answers.names_in_words import named_in_words
 from verifiers.answers.qualifiers import is_domain
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, cut
@@ -31,6 +32,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
     sides, relations = cut(tokens, RELATIONS)
     signs_ = [each.text for each in relations]
+    if not signs_ and (value := named_in_words(tokens, statement)) is not None:
+        return value
     if not signs_:
         return term(tokens, statement)
     if any(not side for side in sides):
@@ -137,6 +140,8 @@ def _named(left: Tokens, value: Value) -> Value:
         if isinstance(value, Expression) and len(signs(value.node)) > 1:
             value = Sequence("list", tuple(Expression(node) for node in signs(value.node)))
         return Assignments((name,), (value,))
+    if isinstance(value, Expression) and left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
+        return Assignments(("det",), (value,))
     if isinstance(value, Expression):
         try:
             return Relation(("=",), (expression(left), value.node))

@@ -35,7 +35,7 @@ class LetterScanner(NumberScanner):
         elif len(run) == 3 and word.endswith("pi"):
             self.add("letter", run[0])
             self.add("letter", "π")
-        elif len(run) <= 3:
+        elif len(run) <= 3 and not (len(run) == 3 and run.istitle()):
             for letter in run:
                 self.add("letter", letter)
         else:

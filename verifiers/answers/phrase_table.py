@@ -98,6 +98,30 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         )
         for end in ("", "s")
     },
+    **{f"{before}prime{noun}": (("sign", "primes"),) for before in _ALL for noun in ("", "s", " number", " numbers")},
+    **dict.fromkeys(("infinitely many", "infinite number of", "infinite"), (("sign", "∞many"),)),
+    **{
+        f"{before}{strictly}between": (("sign", sign),)
+        for before in ("", "is ", "are ", "lies ", "lie ")
+        for strictly, sign in (("", "between"), ("strictly ", "between"))
+    },
+    **dict.fromkeys(
+        (
+            "and its permutations",
+            "and permutations",
+            "and all permutations",
+            "and their permutations",
+            "up to permutation",
+            "and all its permutations",
+            "and all permutations thereof",
+            "and permutations thereof",
+            "permutations of",
+            "all permutations of",
+            "any permutation of",
+            "and all its permutations thereof",
+        ),
+        (("sign", "permutations"),),
+    ),
     **dict.fromkeys(("including", "and including"), (("sign", "including"),)),
     **{f"{before}perfect square{end}": (("sign", "squares"),) for before in _ALL for end in ("", "s")},
     **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in _ALL for end in ("", "s")},

@@ -36,7 +36,7 @@ _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with phrases replaced by their signs, number words by numbers, and lead words dropped."""
-    tokens = drop_leads(_joined(brackets(tokens)))
+    tokens = drop_leads(joined(brackets(tokens)))
     result: list[Token] = []
     place = 0
     while place < len(tokens):
@@ -76,12 +76,15 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
     return Token("sign", NUMBER_SETS[token.text], token.gap) if is_set else token
 
 
-def _joined(tokens: Sequence[Token]) -> list[Token]:
+def joined(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
     result = []
+    has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if token.is_sign("&") and not has_rows:
+            token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
             continue
         if (
