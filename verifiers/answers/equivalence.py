@@ -41,6 +41,7 @@ from verifiers.answers.values import (
     Value,
     Words,
 )
+from verifiers.answers.vectors import components, tuple_of
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -131,10 +132,19 @@ def _equal(gold: Value, answer: Value) -> Result:
     gold, answer = as_families(gold, answer)
     if isinstance(gold, Amount) or isinstance(answer, Amount):
         return equal_amounts(gold, answer)
+    gold, answer = _as_vector(gold, answer), _as_vector(answer, gold)
     for kind, function in _BY_TYPE:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)
     return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _as_vector(value: Value, other: Value) -> Value:
+    """3i - 2j + k as a tuple beside a vector; any other value as it is."""
+    is_vector = isinstance(other, Matrix) or (isinstance(other, Sequence) and other.kind in ("tuple", "interval"))
+    if not is_vector or not isinstance(value, Expression) or not {"j"} <= names(value.node) <= {"j", "k"}:
+        return value
+    return tuple_of(components(value.node))
 
 
 def _reals(gold: Value, answer: Value) -> Result:

@@ -6,6 +6,7 @@ from verifiers.answers.equivalence import equal, letter_of
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import read, read_sentence, read_with_units
+from verifiers.answers.tree import names
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -61,7 +62,8 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     gold_value, answer_value = read(gold), read(answer)
     if answer_value is None and gold_value is not None and (value := read_sentence(answer)) is not None:
         return (True, layer_of(gold_value)) if equal(gold_value, value) else None
-    if isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
+    is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
+    if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
     if answer_value is None or gold_value is None:
         return None

@@ -99,7 +99,11 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for end in ("", "s")
     },
     **{f"{before}prime{noun}": (("sign", "primes"),) for before in _ALL for noun in ("", "s", " number", " numbers")},
-    **dict.fromkeys(("infinitely many", "infinite number of", "infinite"), (("sign", "∞many"),)),
+    **{
+        f"{before}{many}": (("sign", "∞many"),)
+        for before in ("", "there are ", "there exist ", "an ")
+        for many in ("infinitely many", "infinite number of", "infinite")
+    },
     **{
         f"{before}{strictly}between": (("sign", sign),)
         for before in ("", "is ", "are ", "lies ", "lie ")
@@ -223,6 +227,16 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         ("is not more than", "not more than", "is no more than", "is not greater than", "not greater than"),
         (("sign", "≤"),),
     ),
+    **{
+        f"{before}at {most}": (("sign", sign),)
+        for before in ("that are ", "which are ", "are ")
+        for most, sign in (("least", "≥"), ("most", "≤"))
+    },
+    **{
+        f"{before}{than} than": (("sign", sign),)
+        for before in ("that are ", "which are ", "that are strictly ")
+        for than, sign in (("greater", ">"), ("larger", ">"), ("less", "<"), ("smaller", "<"))
+    },
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
     **dict.fromkeys(("per cent", "pct"), (("sign", "%"),)),

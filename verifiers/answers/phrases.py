@@ -44,6 +44,10 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(_number_set(tokens, place))
             place += 1
             continue
+        if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
+            result.append(Token("letter", "C", gap=True))
+            place += 1
+            continue
         size, signs = _longest_phrase(tokens, place)
         value, length = _number_at(tokens, place)
         if length > size:

@@ -51,7 +51,10 @@ def one_line_cases(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Piec
             is_mark = token.is_word(*_BEFORE) or (token.is_word("otherwise", "else") and lines[-1])
             lines[-1] += [Token("sign", "&")] if is_mark else []
             lines[-1] += [] if token.is_word(*_BEFORE) else [token]
-    return piecewise([line for line in lines if line], statement)
+    try:
+        return piecewise([line for line in lines if line], statement)
+    except UnreadableError:
+        return None
 
 
 def _bare(tokens: list[Token]) -> list[Token]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import BOUND, Node, names, number, replace_symbols, symbol
+from verifiers.answers.tree import BOUND, Node, names, number, replace_symbols, symbol, with_letter_i
 
 _FIRST_INDICES = (1, 0, 2, 3, -1)
 
@@ -15,6 +15,7 @@ def series(op: str, letter: str, body: Node, low: Node, high: Node) -> Node:
     Sums of numbers are arithmetic that is not carried out: other layers decide on them.
     """
     name = f"{BOUND}{letter}"
+    body = with_letter_i(body) if letter == "i" else body
     node = Node(op, (replace_symbols(body, {letter: symbol(name)}), low, high), name)
     if not names(node):
         raise UnreadableError("a sum of numbers")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from verifiers.answers.amounts import amount, counted, has_unit
+from verifiers.answers.integer_sets import integer_set
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
@@ -40,7 +41,7 @@ def read(text: str) -> Value | None:
         tokens = tokenize(text)
         if states_nothing(tokens):
             return Nothing()
-        tokens = bare(drop_leads(tokens))
+        tokens = bare(drop_leads(joined(tokens)))
         choice, rest = _choice(tokens)
         if not choice:
             parts = amount(tokens) if has_unit(tokens) else None
@@ -68,7 +69,10 @@ def read_with_units(text: str, value: Value | None) -> Value | None:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
     if not isinstance(value, Expression) or not names(value.node):
         return value
-    return amount(tokenize(text)) or value
+    try:
+        return amount(tokenize(text)) or value
+    except UnreadableError:
+        return value
 
 
 def _quantity(text: str) -> Value | None:
@@ -96,6 +100,8 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
+    if any(token.is_sign("powers") for token in tokens) and (powers := integer_set(tokens)) is not None:
+        return powers
     reals = between(tokens)
     members = primes(tokens, statement, numbers_of) if reals is None else None
     if reals is not None or members is not None:

@@ -100,6 +100,13 @@ def has(node: Node, *ops: str) -> bool:
     return any(each.op in ops for each in node.walk())
 
 
+def with_letter_i(node: Node) -> Node:
+    """The tree with the letter i, of an index or a unit vector, in place of the imaginary unit."""
+    if node.op == "i":
+        return symbol("i")
+    return Node(node.op, tuple(map(with_letter_i, node.args)), node.name, node.value)
+
+
 def is_infinite(node: Node) -> bool:
     return node.op == "infinity" or (node.op == "neg" and node.args[0].op == "infinity")
 
