@@ -19,7 +19,7 @@ from verifiers.answers.equivalence import equal, letter_of
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.results import all_equal
-from verifiers.answers.statements import read
+from verifiers.answers.statements import read, read_with_units
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
@@ -145,6 +145,8 @@ def _by_question(gold: str, answer: str, question: Question) -> tuple[bool, str]
         return result, "choice"
     if sides[0] is None or sides[1] is None:
         return None
+    if question.unit:
+        sides[1] = read_with_units(maths.answer_part(answer), sides[1]) or sides[1]
     try:
         return _by_kind(sides[0], sides[1], question)
     except (UnreadableError, NoValueError, TooLargeError, OverflowError):
@@ -159,6 +161,9 @@ def _by_choices(
     letters = [_letter(each) for each in (gold_value, answer_value)]
     if isinstance(answer_value, Choice) and isinstance(gold_value, Choice):
         return None
+    if isinstance(answer_value, Choice) and letters[0] == letters[1] in texts:  # the right letter with another value
+        value = read(texts[letters[1]])
+        return False if value is not None and equal(value, answer_value.value) is False else None
     if letters[0] in texts and not letters[1]:
         return True if _is(texts[letters[0]], answer) else None
     if letters[1] in texts and not letters[0] and not isinstance(answer_value, Choice):

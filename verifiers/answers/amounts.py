@@ -46,7 +46,7 @@ def amount(tokens: Tokens) -> Amount | None:
     return Amount(nodes[0] if len(nodes) == 1 else add(*nodes), last.powers, last.factor, len(nodes))
 
 
-def counted(tokens: Tokens) -> Amount | None:
+def number_of_things(tokens: Tokens) -> Amount | None:
     """A number of things that have no unit: "3 apples"; None for anything else."""
     is_count = len(tokens) == 2 and tokens[0].kind == "number" and tokens[1].kind == "word"
     if not is_count or tokens[1].text in WORDS or changes_value(f" {tokens[1].text}"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
-from verifiers.answers.names_in_words import named_in_words
 from verifiers.answers.qualifiers import is_domain
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, cut
@@ -32,8 +31,6 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
     sides, relations = cut(tokens, RELATIONS)
     signs_ = [each.text for each in relations]
-    if not signs_ and (value := named_in_words(tokens, statement)) is not None:
-        return value
     if not signs_:
         return term(tokens, statement)
     if any(not side for side in sides):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 
 from verifiers.answers.items import item, several_names
-from verifiers.answers.names_in_words import list_of_names
+from verifiers.answers.names_in_words import list_of_names, values_of_names
 from verifiers.answers.reals import as_reals, intersection, points, union
 from verifiers.answers.slices import Tokens, cut
 from verifiers.answers.terms import Statement
@@ -37,8 +37,9 @@ def _orders(items: tuple[Value, ...]) -> list[tuple[Value, ...]]:
 
 def listing(tokens: Tokens, statement: Statement) -> Value:
     """The value of items joined by "or", ";", "," and "and"."""
-    if (names_ := list_of_names(tokens)) is not None:
-        return names_
+    for reading in (list_of_names, values_of_names):
+        if (value := reading(tokens, statement)) is not None:
+            return value
     pieces, _ = cut(tokens, lambda token: token.is_word("or") or token.is_sign(";", "\\\\"))
     pieces = [each for each in map(_without_commas, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:

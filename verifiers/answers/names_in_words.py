@@ -19,7 +19,7 @@ def words_of(tokens: Tokens) -> Words | None:
     return Words(" ".join(token.text for token in tokens)) if is_name else None
 
 
-def list_of_names(tokens: Tokens) -> Sequence | None:
+def list_of_names(tokens: Tokens, _statement: Callable[[Tokens], Value]) -> Sequence | None:
     """Anna, Ben and Clara: names in any order; None for anything else."""
     pieces, _ = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
     names = [words_of(piece) for piece in pieces if piece]
@@ -27,11 +27,21 @@ def list_of_names(tokens: Tokens) -> Sequence | None:
     return Sequence("list", tuple(known)) if len(known) == len(names) > 1 else None
 
 
-def named_in_words(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:
-    """`Ann: 12` and "Ben has 15"; None for anything else."""
-    is_named = len(tokens) > 2 and (tokens[1].is_sign(":") or tokens[1].is_word(*_HAVE))
-    name = words_of(tokens[:1]) if is_named else None
-    return Assignments((name.text,), (statement(tokens[2:]),)) if name is not None else None
+def values_of_names(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:
+    """`Ann: 12, Ben: 15` and "Ben has 15 and Ann has 12"; None for anything else, and for a single name."""
+    pieces = [piece for piece in cut(tokens, _is_separator)[0] if piece]
+    if len(pieces) < 2 or not all(_has_name(piece) for piece in pieces):
+        return None
+    return Assignments(tuple(piece[0].text for piece in pieces), tuple(statement(piece[2:]) for piece in pieces))
+
+
+def _is_separator(token: Token) -> bool:
+    return token.is_sign(",", ";") or token.is_word("and")
+
+
+def _has_name(piece: Tokens) -> bool:
+    is_named = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word(*_HAVE))
+    return is_named and words_of(piece[:1]) is not None
 
 
 def labelled_parts(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
@@ -56,7 +57,7 @@ def bare(tokens: list[Token]) -> list[Token]:
     return _without_repetition(_without_clause(tokens, ("which", "attained", "achieved", "reached", "obtained")))
 
 
-def stated(tokens: Tokens) -> list[Token] | None:
+def stated_value(tokens: Tokens) -> list[Token] | None:
     """The tokens of the value, without the words around it; None where the sentence does not state one value."""
     tokens = _without_repetition(_without_clause(list(tokens), _CLAUSES))
     first = next((place for place, token in enumerate(tokens) if not _is_prose(token)), len(tokens))
@@ -116,7 +117,7 @@ def _is_lead(tokens: list[Token]) -> bool:
         return False
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in _VERBS), None)
     behind = words if verb is None else words[verb:]
-    is_stated = verb is not None or all(word in _SAFE for word in words)
+    is_stated = verb is not None or all(word in _SAFE or word in LEADS for word in words)
     return is_stated and not any(word in _RELATIVE for word in behind)
 
 

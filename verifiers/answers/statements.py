@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from verifiers.answers.amounts import amount, counted, has_unit
+from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.integer_sets import integer_set
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
 from verifiers.answers.number_sets import between
 from verifiers.answers.parameters import attach
-from verifiers.answers.phrases import drop_leads, joined, rewrite
+from verifiers.answers.phrases import drop_leads, join_words, rewrite
 from verifiers.answers.pieces import one_line_cases
 from verifiers.answers.primes import primes
 from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
-from verifiers.answers.sentences import bare, stated, states_nothing
+from verifiers.answers.sentences import bare, stated_value, states_nothing
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
@@ -41,7 +41,7 @@ def read(text: str) -> Value | None:
         tokens = tokenize(text)
         if states_nothing(tokens):
             return Nothing()
-        tokens = bare(drop_leads(joined(tokens)))
+        tokens = bare(drop_leads(join_words(tokens)))
         choice, rest = _choice(tokens)
         if not choice:
             parts = amount(tokens) if has_unit(tokens) else None
@@ -59,7 +59,7 @@ def read(text: str) -> Value | None:
 def read_sentence(text: str) -> Value | None:
     """The typed value that a sentence around one value states; None where it states none."""
     try:
-        tokens = stated(joined(tokenize(text)))
+        tokens = stated_value(join_words(tokenize(text)))
         return statement(rewrite(tokens)) if tokens else None
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
@@ -82,7 +82,7 @@ def _quantity(text: str) -> Value | None:
     except UnreadableError:
         pass
     try:
-        return counted(drop_leads(tokenize(text)))
+        return number_of_things(drop_leads(tokenize(text)))
     except UnreadableError:
         return None
 

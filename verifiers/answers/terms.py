@@ -63,7 +63,9 @@ def term(tokens: Tokens, statement: Statement) -> Value:
 
 def _scaled(tokens: Tokens, statement: Statement) -> Value | None:
     """A factor in front of a matrix, multiplied into its entries."""
-    place = next(place for place, token in enumerate(tokens) if token.text.startswith("begin "))
+    place = next((place for place, token in enumerate(tokens) if token.text.startswith("begin ")), None)
+    if place is None:
+        return None
     matrix, factor = term(tokens[place:], statement), list(tokens[:place])
     if not factor or not isinstance(matrix, Matrix):
         return None
