@@ -32,6 +32,7 @@ from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical, key
 from verifiers.numbers import numeral
+from verifiers.questions import read_question
 from verifiers.symbolic import expression
 
 Pairs = list[tuple[str, str]]  # prediction, gold
@@ -143,7 +144,9 @@ def tables(kinds: list[str]) -> None:
             rows = [json.loads(line) for line in (TABLES / f"{name}.jsonl").read_text("utf-8").splitlines()]
             pairs = [(row["answer"], row["gold"]) for row in rows]
             peer = [both_orders(*pair) for pair in pairs]
-            columns = [[bool(judgement) for judgement in pool.judge(pairs)], *map(list, zip(*peer, strict=True))]
+            questions = [read_question(row.get("question", "")) for row in rows]
+            verdicts_of_ours = [bool(judgement) for judgement in pool.judge(pairs, questions=questions)]
+            columns = [verdicts_of_ours, *map(list, zip(*peer, strict=True))]
             counts = [len(rows)]
             for column in columns:
                 verdicts = list(zip(column, (row["correct"] for row in rows), strict=True))

@@ -15,22 +15,26 @@ from data.problem import Problem
 from verifiers.equivalence import judge
 from verifiers.maths import UndecidedError, without_algebra
 from verifiers.pool import VerifierPool
+from verifiers.questions import Question, read_question
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward, judge_response
 from verifiers.score import Judgement, RewardInput, Score
 
 SECONDS = 1.5  # by the wall clock in this process, then of processor time in a worker
 
 
-def grade(prediction: str, gold: str, rule: str = "maths") -> Judgement:
+def grade(prediction: str, gold: str, rule: str = "maths", *, question: str | Question | None = None) -> Judgement:
     """Judge one answer text against the gold. Not symmetric: the gold decides which form an answer must have.
 
+    `question`, the question's text or a Question, says which choices there are, which unit is asked for, whether a
+    list is in order, and how far a number may be from the gold. Without it the verdict is that of the two texts alone.
     ValueError for an unknown rule, and for a gold answer that the rule cannot use.
     """
+    facts = read_question(question) if isinstance(question, str) else question
     try:
         with without_algebra(SECONDS):
-            return judge(prediction, gold, rule)
+            return judge(prediction, gold, rule, facts)
     except UndecidedError:
-        return _pool(os.getpid()).judge([(prediction, gold)], rule)[0]
+        return _pool(os.getpid()).judge([(prediction, gold)], rule, questions=[facts or Question()])[0]
 
 
 def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from verifiers import countdown, maths
+from verifiers import countdown, maths, questions
+from verifiers.questions import Question
 from verifiers.score import Judgement
 
 
@@ -24,13 +25,17 @@ RULES: dict[str, Rule] = {
 }
 
 
-def judge(prediction: str, gold: str, rule: str = "maths") -> Judgement:
+def judge(prediction: str, gold: str, rule: str = "maths", question: Question | None = None) -> Judgement:
     """Judge one answer text in this process and without a time limit: use verifiers.grade elsewhere.
 
+    Rule "maths" uses what the question says about the answer; the other rules do not.
     ValueError for an unknown rule, and for a gold that the rule cannot use.
     """
     start = perf_counter()
-    judgement = RULES[check_rule(rule)].equivalent(gold, prediction)
+    if question and rule == "maths":
+        judgement = questions.equivalent(gold, prediction, question)
+    else:
+        judgement = RULES[check_rule(rule)].equivalent(gold, prediction)
     return replace(judgement, seconds=perf_counter() - start)
 
 

@@ -53,10 +53,13 @@ def equivalent(gold: str, answer: str) -> Judgement:
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
     gold_text, answer_text = answer_part(gold), answer_part(answer)
+    whole = whole_answer(gold), whole_answer(answer)
     gold, answer = canonical(gold_text), canonical(answer_text)
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
-    verdict, layer = _cheap(gold, answer) or _typed(gold_text, answer_text) or _decide(gold, answer, 0)
+    verdict, layer = (
+        _cheap(gold, answer) or (_first_correct(whole, (gold_text, answer_text))) or _decide(gold, answer, 0)
+    )
     return Judgement(verdict, layer, gold, answer)
 
 
@@ -65,10 +68,22 @@ def same(left: str, right: str) -> bool:
     return all(equivalent(*pair).verdict is Verdict.CORRECT for pair in ((left, right), (right, left)))
 
 
+def whole_answer(text: str) -> str:
+    """The content of the last box; without a box, the text."""
+    box = last_box(text)
+    return text if box is None else box
+
+
 def answer_part(text: str) -> str:
     """The content of the last box; without a box, the formula of a sentence."""
     box = last_box(text)
     return prose.formula(text) if box is None else box
+
+
+def _first_correct(*readings: tuple[str, str]) -> Finding | None:
+    """The grammar's finding for the whole texts; where that is not "correct", for the formulas in them."""
+    findings = [_typed(*pair) for pair in dict.fromkeys(readings)]
+    return next((each for each in findings if each and each[0] is Verdict.CORRECT), findings[-1] or findings[0])
 
 
 _LETTER = re.compile(r"[^\W\d_]")

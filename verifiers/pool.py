@@ -20,6 +20,7 @@ from data.problem import Problem
 from verifiers.equivalence import check_rule
 from verifiers.extract import EXTRACTORS
 from verifiers.limits import too_long
+from verifiers.questions import Question, encode, question_of
 from verifiers.rewards import DEFAULT_WEIGHTS, RewardWeights, add_reward
 from verifiers.score import Judgement, RewardInput, Score, Verdict
 from verifiers.worker_process import WorkerProcess
@@ -76,7 +77,10 @@ class VerifierPool:
         """
         if policy not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
-        jobs = [(response, problem.answer, check_rule(problem.verifier), policy) for response, problem in items]
+        jobs = [
+            (response, problem.answer, check_rule(problem.verifier), policy, encode(question_of(problem)))
+            for response, problem in items
+        ]
         results = self._run("score", jobs)
         scores = [
             add_reward(RewardInput(response, problem, _score(result), size, max_tokens), weights)
@@ -85,9 +89,13 @@ class VerifierPool:
         self.counts.update(score.verdict for score in scores)
         return scores
 
-    def judge(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[Judgement]:
-        """Judge each (prediction, gold), in order."""
-        results = self._run("judge", [(*pair, check_rule(rule)) for pair in pairs])
+    def judge(
+        self, pairs: Sequence[tuple[str, str]], rule: str = "maths", *, questions: Sequence[Question] | None = None
+    ) -> list[Judgement]:
+        """Judge each (prediction, gold), in order, by what its question says about the answer where one is given."""
+        texts = map(encode, questions or [Question()] * len(pairs))
+        jobs = [(*pair, check_rule(rule), text) for pair, text in zip(pairs, texts, strict=True)]
+        results = self._run("judge", jobs)
         return [
             Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""), r["seconds"])
             for r in results

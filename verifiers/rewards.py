@@ -14,6 +14,7 @@ from verifiers import reward_functions
 from verifiers.equivalence import judge
 from verifiers.extract import Extraction, extract
 from verifiers.limits import too_long
+from verifiers.questions import Question
 from verifiers.score import Judgement, RewardInput, Score, Verdict
 
 
@@ -143,7 +144,13 @@ def extract_answers(response: str, policy: str = "strict") -> Reading:
 
 
 def judge_response(
-    response: str, gold: str, rule: str, policy: str = "strict", *, on_read: Callable[[Reading], None] | None = None
+    response: str,
+    gold: str,
+    rule: str,
+    policy: str = "strict",
+    *,
+    question: Question | None = None,
+    on_read: Callable[[Reading], None] | None = None,
 ) -> Score:
     """Judge a response. The score has no parts and no reward yet. `policy` (of EXTRACTORS) is the required form.
 
@@ -158,12 +165,12 @@ def judge_response(
         on_read(reading)
     answer = reading.extraction.answer
     if answer is not None:
-        judgement = judge(answer, gold, rule)
+        judgement = judge(answer, gold, rule, question)
         is_correct = bool(judgement)
     else:
         verdict = Verdict.NO_ANSWER if reading.well_formed or reading.lenient is None else Verdict.MALFORMED
         judgement = Judgement(verdict, reading.extraction.reason)
-        is_correct = reading.lenient is not None and bool(judge(reading.lenient, gold, rule))
+        is_correct = reading.lenient is not None and bool(judge(reading.lenient, gold, rule, question))
     return Score(
         reward=0.0,
         parts={},

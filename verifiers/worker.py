@@ -23,6 +23,7 @@ from typing import Any
 
 from verifiers import symbolic
 from verifiers.equivalence import judge, same_answer
+from verifiers.questions import decode
 from verifiers.rewards import Reading, judge_response
 from verifiers.score import Verdict
 
@@ -32,15 +33,17 @@ ALARM_DELAY = 5  # seconds after the time at which the parent should have killed
 RECURSION_LIMIT = 3_000
 
 
-def _score(send: Callable[..., None], response: str, gold: str, rule: str, policy: str) -> dict[str, Any]:
+def _score(
+    send: Callable[..., None], response: str, gold: str, rule: str, policy: str, facts: str = ""
+) -> dict[str, Any]:
     def on_read(reading: Reading) -> None:
         send(reading={"extracted": reading.extraction.answer, "well_formed": reading.well_formed})
 
-    return asdict(judge_response(response, gold, rule, policy, on_read=on_read))
+    return asdict(judge_response(response, gold, rule, policy, question=decode(facts), on_read=on_read))
 
 
-def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str) -> dict[str, Any]:
-    return asdict(judge(prediction, gold, rule))
+def _judge(_send: Callable[..., None], prediction: str, gold: str, rule: str, facts: str = "") -> dict[str, Any]:
+    return asdict(judge(prediction, gold, rule, decode(facts)))
 
 
 def _same(_send: Callable[..., None], left: str, right: str, rule: str) -> bool:

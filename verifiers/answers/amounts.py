@@ -2,16 +2,19 @@ r"""Numbers with units: `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`, `1
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
 from verifiers.answers.slices import Tokens, nesting
+from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, degrees, pieces_of_amount, unit, unit_of_word
 from verifiers.answers.values import Amount, Expression, Value
+from verifiers.number_words import changes_value
 
 _CURRENCY = ("$", "€", "£")
 _CODES = ("usd", "eur", "gbp")
@@ -41,6 +44,14 @@ def amount(tokens: Tokens) -> Amount | None:
     if len(nodes) > 1 and any(names(node) for node in nodes):
         return None
     return Amount(nodes[0] if len(nodes) == 1 else add(*nodes), last.powers, last.factor, len(nodes))
+
+
+def number_of_things(tokens: Tokens) -> Amount | None:
+    """A number of things that have no unit: "3 apples"; None for anything else."""
+    is_count = len(tokens) == 2 and tokens[0].kind == "number" and tokens[1].kind == "word"
+    if not is_count or tokens[1].text in WORDS or changes_value(f" {tokens[1].text}"):
+        return None
+    return Amount(expression(tokens[:1]), ((tokens[1].text.removesuffix("s"), 1),), Fraction(1))
 
 
 def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from zlib import crc32
 
 from verifiers.answers.evaluation import Evaluation, is_zero, sign
-from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.tree import (
     Node,
     has,
@@ -18,13 +18,15 @@ from verifiers.answers.tree import (
     replace_symbols,
     subtract,
     symbol,
+    unfold,
 )
 
 _NUM_POINTS = 9
 _ENOUGH = 3  # points at which both have a value
+_MAX_TERMS = 200  # of a sum
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
-_WHOLE = ("floor", "ceil", "factorial", "binomial")
+_WHOLE = ("floor", "ceil", "factorial", "binomial", "sum", "product")
 _BASE = symbol("the base of log")
 
 
@@ -38,11 +40,14 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         return _with_any_base(gold, answer)
     letters = names(gold) | names(answer)
     if not letters:
-        return _is_zero(subtract(gold, answer))
+        result = _is_zero(subtract(gold, answer))
+        return _with_large_parts(gold, answer) if result is None else result
     is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or _has_alternating(gold) or _has_alternating(answer)
     num_equal = 0
     for point in points(letters, is_whole=is_whole):
-        left, right = replace_symbols(gold, point), replace_symbols(answer, point)
+        left, right = _at(gold, point), _at(answer, point)
+        if left is None or right is None:
+            continue
         has_values = _have_values(left, right)
         if has_values is False:
             return False
@@ -55,6 +60,50 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         if num_equal == _NUM_POINTS:
             break
     return True if num_equal >= _ENOUGH else None
+
+
+def _with_large_parts(gold: Node, answer: Node) -> bool | None:
+    """True if numbers over the limits of size, 2024! for example, can be any numbers; None if not."""
+    large = {
+        each for node in (gold, answer) for each in node.walk() if each.op in ("factorial", "power") and _is_large(each)
+    }
+    if not large:
+        return None
+    letters = {each: symbol(f"large {place}") for place, each in enumerate(sorted(large, key=repr))}
+    return equal_expressions(*(_replaced(node, letters) for node in (gold, answer))) or None
+
+
+def _is_large(node: Node) -> bool:
+    try:
+        rational(node)
+    except TooLargeError:
+        return True
+    except NoValueError:
+        return False
+    return False
+
+
+def _replaced(node: Node, values: dict[Node, Node]) -> Node:
+    if node in values:
+        return values[node]
+    return Node(node.op, tuple(_replaced(each, values) for each in node.args), node.name, node.value)
+
+
+def _at(node: Node, point: dict[str, Node]) -> Node | None:
+    """The expression at a point, its sums written out; None where a sum has no integer bounds there."""
+    try:
+        return unfold(replace_symbols(node, point), _between)
+    except (NoValueError, TooLargeError):
+        return None
+
+
+def _between(low: Node, high: Node) -> range:
+    first, last = rational(low), rational(high)
+    if first is None or last is None or first.denominator != 1 or last.denominator != 1:
+        raise NoValueError
+    if last - first > _MAX_TERMS:
+        raise TooLargeError
+    return range(int(first), int(last) + 1)
 
 
 def _with_any_base(gold: Node, answer: Node) -> bool | None:

@@ -20,12 +20,14 @@ from verifiers.answers.values import (
     Nothing,
     Numeral,
     Piecewise,
+    Primes,
     Ratio,
     RealFamily,
     Reals,
     Relation,
     Sequence,
     Value,
+    Words,
 )
 
 _SIGNS = {"add": " + ", "mul": "·", "div": "/", "power": "^", "mixed": " + "}
@@ -112,6 +114,8 @@ def _family(value: Family) -> str:
 _TEXTS: dict[type, Callable[[Any], str]] = {
     Expression: lambda value: ("about " if value.is_rounded else "") + expression_text(value.node),
     Amount: _amount,
+    Words: lambda value: f"words {value.text}",
+    Primes: lambda value: f"primes {', '.join(map(str, value.members[:8]))}, ...",
     Numeral: lambda value: f"numeral {value.digits} in base {value.base}",
     Clock: lambda value: f"time {value.hour}:{value.minute:02} {value.half}",
     Date: lambda value: f"date, month {value.month}, day {value.day}" + (f", year {value.year}" if value.year else ""),

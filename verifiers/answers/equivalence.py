@@ -9,13 +9,14 @@ from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
+from verifiers.answers.piecewise_equality import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
 from verifiers.answers.real_parameters import as_real_families, equal_as_real_families
 from verifiers.answers.reals import as_reals, equal_reals
 from verifiers.answers.relations import equal_relations
 from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
-from verifiers.answers.structures import equal_matrices, equal_piecewise, equal_sequences
+from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import divide, multiply, names
 from verifiers.answers.values import (
@@ -31,13 +32,16 @@ from verifiers.answers.values import (
     Nothing,
     Numeral,
     Piecewise,
+    Primes,
     Ratio,
     RealFamily,
     Reals,
     Relation,
     Sequence,
     Value,
+    Words,
 )
+from verifiers.answers.vectors import components, tuple_of
 
 
 def equal(gold: Value, answer: Value) -> Result:
@@ -45,6 +49,8 @@ def equal(gold: Value, answer: Value) -> Result:
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
             return equal_choices(gold, answer)
+        if isinstance(gold, Primes | Words) or isinstance(answer, Primes | Words):
+            return gold == answer if type(gold) is type(answer) else None
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
             return _quantities(gold, answer)
         gold, answer = _plain(gold), _plain(answer)
@@ -126,10 +132,19 @@ def _equal(gold: Value, answer: Value) -> Result:
     gold, answer = as_families(gold, answer)
     if isinstance(gold, Amount) or isinstance(answer, Amount):
         return equal_amounts(gold, answer)
+    gold, answer = _as_vector(gold, answer), _as_vector(answer, gold)
     for kind, function in _BY_TYPE:
         if isinstance(gold, kind) or isinstance(answer, kind):
             return function(gold, answer)
     return equal_scalars(gold, answer) if isinstance(gold, Expression) and isinstance(answer, Expression) else None
+
+
+def _as_vector(value: Value, other: Value) -> Value:
+    """3i - 2j + k as a tuple beside a vector; any other value as it is."""
+    is_vector = isinstance(other, Matrix) or (isinstance(other, Sequence) and other.kind in ("tuple", "interval"))
+    if not is_vector or not isinstance(value, Expression) or not {"j"} <= names(value.node) <= {"j", "k"}:
+        return value
+    return tuple_of(components(value.node))
 
 
 def _reals(gold: Value, answer: Value) -> Result:
@@ -167,7 +182,7 @@ def _ratios(gold: Value, answer: Value) -> Result:
 
 
 _BY_TYPE: tuple[tuple[type, Callable[[Value, Value], Result]], ...] = (
-    (Piecewise, partial(equal_piecewise, equal=equal)),
+    (Piecewise, equal_piecewise),
     (Family, equal_as_families),
     (Nothing, _nothing),
     (Assignments, partial(equal_named, equal=equal)),

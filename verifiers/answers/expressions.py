@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from verifiers.answers.cursor import END
 from verifiers.answers.factors import FactorReader, decimal
+from verifiers.answers.series import with_dots
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number
 
@@ -40,6 +41,10 @@ class ExpressionReader(FactorReader):
         while self.here.is_sign("+", "-", "±", "∓"):
             sign = self.here.text
             self.at += 1
+            if sign == "+" and self.take("…"):
+                self.expect("+")
+                terms = [with_dots("sum", terms, self.product())]
+                continue
             term = self.product()
             if sign in "±∓":
                 left = terms[0] if len(terms) == 1 else add(*terms)
@@ -65,13 +70,20 @@ class ExpressionReader(FactorReader):
         value = self.power()
         is_open = False  # a slash whose denominator may go on: 1/2x
         while True:
-            if self.take("*"):
+            if self.here.is_sign("*") and self.ahead().is_sign("…"):
+                self.at += 2
+                self.expect("*")
+                value = with_dots("product", list(value.args) if value.op == "mul" else [value], self.signed_power())
+            elif self.take("*"):
                 value, is_open = _times(value, self.signed_power()), False
             elif self._is_letter_for_times():
                 self.at += 1
                 value, is_open = _times(value, self.signed_power()), False
             elif self.take("choose"):
                 value = Node("binomial", (value, self.power()))
+            elif self.here.is_sign("…") and value.op == "mul":
+                self.at += 1
+                value = with_dots("product", list(value.args), self.signed_power())
             elif self.here.is_sign("/"):
                 self.at += 1
                 is_open = not self.here.is_sign("(", "{")

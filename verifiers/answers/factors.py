@@ -6,16 +6,16 @@ Where an argument may end in two places (`\sin x/2`) the text is not read.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
 
-from verifiers.answers.cursor import Cursor
+from verifiers.answers.combinations import CombinationReader
+from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, PI, TEN, Node, divide, multiply, negate, number, symbol
+from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number
 
 _INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc"}
-_CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
 
 
 def decimal(text: str) -> Fraction:
@@ -29,7 +29,7 @@ def decimal(text: str) -> Fraction:
     return Fraction(int(whole + decimals or "0"), 10 ** len(decimals))
 
 
-class FactorReader(Cursor, ABC):
+class FactorReader(CombinationReader):
     """Reads factors at its position. What reads the sums in their brackets is a subclass."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
@@ -37,8 +37,8 @@ class FactorReader(Cursor, ABC):
         self.bars = 0  # absolute values that are open
 
     @abstractmethod
-    def sum(self) -> Node:
-        """The sum at this position, as in brackets."""
+    def product(self) -> Node:
+        """The product at this position."""
 
     def starts_factor(self) -> bool:
         token = self.here
@@ -123,7 +123,7 @@ class FactorReader(Cursor, ABC):
             over, _, under = token.text.partition("/")
             return divide(number(int(over)), number(int(under)))
         if token.kind == "letter":
-            return self._letter(token)
+            return self.letter(token)
         if token.kind == "function":
             return self._function(token.text)
         if token.is_sign("∞"):
@@ -131,7 +131,7 @@ class FactorReader(Cursor, ABC):
         if token.is_sign("{") and self.take("}"):
             return self.atom()  # the empty braces of {}^{10}C_3
         if token.is_sign("^", "_"):
-            return self._combinations(self._argument())
+            return self.combinations(self.argument())
         for opening, closing in (("(", ")"), ("{", "}"), ("[", "]")):
             if token.is_sign(opening):
                 return self._enclosed(closing)
@@ -153,64 +153,21 @@ class FactorReader(Cursor, ABC):
         self.expect(closing)
         return node
 
-    def _combinations(self, above: Node) -> Node:
-        r"""`^{10}C_3` and `_{10}C_3`, from the letter on; with a P, the number of arrangements."""
-        letter, self.at = self.here, self.at + 1
-        if letter.text not in ("C", "P") or not self.take("_", "^"):
-            raise UnreadableError("an index in front")
-        below = self._argument()
-        node = Node("binomial", (above, below))
-        return node if letter.text == "C" else multiply(node, Node("factorial", (below,)))
-
-    def _letter(self, token: Token) -> Node:
-        if token.text == "C" and self.here.is_sign("(") and (pair := self._pair()):
-            return Node("binomial", pair)
-        if token.text == "C" and self.here.is_sign("_") and (node := self._chosen()):
-            return node
-        name = token.text + self.subscript()
-        while self.take("'"):
-            name += "'"
-        if self.here.is_sign("(") and not self.here.gap and name in ("f", "g", "h", "f'", "P", "F", "G"):
-            raise UnreadableError("a function's value")
-        return _CONSTANTS.get(name) or symbol(name)
-
-    def _chosen(self) -> Node | None:
-        """`C_{10}^{3}` with two natural numbers; None for another index."""
-        start = self.at
-        above = self._argument() if self.take("_") and (self.here.kind == "number" or self.take("{")) else None
-        self.take("}")
-        if above is not None and above.op == "number" and self.take("^"):
-            below = self._argument()
-            if below.op == "number" and below.value <= above.value:
-                return Node("binomial", (above, below))
-        self.at = start
-        return None
-
-    def _pair(self) -> tuple[Node, Node] | None:
-        """The two arguments of C(10,3); None where there are not two."""
-        start = self.at
-        self.expect("(")
-        first = self.sum()
-        if self.take(","):
-            second = self.sum()
-            self.expect(")")
-            return first, second
-        self.at = start
-        return None
-
     # ---------------------------------------------------------------------------------------- functions
 
     def _function(self, name: str) -> Node:
         if name == "frac":
-            return divide(self._argument(), self._argument())
+            return divide(self.argument(), self.argument())
         if name == "binom":
-            if self.here.is_sign("(") and (pair := self._pair()):
+            if self.here.is_sign("(") and (pair := self.pair()):
                 return Node("binomial", pair)
-            return Node("binomial", (self._argument(), self._argument()))
+            return Node("binomial", (self.argument(), self.argument()))
+        if name in ("sum", "product"):
+            return self._series(name)
         if name == "root":
-            index = self._argument()
+            index = self.argument()
             self.expect("of")
-            return Node("root", (self._argument(), index))
+            return Node("root", (self.argument(), index))
         if name in ("sqrt", "cbrt"):
             return self._root(number(2 if name == "sqrt" else 3))
         if name == "log":
@@ -237,7 +194,21 @@ class FactorReader(Cursor, ABC):
             exponent = self._exponent()
         return node if exponent is None else Node("power", (node, exponent))
 
-    def _argument(self) -> Node:
+    def _series(self, op: str) -> Node:
+        r"""`\sum_{k=1}^{n} k^2`: the terms are the product that follows."""
+        self.expect("_")
+        self.expect("{")
+        letter, self.at = self.here, self.at + 1
+        self.expect("=")
+        low = self.sum()
+        self.expect("}")
+        self.expect("^")
+        high = self.argument()
+        if letter.kind != "letter":
+            raise UnreadableError("an index")
+        return series(op, letter.text, self.product(), low, high)
+
+    def argument(self) -> Node:
         """One argument of a command: braces, or a single token."""
         if self.take("{"):
             return self._enclosed("}")
@@ -253,7 +224,7 @@ class FactorReader(Cursor, ABC):
     def _logarithm(self) -> Node:
         base, exponent = None, None
         if self.take("_"):
-            base = self._argument()
+            base = self.argument()
         elif self.here.kind == "number" and not self.here.gap and self.ahead().is_sign("(") and not self.ahead().gap:
             base = self.atom()  # log2(5)
         if self.take("^"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from verifiers.answers.families import equal_families
 from verifiers.answers.results import Result
-from verifiers.answers.tree import Node, has, names, signs
+from verifiers.answers.tree import Node, has, names, signs, symbol
 from verifiers.answers.values import Expression, Family, Nothing, Parameter, Sequence, Value
 
 _INTEGER_LETTERS = frozenset("knmlj")
@@ -48,9 +48,20 @@ def _family(value: Value) -> Family | None:
 
 def equal_as_families(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Family) and isinstance(answer, Family):
+        if {len(item) for item in gold.items} == {2} and answer.name and len(answer.parameters) == 1:
+            answer = _as_pairs(answer)
         return equal_families(_expanded(gold), _expanded(answer))
     other = answer if isinstance(gold, Family) else gold
     return False if isinstance(other, Expression | Sequence | Nothing) else None
+
+
+def _as_pairs(family: Family) -> Family:
+    """b = a^2 for integers a as the pairs (a, a^2), in the alphabetical order of the letters."""
+    (parameter,) = family.parameters
+    is_first = parameter.name < family.name
+    letter = symbol(parameter.name)
+    items = [(letter, item[0]) if is_first else (item[0], letter) for item in family.items if len(item) == 1]
+    return Family(tuple(items), family.parameters)
 
 
 def _expanded(family: Family) -> Family:

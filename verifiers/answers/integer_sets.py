@@ -52,7 +52,9 @@ def _domain(tokens: Tokens, kind: str) -> tuple[int | None, bool]:
     rest = [
         token
         for token in tokens
-        if not token.is_word("all", "the", "is", "are", "any", "every", "that", "which", "with", "where", "a", "an")
+        if not token.is_word(
+            "all", "the", "is", "are", "any", "every", "that", "which", "with", "where", "a", "an", "numbers", "number"
+        )
         and not token.is_sign("such", "∈")
         and not (token.kind == "letter" and len(tokens) < 4)
     ]

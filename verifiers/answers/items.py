@@ -10,7 +10,7 @@ from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import names, signs
+from verifiers.answers.tree import names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -36,6 +36,9 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     if any(not side for side in sides):
         if signs_ == ["≈"] and not sides[0]:
             return _rounded(sides[1])
+        if len(signs_) == 1 and signs_[0] in "<>≤≥" and not sides[0]:  # at least 3
+            bound = condition((symbol("x"), expression(sides[1])), (signs_[0],))
+            return Reals(() if bound is None else bound.intervals)
         raise UnreadableError("a side is missing")
     if "≈" in signs_:
         place = signs_.index("≈")
@@ -48,6 +51,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         sides, signs_ = sides[: place + 1], signs_[:place]
     if signs_ == ["↦"]:
         return _mapping(sides[0], sides[1])
+    if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
+        signs_ = ["="]  # f(x) ≡ 0
     if "≡" in signs_:
         return _congruence(sides, signs_, statement)
     if signs_ in (["∈"], ["∉"]):
@@ -137,6 +142,8 @@ def _named(left: Tokens, value: Value) -> Value:
         if isinstance(value, Expression) and len(signs(value.node)) > 1:
             value = Sequence("list", tuple(Expression(node) for node in signs(value.node)))
         return Assignments((name,), (value,))
+    if isinstance(value, Expression) and left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
+        return Assignments(("det",), (value,))
     if isinstance(value, Expression):
         try:
             return Relation(("=",), (expression(left), value.node))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from verifiers.answers.equivalence import equal, letter_of
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import read, read_with_units
+from verifiers.answers.statements import read, read_sentence, read_with_units
+from verifiers.answers.tree import names
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -19,18 +20,22 @@ from verifiers.answers.values import (
     Nothing,
     Numeral,
     Piecewise,
+    Primes,
     Ratio,
     RealFamily,
     Reals,
     Relation,
     Sequence,
     Value,
+    Words,
 )
 
 _LAYERS: dict[type, str] = {
     Piecewise: "structure",
     Choice: "choice",
     Amount: "unit",
+    Words: "text",
+    Primes: "set",
     Numeral: "base",
     Clock: "time",
     Date: "time",
@@ -54,9 +59,11 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     if max(len(gold), len(answer)) > MAX_CHARACTERS:
         return None
     start_budget()
-    answer_value = read(answer)
-    gold_value = read(gold) if answer_value is not None else None
-    if isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
+    gold_value, answer_value = read(gold), read(answer)
+    if answer_value is None and gold_value is not None and (value := read_sentence(answer)) is not None:
+        return (True, layer_of(gold_value)) if equal(gold_value, value) else None
+    is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
+    if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
     if answer_value is None or gold_value is None:
         return None

@@ -30,12 +30,12 @@ class LetterScanner(NumberScanner):
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)
-        elif word in WORDS and self._peek() != "^":
+        elif word in WORDS and (run.islower() or run.isupper() or self._peek() != "^"):  # but Be^x
             self.add("word", word)
         elif len(run) == 3 and word.endswith("pi"):
             self.add("letter", run[0])
             self.add("letter", "π")
-        elif len(run) <= 3:
+        elif len(run) <= 3 and not (len(run) == 3 and run.istitle()):
             for letter in run:
                 self.add("letter", letter)
         else:

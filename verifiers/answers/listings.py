@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 from verifiers.answers.items import item, several_names
+from verifiers.answers.names_in_words import list_of_names, values_of_names
 from verifiers.answers.reals import as_reals, intersection, points, union
 from verifiers.answers.slices import Tokens, cut
 from verifiers.answers.terms import Statement
@@ -11,10 +14,32 @@ from verifiers.answers.tree import names
 from verifiers.answers.values import Assignments, Expression, Family, Reals, Sequence, Value
 
 _MAX_ITEMS = 60
+_MAX_PERMUTED = 4
+
+
+def permutations_of(value: Value) -> Sequence:
+    """All tuples with the components of one, or of several, in another order."""
+    if isinstance(value, Assignments) and len(value.names) > 1:
+        rows = _orders(value.items)
+        return Sequence("list", tuple(Assignments(value.names, row) for row in rows))
+    if isinstance(value, Sequence) and value.kind in ("tuple", "interval"):
+        return Sequence("list", tuple(Sequence(value.kind, row, value.brackets) for row in _orders(value.items)))
+    if isinstance(value, Sequence):
+        return Sequence("list", tuple(item for each in value.items for item in permutations_of(each).items))
+    raise UnreadableError("permutations of something else")
+
+
+def _orders(items: tuple[Value, ...]) -> list[tuple[Value, ...]]:
+    if len(items) > _MAX_PERMUTED:
+        raise UnreadableError("too many permutations")
+    return list(dict.fromkeys(permutations(items)))
 
 
 def listing(tokens: Tokens, statement: Statement) -> Value:
     """The value of items joined by "or", ";", "," and "and"."""
+    for reading in (list_of_names, values_of_names):
+        if (value := reading(tokens, statement)) is not None:
+            return value
     pieces, _ = cut(tokens, lambda token: token.is_word("or") or token.is_sign(";", "\\\\"))
     pieces = [each for each in map(_without_commas, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:

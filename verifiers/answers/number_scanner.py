@@ -99,6 +99,7 @@ class NumberScanner:
         if mark and "." in digits and "r" not in digits:
             tail = digits.partition(".")[2]
             size = next((n for n in range(1, 13) if len(tail) >= 3 * n and tail[-n:] * 3 == tail[-3 * n :]), 0)
+            size = size or next((n for n in range(2, 13) if tail[-n:] * 2 == tail[-2 * n :]), 0)
             if not size:
                 raise UnreadableError("ellipsis")
             self.at += len(mark)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from verifiers.answers.expressions import expression
 from verifiers.answers.reals import ALL_REALS, complement, interval, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, number
 from verifiers.answers.values import Nothing, Reals, Value
 
@@ -14,6 +15,25 @@ _HALVES = {
     "ℝ≥0": interval(number(0), INFINITY, has_low=True, has_high=False),
     "ℝ≠0": complement(points([number(0)])),
 }
+
+
+def between(tokens: Tokens) -> Reals | None:
+    """ "real numbers between 1 and 4", "m is between -6 and 2, inclusive" as an interval; None for anything else."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign("between")), None)
+    if place is None:
+        return None
+    left, right = [token for token in tokens[:place] if not token.is_sign("ℝ")], list(tokens[place + 1 :])
+    is_closed = bool(right) and right[-1].is_word("inclusive", "inclusively")
+    while right and (
+        right[-1].is_word("inclusive", "inclusively", "exclusive", "exclusively") or right[-1].is_sign(",")
+    ):
+        right.pop()
+    ends = cut(right, lambda token: token.is_word("and"))[0]
+    if len(left) > 1 or (left and left[0].kind != "letter") or len(ends) != 2:
+        raise UnreadableError("between what?")
+    low, high = map(expression, ends)
+    reals = interval(low, high, has_low=is_closed, has_high=is_closed)
+    return Reals(reals.intervals, left[0].text if left else "")
 
 
 def number_set(tokens: Tokens) -> Value | None:

@@ -49,7 +49,8 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         raise UnreadableError("parameters that are not those of the family")
     if not all(any(names(node) for node in each) for each in items):
         raise UnreadableError("members without a parameter")
-    return Family(tuple(items), tuple(each for each in parameters if each.name in letters))
+    name = value.names[0] if isinstance(value, Assignments) and len(value.names) == 1 else ""
+    return Family(tuple(items), tuple(each for each in parameters if each.name in letters), name)
 
 
 def _argument(value: Value) -> str:

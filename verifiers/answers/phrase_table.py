@@ -98,6 +98,34 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         )
         for end in ("", "s")
     },
+    **{f"{before}prime{noun}": (("sign", "primes"),) for before in _ALL for noun in ("", "s", " number", " numbers")},
+    **{
+        f"{before}{many}": (("sign", "∞many"),)
+        for before in ("", "there are ", "there exist ", "an ")
+        for many in ("infinitely many", "infinite number of", "infinite")
+    },
+    **{
+        f"{before}{strictly}between": (("sign", sign),)
+        for before in ("", "is ", "are ", "lies ", "lie ")
+        for strictly, sign in (("", "between"), ("strictly ", "between"))
+    },
+    **dict.fromkeys(
+        (
+            "and its permutations",
+            "and permutations",
+            "and all permutations",
+            "and their permutations",
+            "up to permutation",
+            "and all its permutations",
+            "and all permutations thereof",
+            "and permutations thereof",
+            "permutations of",
+            "all permutations of",
+            "any permutation of",
+            "and all its permutations thereof",
+        ),
+        (("sign", "permutations"),),
+    ),
     **dict.fromkeys(("including", "and including"), (("sign", "including"),)),
     **{f"{before}perfect square{end}": (("sign", "squares"),) for before in _ALL for end in ("", "s")},
     **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in _ALL for end in ("", "s")},
@@ -199,6 +227,16 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         ("is not more than", "not more than", "is no more than", "is not greater than", "not greater than"),
         (("sign", "≤"),),
     ),
+    **{
+        f"{before}at {most}": (("sign", sign),)
+        for before in ("that are ", "which are ", "are ")
+        for most, sign in (("least", "≥"), ("most", "≤"))
+    },
+    **{
+        f"{before}{than} than": (("sign", sign),)
+        for before in ("that are ", "which are ", "that are strictly ")
+        for than, sign in (("greater", ">"), ("larger", ">"), ("less", "<"), ("smaller", "<"))
+    },
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
     **dict.fromkeys(("per cent", "pct"), (("sign", "%"),)),

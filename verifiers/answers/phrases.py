@@ -36,12 +36,16 @@ _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
     """The tokens with phrases replaced by their signs, number words by numbers, and lead words dropped."""
-    tokens = drop_leads(_joined(brackets(tokens)))
+    tokens = drop_leads(join_words(brackets(tokens)))
     result: list[Token] = []
     place = 0
     while place < len(tokens):
         if tokens[place].kind != "word":
             result.append(_number_set(tokens, place))
+            place += 1
+            continue
+        if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
+            result.append(Token("letter", "C", gap=True))
             place += 1
             continue
         size, signs = _longest_phrase(tokens, place)
@@ -63,7 +67,7 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 def _joined_signs(tokens: list[Token]) -> list[Token]:
     """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
     has_remainder = any(token.is_sign("remainder") for token in tokens)
-    pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=True)
+    pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
     rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
     return rest if has_remainder else [Token("sign", "/", t.gap) if t.is_sign("divided") else t for t in rest]
 
@@ -76,12 +80,15 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
     return Token("sign", NUMBER_SETS[token.text], token.gap) if is_set else token
 
 
-def _joined(tokens: Sequence[Token]) -> list[Token]:
+def join_words(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
     result = []
+    has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if token.is_sign("&") and not has_rows:
+            token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
             continue
         if (

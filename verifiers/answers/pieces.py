@@ -31,6 +31,32 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
     return Piecewise(tuple(pieces))
 
 
+def one_line_cases(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Piecewise | None:
+    """n/2 if n is even, (n+1)/2 if n is odd; None where there are fewer than two conditions."""
+    is_before = [token.is_word("if", "when", "where") for token in tokens]
+    has_rest = any(token.is_word("otherwise", "else") for token in tokens)
+    if (
+        any(token.text.startswith("begin ") for token in tokens)
+        or sum(is_before) + has_rest < 2
+        or not any(is_before)
+        or is_before[0]
+    ):
+        return None
+    lines: list[list[Token]] = [[]]
+    for token in tokens:
+        is_end = token.is_sign(",", ";") or token.is_word("and")
+        if is_end and any(each.is_sign("&") for each in lines[-1]):
+            lines.append([])
+        elif not is_end:
+            is_mark = token.is_word(*_BEFORE) or (token.is_word("otherwise", "else") and lines[-1])
+            lines[-1] += [Token("sign", "&")] if is_mark else []
+            lines[-1] += [] if token.is_word(*_BEFORE) else [token]
+    try:
+        return piecewise([line for line in lines if line], statement)
+    except UnreadableError:
+        return None
+
+
 def _bare(tokens: list[Token]) -> list[Token]:
     while tokens and tokens[-1].is_sign(",", ".", ";"):
         tokens = tokens[:-1]

@@ -65,7 +65,7 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         (
             place
             for place, piece in enumerate(pieces)
-            if place and (_is_condition(piece, pieces[place - 1]) or _is_first_value(pieces, place))
+            if place and (_is_condition(piece, _joined(pieces[:place])) or _is_first_value(pieces, place))
         ),
         None,
     )
@@ -79,6 +79,10 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         ]
         behind = [token for piece in pieces[first:] for token in [Token("sign", ","), *piece]][1:]
     return head, _conditions(behind)
+
+
+def _joined(pieces: list[list[Token]]) -> list[Token]:
+    return [token for piece in pieces for token in piece]
 
 
 def _is_condition(piece: list[Token], head: list[Token]) -> bool:
@@ -126,10 +130,15 @@ def _conditions(tokens: list[Token]) -> list[list[Token]]:
     pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "where"))
     result: list[list[Token]] = []
     for piece, separator in zip(pieces, [None, *cuts], strict=True):
-        is_part = bool(result) and (
-            _is_letters(result[-1])
-            or (_is_range(result[-1]) and not _is_relation(piece))
-            or (result[-1][0].is_sign(*_DOMAINS) and bool(piece) and _is_letters(piece))
+        is_new = separator is not None and separator.is_word("where")
+        is_part = (
+            bool(result)
+            and not is_new
+            and (
+                _is_letters(result[-1])
+                or (_is_range(result[-1]) and not _is_relation(piece))
+                or (result[-1][0].is_sign(*_DOMAINS) and bool(piece) and _is_letters(piece))
+            )
         )
         if is_part and separator is not None:
             result[-1] += [Token("sign", ","), *piece] if piece else []

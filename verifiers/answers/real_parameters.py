@@ -61,9 +61,11 @@ def take_declarations(
 
 def _declaration(piece: list[Token], statement: Statement) -> Parameters | None:
     """[(c, the reals)] of `c ∈ ℝ`, "c is any constant", "c"; [(t, an interval)] of `t ≥ 0`; None for others."""
+    has_marker = any(token.is_word(*_MARKERS) for token in piece)
     bare = [token for token in piece if not token.is_word(*_NOISE)]
     sides, belongs = cut(bare, at_signs("∈"))
-    has_marker = any(token.is_word(*_MARKERS) for token in piece)
+    if len(belongs) == 2 and not sides[2] and has_marker:  # c ∈ ℝ is a constant
+        sides, belongs = sides[:2], belongs[:1]
     domain: Reals | None = ALL_REALS
     if len(belongs) == 1 and all(sides):
         domain = _set(sides[1], statement)

@@ -62,7 +62,7 @@ def brackets(tokens: Tokens) -> list[Token]:
     if len(result) > 4 and result[0].is_sign("<") and result[-1].is_sign(">"):
         result[0], result[-1] = Token("sign", "⟨"), Token("sign", "⟩")
     if not any(token.is_sign("\\}") for token in result):  # one large brace in front of cases
-        pairs = zip(result, [*result[1:], Token("end", "")], strict=True)
+        pairs = zip(result, [*result[1:], Token("end", "")], strict=False)
         result = [one for one, other in pairs if not (one.is_sign("\\{") and other.text.startswith("begin "))]
     open_levels: list[bool] = []  # whether a comma has been seen, for each open bracket
     for place, token in enumerate(result):

@@ -9,21 +9,27 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from verifiers.answers.amounts import amount, has_unit
+from verifiers.answers.amounts import amount, has_unit, number_of_things
+from verifiers.answers.integer_sets import integer_set
 from verifiers.answers.items import RELATIONS, item
-from verifiers.answers.listings import listing
+from verifiers.answers.listings import listing, permutations_of
+from verifiers.answers.names_in_words import labelled_parts
+from verifiers.answers.number_sets import between
 from verifiers.answers.parameters import attach
-from verifiers.answers.phrases import drop_leads, rewrite
+from verifiers.answers.phrases import drop_leads, join_words, rewrite
+from verifiers.answers.pieces import one_line_cases
+from verifiers.answers.primes import primes
 from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
+from verifiers.answers.sentences import bare, stated_value, states_nothing
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Choice, Expression, Reals, Value
+from verifiers.answers.values import Choice, Expression, Nothing, Reals, Value
 
 CHOICES = "ABCDEFGHJ"
 
@@ -32,7 +38,10 @@ CHOICES = "ABCDEFGHJ"
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
     try:
-        tokens = drop_leads(tokenize(text))
+        tokens = tokenize(text)
+        if states_nothing(tokens):
+            return Nothing()
+        tokens = bare(drop_leads(join_words(tokens)))
         choice, rest = _choice(tokens)
         if not choice:
             parts = amount(tokens) if has_unit(tokens) else None
@@ -46,16 +55,34 @@ def read(text: str) -> Value | None:
         return None
 
 
+@lru_cache(maxsize=4096)
+def read_sentence(text: str) -> Value | None:
+    """The typed value that a sentence around one value states; None where it states none."""
+    try:
+        tokens = stated_value(join_words(tokenize(text)))
+        return statement(rewrite(tokens)) if tokens else None
+    except (UnreadableError, NoValueError, TooLargeError, RecursionError):
+        return None
+
+
 def read_with_units(text: str, value: Value | None) -> Value | None:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
     if not isinstance(value, Expression) or not names(value.node):
         return value
-    return amount(tokenize(text)) or value
+    try:
+        return amount(tokenize(text)) or value
+    except UnreadableError:
+        return value
 
 
 def _quantity(text: str) -> Value | None:
     try:
-        return quantity(drop_leads(tokenize(text)))
+        tokens = drop_leads(tokenize(text))
+        return quantity(tokens)
+    except UnreadableError:
+        pass
+    try:
+        return number_of_things(drop_leads(tokenize(text)))
     except UnreadableError:
         return None
 
@@ -73,6 +100,18 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
+    if any(token.is_sign("powers") for token in tokens) and (powers := integer_set(tokens)) is not None:
+        return powers
+    reals = between(tokens)
+    members = primes(tokens, statement, numbers_of) if reals is None else None
+    if reals is not None or members is not None:
+        return reals or members  # type: ignore[return-value]
+    for reading in (labelled_parts, one_line_cases):
+        if (value := reading(tokens, statement)) is not None:
+            return value
+    if tokens and (tokens[-1].is_sign("permutations") or tokens[0].is_sign("permutations")):
+        rest = [token for token in tokens if not token.is_sign("permutations")]
+        return permutations_of(statement(rest[:-1] if rest and rest[-1].is_sign(",") else rest))
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Items
 from verifiers.answers.results import Equality, Result, all_equal
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, signs
-from verifiers.answers.values import Expression, Matrix, Piecewise, Sequence, Value
+from verifiers.answers.values import Expression, Matrix, Sequence, Value
 
 
 def equal_matrices(gold: Value, answer: Value, equal: Equality) -> Result:
@@ -129,19 +129,3 @@ def _distinct(values: list[Value], equal: Equality) -> list[Value]:
         if not any(equal(value, other) for other in result):
             result.append(value)
     return result
-
-
-def equal_piecewise(gold: Value, answer: Value, equal: Equality) -> Result:
-    """Functions by cases: the same expressions under the same conditions, in any order."""
-    if not (isinstance(gold, Piecewise) and isinstance(answer, Piecewise)) or len(gold.pieces) != len(answer.pieces):
-        return None
-    rest = list(answer.pieces)
-    for value, condition in gold.pieces:
-        match = next((each for each in rest if equal(condition, each[1]) is True), None)
-        if match is None:
-            return False
-        result = equal(value, match[0])
-        if result is not True:
-            return result
-        rest.remove(match)
-    return True

@@ -16,7 +16,7 @@ from verifiers.answers.residue_classes import parity, residue_class
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, multiply, names, number, signs
-from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value
+from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value, Words
 from verifiers.answers.vectors import vector
 
 Statement = Callable[[Tokens], Value]
@@ -32,6 +32,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return _set_expression(pieces, [each.text for each in operations], statement)
     if tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd"):
         return parity(tokens)
+    if tokens[0].is_sign("∞many") and all(token.kind == "word" for token in tokens[1:]):
+        return Words("infinitely many")
     if (integers := integer_set(tokens)) is not None:
         return integers
     if (reals := number_set(tokens)) is not None:
@@ -61,7 +63,9 @@ def term(tokens: Tokens, statement: Statement) -> Value:
 
 def _scaled(tokens: Tokens, statement: Statement) -> Value | None:
     """A factor in front of a matrix, multiplied into its entries."""
-    place = next(place for place, token in enumerate(tokens) if token.text.startswith("begin "))
+    place = next((place for place, token in enumerate(tokens) if token.text.startswith("begin ")), None)
+    if place is None:
+        return None
     matrix, factor = term(tokens[place:], statement), list(tokens[:place])
     if not factor or not isinstance(matrix, Matrix):
         return None

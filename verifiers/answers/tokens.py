@@ -53,6 +53,8 @@ class _Scanner(LetterScanner):
                 self._number()
             elif character.isascii() and character.isalpha():
                 self._letters()
+            elif self.text.startswith("(s)", self.at) and self.tokens and self.tokens[-1].kind == "word":
+                self.at += 3  # apple(s)
             else:
                 self._character(character)
             if len(self.tokens) > MAX_TOKENS:

@@ -86,6 +86,8 @@ def _table() -> dict[str, Unit]:
 
 
 UNITS = _table()
+_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW")  # letter case is lost in words
+_LOWER = {name.casefold(): UNITS[name] for name in _LOWER_NAMES}
 
 
 def unit_of_word(token: Token) -> Unit | None:
@@ -96,7 +98,7 @@ def unit_of_word(token: Token) -> Unit | None:
     if token.kind not in ("word", "sign"):
         return None
     names = (text, text.casefold(), text.removesuffix("s"), text.casefold().removesuffix("s"))
-    return next((UNITS[name] for name in names if name in UNITS), None)
+    return next((UNITS[name] for name in names if name in UNITS), _LOWER.get(text))
 
 
 def unit(tokens: Tokens) -> Unit | None:

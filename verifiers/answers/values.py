@@ -88,6 +88,7 @@ class Family:
 
     items: tuple[tuple[Node, ...], ...]
     parameters: tuple[Parameter, ...]
+    name: str = ""  # in front of the values
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,20 @@ class Piecewise:
 
 
 @dataclass(frozen=True, slots=True)
+class Primes:
+    """A set of primes, by those of its members that are compared."""
+
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A name, or another answer in words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Amount:
     """A number of a unit, which is `factor` times the product of powers of base units; 2 h 15 min has two parts."""
 
@@ -170,6 +185,8 @@ class Date:
 Value = (
     Piecewise
     | Amount
+    | Primes
+    | Words
     | Numeral
     | Clock
     | Date

@@ -6,7 +6,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract
+from verifiers.answers.tree import Node, add, multiply, names, negate, number, replace_symbols, subtract, with_letter_i
 from verifiers.answers.values import Expression, Sequence
 
 _UNITS = ("î", "ĵ", "k̂")
@@ -34,7 +34,7 @@ def tuple_of(parts: list[Node]) -> Sequence:
 
 def components(node: Node, units: tuple[str, ...] = _PLAIN_UNITS) -> list[Node]:
     """The coefficients of the unit vectors in a linear combination of them: two without the third, else three."""
-    node = _with_plain_i(node) if units == _PLAIN_UNITS else node
+    node = with_letter_i(node) if units == _PLAIN_UNITS else node
     zero = dict.fromkeys(units, number(0))
     result = []
     for name in units[: 3 if units[2] in names(node) else 2]:
@@ -43,13 +43,6 @@ def components(node: Node, units: tuple[str, ...] = _PLAIN_UNITS) -> list[Node]:
         value = rational(part)
         result.append(part if value is None else number(value))
     return result
-
-
-def _with_plain_i(node: Node) -> Node:
-    """The tree with the letter i in place of the imaginary unit."""
-    if node.op == "i":
-        return Node("symbol", name="i")
-    return Node(node.op, tuple(map(_with_plain_i, node.args)), node.name, node.value)
 
 
 def _components(tokens: Tokens) -> list[Node] | None:

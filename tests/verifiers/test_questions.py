@@ -1,0 +1,85 @@
+"""What a question says about its answer: each convention with answers that it accepts and refuses."""
+
+import pytest
+
+from data.problem import Problem
+from verifiers import Verdict, VerifierPool, grade
+from verifiers.questions import Question, decode, encode, question_of, read_question
+
+AMC = r"What is its volume? $\textbf{(A)}\ 12\pi\qquad\textbf{(B)}\ 24\pi\qquad\textbf{(C)}\ 36\pi$"
+LINES = "Which is largest?\nA. $\\frac{1}{2}$\nB. $\\frac{2}{3}$\nC. $\\frac{3}{4}$\nD. none of these"
+WORDS = "What shape is it? (A) circle (B) square (C) triangle"
+
+# question, gold, answer, correct with the question, correct without it
+CASES = [
+    (AMC, "B", r"24\pi", True, False),
+    (AMC, "B", r"24\pi \text{ cm}^3", True, False),
+    (AMC, "B", r"36\pi", False, False),
+    (AMC, "B", r"\textbf{(B)}", True, True),
+    (AMC, r"24\pi", "B", True, False),
+    (AMC, r"24\pi", "C", False, False),
+    (AMC, r"24\pi", "D", False, False),
+    (AMC, "B", r"(B)\ 24\pi", True, True),
+    (AMC, "B", r"(B)\ 36\pi", False, True),
+    (LINES, "C", "0.75", True, False),
+    (LINES, "C", r"\frac{2}{3}", False, False),
+    (LINES, r"\frac{3}{4}", "C", True, False),
+    (WORDS, "B", "square", True, False),
+    (WORDS, "B", "circle", False, False),
+    ("How many minutes does it take?", "120", "2 hours", True, False),
+    ("How many minutes does it take?", "120", "120 minutes", True, True),
+    ("How many minutes does it take?", "120", "120 hours", False, True),
+    ("Find the area in square meters.", "3", r"30000\text{ cm}^2", True, False),
+    ("Find the area in square meters.", "3", "3 m", False, True),
+    ("List the values in increasing order.", "1, 2, 3", "1, 2, 3", True, True),
+    ("List the values in increasing order.", "1, 2, 3", "3, 2, 1", False, True),
+    ("Find the ordered pair.", "(1, 2)", "1 < x < 2", False, True),
+    ("Find the ordered pair.", "(1, 2)", "x = 1, y = 2", True, True),
+    ("Answer in interval notation.", "(1, 2)", "x = 1, y = 2", False, True),
+    ("Answer in interval notation.", "(1, 2)", "1 < x < 2", True, True),
+]
+
+
+@pytest.mark.parametrize(("question", "gold", "answer", "is_correct", "is_correct_alone"), CASES)
+def test_question_decides_as_its_convention_says(
+    question: str, gold: str, answer: str, is_correct: bool, is_correct_alone: bool
+) -> None:
+    assert bool(grade(answer, gold, question=question)) is is_correct
+    assert bool(grade(answer, gold)) is is_correct_alone
+
+
+def test_worker_uses_the_question_of_a_problem() -> None:
+    problem = Problem("", AMC, "B")
+    near = Problem("", "How long is it?", "3.14", columns={"error": "1e-2"})
+    with VerifierPool(workers=1) as pool:
+        answers = ((r"24\pi", problem), (r"36\pi", problem), ("3.149", near), ("3.16", near))
+        items = [(f"<think>a</think><answer>{answer}</answer>", each) for answer, each in answers]
+        assert [score.correct for score in pool.score(items)] == [True, False, True, False]
+
+
+def test_tolerance_is_that_of_the_problem_only() -> None:
+    question = question_of(Problem("", "", "3.14", columns={"tolerance": 0.01}))
+    assert question.tolerance == "0.01"
+    assert grade("3.145", "3.14", question=question)
+    assert not grade("3.151", "3.14", question=question)
+    assert grade(r"\pi", "3.14", question=question)
+    assert not grade("3.145", "3.14")
+    for value in (None, "", "0", "none", "-1"):
+        assert question_of(Problem("", "", "1", columns={"error": value})) == Question()
+
+
+def test_choices_are_read_in_their_order() -> None:
+    assert read_question(AMC).choices == (("A", r"12\pi"), ("B", r"24\pi"), ("C", r"36\pi"))
+    assert read_question(LINES).choices[3] == ("D", "none of these")
+    for text in ("Let (A) be a set.", "Points (A), then (C).", "", "See part (B) and (A)."):
+        assert not read_question(text).choices
+
+
+def test_question_survives_the_way_to_a_worker() -> None:
+    for text in (AMC, LINES, "How many minutes?", "", "In which order?"):
+        assert decode(encode(read_question(text))) == read_question(text)
+    assert encode(Question()) == ""
+
+
+def test_question_does_not_open_the_size_limits() -> None:
+    assert grade("(" * 50 + "5" + ")" * 50, "5", question=AMC).verdict is Verdict.REFUSED

@@ -1,0 +1,143 @@
+"""The value that one ordinary sentence states: "So we get a total of 144 arrangements", "n = 13 works"."""
+
+from __future__ import annotations
+
+from verifiers.answers.phrase_table import LEADS
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
+from verifiers.answers.token import Token
+from verifiers.answers.units import unit_of_word
+from verifiers.number_words import changes_value, in_words
+
+_VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
+_SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "namely", "final", "answer", "the", "so"])
+# In any part of the sentence.
+_DOUBT_WORDS = (
+    "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
+    "unless depends wrong incorrect around roughly but false never untrue or if whether instead rather than assume "
+    "assuming suppose doesn't no except impossible fails fail"
+)
+_DOUBT = frozenset(_DOUBT_WORDS.split())
+# Between the verb and the value, or behind the value: what is stated is something else.
+_RELATIVE_WORDS = (
+    "plus minus times over divided less more least most fewer greater smaller larger after before between beyond above "
+    "below under until within exceeds exceed twice half halved double doubled triple tripled squared square cubed cube "
+    "root roots factorial power powers opposite negation negative inverse reciprocal sum difference product quotient "
+    "anything divides divide divisible divisor divisors equation lemma step numerator denominator prime composite too "
+    "bound bounds bounded digit digits something option options candidate candidates ignore accept close near nearly "
+    "almost next previous multiple multiples factor factors about approximately even odd mod modulo remainder base"
+)
+_RELATIVE = frozenset(_RELATIVE_WORDS.split())
+# Behind a comma: a clause that says something about the value.
+_CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
+_OBJECT_WORDS = (
+    "solution number integer value pair triple function polynomial root prime point sequence set triangle quadruple "
+    "tuple real positive natural rational"
+)
+_OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
+_NOTHING = _OBJECTS | {
+    "such",
+    "exist",
+    "exists",
+    "possible",
+    "satisfy",
+    "satisfies",
+    "the",
+    "of",
+    "in",
+    "this",
+    "equation",
+    "can",
+    "be",
+}
+_DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])
+
+
+def bare(tokens: list[Token]) -> list[Token]:
+    """The tokens of an answer without a clause behind its value, and without its repetition in words."""
+    return _without_repetition(_without_clause(tokens, ("which", "attained", "achieved", "reached", "obtained")))
+
+
+def stated_value(tokens: Tokens) -> list[Token] | None:
+    """The tokens of the value, without the words around it; None where the sentence does not state one value."""
+    tokens = _without_repetition(_without_clause(list(tokens), _CLAUSES))
+    first = next((place for place, token in enumerate(tokens) if not _is_prose(token)), len(tokens))
+    end = next((place for place in range(len(tokens), 0, -1) if not _is_prose(tokens[place - 1])), 0)
+    if first >= end:
+        return _number_at_end(tokens)
+    lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
+    is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
+    if is_call or not _is_lead(lead) or not _is_rest(rest) or (not lead and not rest):
+        return None
+    return core
+
+
+def _is_prose(token: Token) -> bool:
+    return (token.kind == "word" and in_words(token.text) is None and unit_of_word(token) is None) or token.is_sign(".")
+
+
+def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
+    """The sentence without ", attained at x = 2" or ", which is about 3.46"."""
+    if not any(token.is_word(*words) for token in tokens):
+        return tokens
+    pieces, _ = cut(tokens, at_signs(","))
+    for place, piece in enumerate(pieces[1:], 1):
+        if piece and piece[0].is_word(*words):
+            behind = [token for each in pieces[place:] for token in each]
+            if any(token.text in _DENIALS for token in behind):
+                return []
+            return [token for number, each in enumerate(pieces[:place]) for token in
+                    ([Token("sign", ",")] * (number > 0) + each)]  # fmt: skip
+    return tokens
+
+
+def _without_repetition(tokens: list[Token]) -> list[Token]:
+    """7 (seven) as 7."""
+    place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
+    inside = bracket_content(tokens[place:]) if place else None
+    if inside is None or not all(token.kind == "word" for token in inside[1]):
+        return tokens
+    value = in_words(" ".join(token.text for token in inside[1]))
+    return tokens[:place] if value is not None and tokens[place - 1].text == str(value) else tokens
+
+
+def _number_at_end(tokens: list[Token]) -> list[Token] | None:
+    """The number in words behind a lead: "exactly one"."""
+    for place in range(1, len(tokens)):
+        if in_words(" ".join(token.text for token in tokens[place:])) is not None:
+            return tokens[place:] if _is_lead(tokens[:place]) else None
+    return None
+
+
+def _is_lead(tokens: list[Token]) -> bool:
+    """Whether the words before a value only lead to it: a verb, and behind the verb nothing that changes the value."""
+    words = [token.text for token in tokens]
+    if not words:
+        return True
+    if any(word in _DOUBT for word in words):
+        return False
+    verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in _VERBS), None)
+    behind = words if verb is None else words[verb:]
+    is_stated = verb is not None or all(word in _SAFE or word in LEADS for word in words)
+    return is_stated and not any(word in _RELATIVE for word in behind)
+
+
+def _is_rest(tokens: list[Token]) -> bool:
+    """Whether the words behind a value are a noun or say that it is the answer."""
+    words = [token.text for token in tokens if token.kind == "word"]
+    if any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
+        return False
+    long_words = [word for word in words if len(word) > 2]
+    return not long_words or not changes_value(" " + " ".join(long_words))
+
+
+def states_nothing(tokens: Tokens) -> bool:
+    """Whether a sentence of words says that there is nothing: "There are no such integers", "no such pair exists"."""
+    words = [token.text for token in tokens if not token.is_sign(".")]
+    if not words or any(token.kind not in ("word", "letter") for token in tokens if not token.is_sign(".")):
+        return False
+    while words and words[0] in ("there", "is", "are", "exist", "exists", "so", "hence", "thus", "therefore"):
+        words = words[1:]
+    if words[:1] != ["no"] or len(words) < 2:
+        return False
+    rest = words[1:]
+    return all(word in _NOTHING for word in rest) and any(word in _OBJECTS for word in rest)

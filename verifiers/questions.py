@@ -1,0 +1,215 @@
+"""What a question says about its answer: choices, the unit, the order of a list, a tolerance of its data set.
+
+`grade(prediction, gold, question)` uses it before the ladder of rule "maths"; without a question nothing changes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from data.problem import Problem
+from verifiers import maths
+from verifiers.answers.amounts import equal_amounts
+from verifiers.answers.equivalence import equal, letter_of
+from verifiers.answers.evaluation import approximation
+from verifiers.answers.rationals import NoValueError, TooLargeError
+from verifiers.answers.results import all_equal
+from verifiers.answers.statements import read, read_with_units
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import tokenize
+from verifiers.answers.tree import names
+from verifiers.answers.units import UNITS, unit
+from verifiers.answers.values import Amount, Assignments, Choice, Expression, Reals, Sequence, Value
+from verifiers.score import Judgement, Verdict
+
+_LABEL = re.compile(r"\\(?:textbf|text|mathrm|mathbf|bf|rm)\s*\{\s*\(?([A-J])\)?\s*[.:]?\s*\}")
+_MARK = re.compile(r"\(([A-J])\)|(?:^|\n)\s*([A-J])[.):]\s")
+_SPACE = re.compile(r"\\(?:qquad|quad|hspace\{[^{}]*\}|newline|\\)|\\ |~")
+_UNIT = re.compile(r"\b(?:how many|number of|in|in terms of) ((?:[a-z]+[ /-]?){1,5})(?=[\s.?,;:$]|$)", re.IGNORECASE)
+_FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("interval", re.compile(r"interval notation|as an interval|as intervals", re.IGNORECASE)),
+    ("pair", re.compile(r"ordered (?:pair|triple)|coordinates of|as a point", re.IGNORECASE)),
+    ("order", re.compile(r"in (?:increasing|decreasing|ascending|descending|this|that)? ?order\b", re.IGNORECASE)),
+)
+_TOLERANCES = ("tolerance", "error")  # columns of data sets that hold an absolute tolerance: OlympiadBench has "error"
+_MAX_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is known about the answer to a question. All empty: nothing, and answers are graded as without it."""
+
+    choices: tuple[tuple[str, str], ...] = ()  # (letter, text)
+    unit: str = ""  # in words: "square meters"
+    form: str = ""  # "interval", "pair" or "order"
+    tolerance: str = ""  # absolute, as a decimal; "" for an exact comparison
+
+    def __bool__(self) -> bool:
+        return bool(self.choices or self.unit or self.form or self.tolerance)
+
+
+def question_of(problem: Problem) -> Question:
+    """What a problem's question, and its columns "tolerance" or "error", say about the answer."""
+    question = read_question(problem.question)
+    tolerance = _tolerance(problem.columns)
+    return Question(question.choices, question.unit, question.form, tolerance) if tolerance else question
+
+
+def _tolerance(columns: Mapping[str, object]) -> str:
+    values = [str(columns[name]).strip() for name in _TOLERANCES if columns.get(name) not in (None, "")]
+    try:
+        return next((value for value in values if Fraction(value) > 0), "")
+    except (ValueError, ZeroDivisionError):
+        return ""
+
+
+def encode(question: Question) -> str:
+    """The question as a text for a worker; "" where nothing is known."""
+    return json.dumps(asdict(question)) if question else ""
+
+
+def decode(text: str) -> Question:
+    if not text:
+        return Question()
+    fields = json.loads(text)
+    return Question(**{**fields, "choices": tuple(map(tuple, fields["choices"]))})
+
+
+@lru_cache(maxsize=4096)
+def read_question(text: str) -> Question:
+    """What the text of a question says about its answer."""
+    if len(text) > _MAX_CHARACTERS:
+        return Question()
+    choices = _choices(text)
+    form = next((name for name, pattern in _FORMS if pattern.search(text)), "")
+    return Question(choices, "" if choices else _unit_in(text), form)
+
+
+def _choices(text: str) -> tuple[tuple[str, str], ...]:
+    """The last run of choices A, B, ... in a question: at least three, or two where they end the text."""
+    text = _SPACE.sub(" ", _LABEL.sub(r"(\1)", text))
+    marks = [(match[1] or match[2], match) for match in _MARK.finditer(text)]
+    starts = [place for place, (letter, _) in enumerate(marks) if letter == "A"]
+    for start in reversed(starts):
+        run = [match for place, (letter, match) in enumerate(marks[start:]) if letter == "ABCDEFGHIJ"[place % 10]]
+        run = run[: next((k for k, m in enumerate(run) if marks[start + k][1] is not m), len(run))]
+        if len(run) >= 2:
+            ends = [match.start() for match in run[1:]] + [len(text)]
+            texts = [text[match.end() : end].strip(" \n\t$,;.") for match, end in zip(run, ends, strict=True)]
+            return tuple(zip("ABCDEFGHIJ", texts, strict=False))
+    return ()
+
+
+def _unit_in(text: str) -> str:
+    """The unit of "how many minutes" or "in square meters": the last that is named; "" for none."""
+    for match in reversed(list(_UNIT.finditer(text))):
+        words = match[1].strip().split()
+        for size in range(len(words), 0, -1):
+            phrase = " ".join(words[:size])
+            if _known_unit(phrase) is not None:
+                return phrase
+    return ""
+
+
+def _known_unit(phrase: str) -> tuple[tuple[tuple[str, int], ...], Fraction] | None:
+    try:
+        value = unit(tokenize(rf"\text{{{phrase}}}"))
+    except UnreadableError:
+        return None
+    return (value.powers, value.factor) if value is not None and value != UNITS["unit"] and value.powers else None
+
+
+# -------------------------------------------------------------------------------------------------- grading
+
+
+def equivalent(gold: str, answer: str, question: Question) -> Judgement:
+    """Judge an answer by what the question says, and by rule "maths" where that decides nothing."""
+    judgement = maths.equivalent(gold, answer)
+    if judgement.verdict is Verdict.REFUSED:
+        return judgement
+    finding = _by_question(gold, answer, question)
+    if finding is None:
+        return judgement
+    verdict = Verdict.CORRECT if finding[0] else Verdict.WRONG
+    return Judgement(verdict, finding[1], judgement.gold_form, judgement.answer_form)
+
+
+def _by_question(gold: str, answer: str, question: Question) -> tuple[bool, str] | None:
+    sides = [read(maths.answer_part(text)) for text in (gold, answer)]
+    if question.choices and (result := _by_choices(gold, answer, sides[0], sides[1], question)) is not None:
+        return result, "choice"
+    if sides[0] is None or sides[1] is None:
+        return None
+    if question.unit:
+        sides[1] = read_with_units(maths.answer_part(answer), sides[1]) or sides[1]
+    try:
+        return _by_kind(sides[0], sides[1], question)
+    except (UnreadableError, NoValueError, TooLargeError, OverflowError):
+        return None
+
+
+def _by_choices(
+    gold: str, answer: str, gold_value: Value | None, answer_value: Value | None, question: Question
+) -> bool | None:
+    """A letter for the text of its choice, and the text of a choice for its letter."""
+    texts = dict(question.choices)
+    letters = [_letter(each) for each in (gold_value, answer_value)]
+    if isinstance(answer_value, Choice) and isinstance(gold_value, Choice):
+        return None
+    if isinstance(answer_value, Choice) and letters[0] == letters[1] in texts:  # the right letter with another value
+        value = read(texts[letters[1]])
+        return False if value is not None and equal(value, answer_value.value) is False else None
+    if letters[0] in texts and not letters[1]:
+        return True if _is(texts[letters[0]], answer) else None
+    if letters[1] in texts and not letters[0] and not isinstance(answer_value, Choice):
+        return _is(texts[letters[1]], gold) and _is(gold, texts[letters[1]])
+    return None
+
+
+def _letter(value: Value | None) -> str:
+    if isinstance(value, Choice):
+        return value.letter
+    return "" if value is None else letter_of(value)
+
+
+def _is(gold: str, answer: str) -> bool:
+    return maths.equivalent(gold, answer).verdict is Verdict.CORRECT
+
+
+def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str] | None:
+    """The question's unit, tolerance and form."""
+    if question.tolerance and _is_number(gold) and _is_number(answer):
+        return _is_near(gold, answer, Fraction(question.tolerance)), "tolerance"
+    if question.unit and isinstance(answer, Amount) and isinstance(gold, Expression) and not names(gold.node):
+        powers, factor = _known_unit(question.unit) or ((), Fraction(1))
+        result = equal_amounts(Amount(gold.node, powers, factor), answer)
+        return None if result is None else (result, "unit")
+    if question.form == "pair" and isinstance(gold, Sequence) and isinstance(answer, Reals):
+        return False, "structure"
+    if question.form == "interval" and isinstance(gold, Sequence) and gold.kind == "interval":
+        return (False, "set") if isinstance(answer, Assignments) and len(answer.names) > 1 else None
+    is_list = isinstance(gold, Sequence) and isinstance(answer, Sequence) and gold.kind == answer.kind == "list"
+    if question.form == "order" and is_list and isinstance(gold, Sequence) and isinstance(answer, Sequence):
+        if len(gold.items) != len(answer.items):
+            return None
+        result = all_equal(map(equal, gold.items, answer.items))
+        return None if result is None else (result, "structure")
+    return None
+
+
+def _is_number(value: Value) -> bool:
+    node = value.node if isinstance(value, Expression | Amount) else None
+    return node is not None and not names(node)
+
+
+def _is_near(gold: Value, answer: Value, tolerance: Fraction) -> bool:
+    assert isinstance(gold, Expression | Amount) and isinstance(answer, Expression | Amount)
+    if isinstance(gold, Amount) and isinstance(answer, Amount) and gold.powers != answer.powers:
+        return False
+    scale = answer.factor / gold.factor if isinstance(gold, Amount) and isinstance(answer, Amount) else Fraction(1)
+    return abs(approximation(answer.node) * float(scale) - approximation(gold.node)) <= float(tolerance) * (1 + 1e-12)
