@@ -46,12 +46,11 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Tenso
     The norm of sharded gradients is that over all ranks: a collective operation.
     """
     parameters = [parameter for parameter in parameters if parameter.grad is not None]
-    shards = [parameter for parameter in parameters if isinstance(parameter, DTensor)]
-    if not shards:
+    if not any(isinstance(parameter, DTensor) for parameter in parameters):
         return nn.utils.clip_grad_norm_(parameters, max_norm)
-    parts = [shards, [parameter for parameter in parameters if not isinstance(parameter, DTensor)]]
+    parts = [[p for p in parameters if isinstance(p, DTensor) is in_shards] for in_shards in (True, False)]
     norms = [whole(nn.utils.get_total_norm([cast(Tensor, p.grad) for p in part])) for part in parts if part]
-    norm = torch.stack(norms).norm()
+    norm: Tensor = torch.stack(norms).norm()
     for part in parts:
         nn.utils.clip_grads_with_norm_(part, max_norm, norm)
     return norm

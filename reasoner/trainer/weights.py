@@ -20,6 +20,8 @@ def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, 
     """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
     a single process, and where nothing else can be. The policy is whole, its adapter added.
     """
+    if cfg.optim.weights in ("gathered", "sharded") and processes == 1:
+        log(f"optim.weights is {cfg.optim.weights!r} without effect: a single process holds the whole model")
     if cfg.optim.weights != "auto":
         return cfg
     weights = "replicated"
