@@ -1,5 +1,5 @@
-"""Memory and time of an update by the way of holding the weights: `torchrun --standalone --nproc-per-node 2 bench/shards.py
-WAY` with replicated, gathered or sharded. Linux. Prints a line of a Markdown table for the first rank.
+"""Memory and time of an update by the way of holding the weights: `torchrun --standalone --nproc-per-node 2
+bench/shards.py WAY` with replicated, gathered or sharded. Linux. Prints a line of a Markdown table.
 
 Two updates of a Llama of 69M parameters with random weights in float32, two prompts of 20 tokens with four responses of
 30 tokens each. Measured: MiB of the weights and moments that the rank holds, the most resident memory of the second

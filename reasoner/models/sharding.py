@@ -84,6 +84,7 @@ def distribute(model: nn.Module, weights: str, world: World) -> DistributedModel
     """
     if weights == "replicated" or world.size == 1:
         return DistributedModel(model, world)
+    assert weights in ("gathered", "sharded"), weights
     if not isinstance(model, FSDPModule):
         _shard(model, weights, world)
     return DistributedModel(model, world, weights)

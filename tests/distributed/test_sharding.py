@@ -152,8 +152,8 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 
 def test_auto_is_replicated_on_a_cpu():
-    cfg = Config(optim=OptimConfig(weights="auto"))
-    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60), processes=2)
+    cfg = Config(processes=2, optim=OptimConfig(weights="auto"))
+    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60))
     assert resolved.optim.weights == "replicated"
 
 
