@@ -24,7 +24,7 @@ from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
 from reasoner.models.prefix_attention import avoids_mask
 from reasoner.models.resolve import resolve_model
-from reasoner.models.size import num_parameters
+from reasoner.models.size import num_parameters as num_stored_parameters
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.reward_models import parse_reward_models
 
@@ -101,7 +101,7 @@ class MemoryEstimate:
 
     def _num_reward_model_parameters(self) -> int:
         runs, names = Path(self.cfg.run.dir), parse_reward_models(self.cfg.reward.model)
-        return sum(num_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
+        return sum(num_stored_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
 
     def _has_vllm(self) -> bool:
         name = self.cfg.engine.name

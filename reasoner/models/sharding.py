@@ -84,6 +84,7 @@ def distribute(model: nn.Module, weights: str, world: World) -> DistributedModel
     """
     if weights == "replicated" or world.size == 1:
         return DistributedModel(model, world)
+    assert weights in ("gathered", "sharded"), weights
     if not isinstance(model, FSDPModule):
         _shard(model, weights, world)
     return DistributedModel(model, world, weights)
@@ -159,15 +160,12 @@ def whole_state(model: nn.Module, *, keeps: bool = True) -> dict[str, Tensor]:
 
 def gather_state(state: Mapping[str, Tensor], *, keeps: bool = True) -> dict[str, Tensor]:
     """whole_state() of named tensors."""
-    result: dict[str, Tensor] = {}
-    gathered: dict[int, Tensor] = {}  # by the id of the shard: tied tensors stay one
-    for name, own in state.items():
-        if id(own) not in gathered:
+    tensors: dict[int, Tensor] = {}  # by the id of the rank's own tensor: tied tensors stay one
+    for own in state.values():
+        if id(own) not in tensors:
             tensor = whole(own.detach())
-            gathered[id(own)] = tensor.cpu() if isinstance(own, DTensor) and keeps else tensor if keeps else own
-        if keeps:
-            result[name] = gathered[id(own)]
-    return result
+            tensors[id(own)] = tensor if not isinstance(own, DTensor) else tensor.cpu() if keeps else own
+    return {name: tensors[id(own)] for name, own in state.items()} if keeps else {}
 
 
 def load_state(model: nn.Module, tensors: Mapping[str, Tensor], *, strict: bool = True) -> None:

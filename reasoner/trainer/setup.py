@@ -74,12 +74,12 @@ def build_trainer(
         add_adapter(policy, cfg.lora, seed=cfg.seed)
         if start_from != base:
             load_weights(policy, start_from)
-        cfg = resolve_weights(cfg, algorithm, policy, processes=world.size)
+        cfg = resolve_weights(cfg, algorithm, policy)
         trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
         trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
         return _completed(trainer, tokenizer)
     policy = load_policy(start_from, device=device)
-    cfg = resolve_weights(cfg, algorithm, policy, processes=world.size)
+    cfg = resolve_weights(cfg, algorithm, policy)
     reference = None
     if cfg.algo.beta > 0:
         dtype = getattr(torch, cfg.algo.reference_dtype)

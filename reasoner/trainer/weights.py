@@ -16,16 +16,18 @@ from reasoner.trainer.preflight import needs_whole_weights
 _SHARE = 0.5  # of a GPU's memory for weights, gradients and moments; the rest is for activations and the engine
 
 
-def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, *, processes: int) -> Config:
+def resolve_weights(cfg: Config, algorithm: Algorithm, policy: PreTrainedModel) -> Config:
     """The settings with optim.weights `auto` replaced by the first way that fits the GPU; by `replicated` on a CPU, in
     a single process, and where nothing else can be. The policy is whole, its adapter added.
     """
+    if cfg.optim.weights in ("gathered", "sharded") and cfg.processes == 1:
+        log(f"optim.weights is {cfg.optim.weights!r} without effect: a single process holds the whole model")
     if cfg.optim.weights != "auto":
         return cfg
     weights = "replicated"
-    if policy.device.type == "cuda" and processes > 1 and not needs_whole_weights(cfg, algorithm):
+    if policy.device.type == "cuda" and cfg.processes > 1 and not needs_whole_weights(cfg, algorithm):
         memory = torch.cuda.get_device_properties(policy.device).total_memory
-        weights = first_that_fits(*_bytes(cfg, algorithm, policy), processes=processes, memory=memory)
+        weights = first_that_fits(*_bytes(cfg, algorithm, policy), processes=cfg.processes, memory=memory)
     log(f"optim.weights auto: {weights}")
     return replace(cfg, optim=replace(cfg.optim, weights=weights))
 

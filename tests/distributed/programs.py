@@ -7,12 +7,10 @@ import signal
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import torch
-from torch.distributed.tensor import DTensor
 from torch.optim import Optimizer
 
 from data import Problem
@@ -20,7 +18,7 @@ from reasoner.config.schema import CriticConfig, DataConfig, LoraConfig, RewardC
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
 from reasoner.inference.reward_model import RewardModel
-from reasoner.models.lora import add_adapter, load_weights
+from reasoner.models.lora import add_adapter
 from reasoner.models.sharding import whole
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.rl.batch import collate
@@ -28,15 +26,13 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.generate import SampleCall
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.sft.examples import Example
-from reasoner.trainer import checkpoint
 from reasoner.trainer.launch import resolve_new_run
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.trainer.snapshot import snapshot
 from reasoner.trainer.train import train
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
-from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, random_groups
 from verifiers import VerifierPool
 
@@ -289,59 +285,3 @@ def model_scores(world: World, folder: Path) -> list[list[float]]:
         )
         groups = generator.generate(0).groups
     return [[score.parts["model:rm"] for score in group.scores] for group in groups]
-
-
-# --------------------------------------------------------------------------------------------------- shards
-
-
-def shards(
-    world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
-) -> dict[str, tuple[list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object]]]:
-    """For each way of holding the weights: (gradients(), checkpoint_and_resume())."""
-    return {
-        weights: (gradients(world, cases, weights), checkpoint_and_resume(world, weights, folder / weights))
-        for weights in ways
-    }
-
-
-def toy_trainer(world: World, weights: str) -> PolicyTrainer:
-    """A trainer with a critic, a reference that follows the policy, and gradients that are clipped."""
-    cfg = config(name="ppo", beta=0.1, ref_sync_steps=1)
-    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, max_grad_norm=1e-3))
-    policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
-    return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
-
-
-def toy_step(trainer: PolicyTrainer, seed: int) -> dict[str, float]:
-    """A training step on random groups. Returns the metrics."""
-    return trainer.train_step(trainer.prepare_batch(random_groups(3, seed=seed)))
-
-
-def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str, object]:
-    """Bytes held, the weights for the engine, and the metrics of a second step, without and with a return to the
-    checkpoint of the first one, which is left in the folder.
-    """
-    trainer, tokenizer = toy_trainer(world, weights), tiny_tokenizer()
-    before = {name: tensor.clone() for name, tensor in trainer.policy_state()}
-    toy_step(trainer, 0)
-    state = trainer.optimizer.state_dict()["state"].values()
-    own = [*trainer.policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
-    num_bytes = sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in own)
-    tensors = snapshot(trainer)
-    path = world.from_first(lambda: checkpoint.save(folder, 1, trainer, tokenizer, keep=1, tensors=tensors), "it")
-    after = dict(trainer.policy_state())
-    resumed = toy_trainer(world, weights)
-    load_weights(resumed.policy, path)
-    checkpoint.load(path, resumed)
-    return {
-        "bytes": num_bytes,
-        "unmoved": [name for name in before if torch.equal(before[name], after[name])],
-        "is tied": torch.equal(after["lm_head.weight"], after["model.embed_tokens.weight"]),
-        "state": {name: tensor.numpy() for name, tensor in after.items()},
-        "continued": toy_step(trainer, 1),
-        "resumed": toy_step(resumed, 1),
-        "gap": max(
-            float((one - other).abs().max())
-            for (_, one), (_, other) in zip(trainer.policy_state(), resumed.policy_state(), strict=True)
-        ),
-    }

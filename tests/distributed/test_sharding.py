@@ -16,7 +16,8 @@ from reasoner.rl.batch import collate
 from reasoner.trainer import checkpoint
 from reasoner.trainer.preflight import check_sharding
 from reasoner.trainer.weights import first_that_fits, resolve_weights
-from tests.distributed.programs import CASES, GROUPS, gradients, shards, toy_step, toy_trainer
+from tests.distributed.programs import CASES, GROUPS, gradients
+from tests.distributed.shard_programs import shards, toy_adapter_trainer, toy_step, toy_trainer
 from tests.distributed.test_gradients import assert_same
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
@@ -113,6 +114,21 @@ def test_checkpoint_of_shards_is_one_of_whole_tensors_for_one_process(two_ranks,
     assert toy_step(trainer, 1) == pytest.approx(result["continued"], rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
+@pytest.mark.parametrize("weights", WAYS)
+def test_adapter_of_shards_is_that_of_one_process(two_ranks, weights):
+    trainer = toy_adapter_trainer(ALONE, "replicated")
+    untrained = dict(trainer.policy_state())
+    for seed in (0, 1):
+        toy_step(trainer, seed)
+    expected = dict(trainer.policy_state())
+    assert any(not torch.equal(untrained[name], tensor) for name, tensor in expected.items())
+    for own in two_ranks:
+        assert own[weights][2].keys() == expected.keys()
+        for name, tensor in expected.items():
+            np.testing.assert_allclose(own[weights][2][name], tensor.numpy(), atol=2e-5)
+
+
 def test_empty_row_adds_nothing_to_a_batch():
     batch = collate(random_groups(2))
     row = batch.empty_row()
@@ -136,8 +152,8 @@ def test_auto_takes_the_first_way_that_fits_half_of_the_gpu(held, during, weight
 
 
 def test_auto_is_replicated_on_a_cpu():
-    cfg = Config(optim=OptimConfig(weights="auto"))
-    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60), processes=2)
+    cfg = Config(processes=2, optim=OptimConfig(weights="auto"))
+    resolved = resolve_weights(cfg, resolve_algorithm(cfg.algo), tiny_model(vocabulary=60))
     assert resolved.optim.weights == "replicated"
 
 

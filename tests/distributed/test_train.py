@@ -117,6 +117,17 @@ def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     assert [path.name for path in list_checkpoints(tmp_path / "a")] == ["step-000001"]  # by the first rank alone
 
 
+@needs_base
+@pytest.mark.slow
+def test_fault_of_one_rank_ends_all_that_hold_shards_without_a_checkpoint(tmp_path):
+    values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
+    values |= {"processes": 2, "steps": 3, "optim.weights": "sharded"}
+    waiting, faulty = run_ranks(2, programs.train_with_fault, values, 1, 1)
+    assert faulty.startswith("RankError: rank 1 of 2, step 1: RuntimeError: sampling of step 1 failed: ")
+    assert waiting.startswith("RankError: rank 0 of 2, step 1: ") and "another rank has ended" in waiting
+    assert list_checkpoints(tmp_path / "a") == []
+
+
 def test_python_api_refuses_several_processes(tmp_path):
     with pytest.raises(ValueError, match="one process, not 2: use reasoner train --processes 2"):
         reasoner.train("base", runs=tmp_path, settings={"processes": 2})

@@ -1,0 +1,106 @@
+"""What the tests of weights in shards run on the ranks of a world (tests.fixtures.ranks)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch.distributed.tensor import DTensor
+
+from reasoner.config.schema import LoraConfig
+from reasoner.distributed.world import World
+from reasoner.models.folder import BaseModel
+from reasoner.models.lora import add_adapter, load_weights
+from reasoner.rl.algorithms import resolve_algorithm
+from reasoner.trainer import checkpoint
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.snapshot import snapshot
+from tests.distributed.programs import gradients
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+from tests.fixtures.toys import config, random_groups
+
+
+def shards(
+    world: World, cases: Sequence[tuple[str, str]], ways: Sequence[str], folder: Path
+) -> dict[str, tuple[list[tuple[list[np.ndarray], dict[str, float]]], dict[str, object], dict[str, np.ndarray]]]:
+    """For each way of holding the weights: (gradients(), checkpoint_and_resume(), adapter_checkpoint())."""
+    return {
+        weights: (
+            gradients(world, cases, weights),
+            checkpoint_and_resume(world, weights, folder / weights),
+            adapter_checkpoint(world, weights, folder / weights / "adapter") if find_spec("peft") else {},
+        )
+        for weights in ways
+    }
+
+
+def toy_trainer(world: World, weights: str) -> PolicyTrainer:
+    """A trainer with a critic, a reference that follows the policy, and gradients that are clipped."""
+    cfg = config(name="ppo", beta=0.1, ref_sync_steps=1)
+    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, max_grad_norm=1e-3))
+    policy, reference = (tiny_model(vocabulary=61, width=32, layers=2, seed=seed) for seed in (0, 5))
+    return PolicyTrainer(policy, reference, resolve_algorithm(cfg.algo), cfg, None, world)
+
+
+def toy_adapter_trainer(world: World, weights: str) -> PolicyTrainer:
+    """A trainer of a LoRA adapter whose reference is the policy without it."""
+    cfg = replace(config(beta=0.1), lora=LoraConfig(rank=4))
+    policy = tiny_model(vocabulary=61, width=32, layers=2)
+    add_adapter(policy, cfg.lora, seed=0)
+    cfg = replace(cfg, optim=replace(cfg.optim, weights=weights, recompute=True))
+    trainer = PolicyTrainer(policy, policy, resolve_algorithm(cfg.algo), cfg, None, world)
+    trainer.base_model = BaseModel("tiny", "tiny", "0")
+    return trainer
+
+
+def toy_step(trainer: PolicyTrainer, seed: int) -> dict[str, float]:
+    """A training step on random groups. Returns the metrics."""
+    return trainer.train_step(trainer.prepare_batch(random_groups(3, seed=seed)))
+
+
+def checkpoint_and_resume(world: World, weights: str, folder: Path) -> dict[str, object]:
+    """Bytes held, the weights for the engine, and the metrics of a second step, without and with a return to the
+    checkpoint of the first one, which is left in the folder.
+    """
+    trainer, tokenizer = toy_trainer(world, weights), tiny_tokenizer()
+    before = {name: tensor.clone() for name, tensor in trainer.policy_state()}
+    toy_step(trainer, 0)
+    state = trainer.optimizer.state_dict()["state"].values()
+    own = [*trainer.policy.parameters(), *(moments[name] for moments in state for name in ("exp_avg", "exp_avg_sq"))]
+    num_bytes = sum((t.to_local() if isinstance(t, DTensor) else t).nbytes for t in own)
+    tensors = snapshot(trainer)
+    path = world.from_first(lambda: checkpoint.save(folder, 1, trainer, tokenizer, keep=1, tensors=tensors), "it")
+    after = dict(trainer.policy_state())
+    resumed = toy_trainer(world, weights)
+    load_weights(resumed.policy, path)
+    checkpoint.load(path, resumed)
+    return {
+        "bytes": num_bytes,
+        "unmoved": [name for name in before if torch.equal(before[name], after[name])],
+        "is tied": torch.equal(after["lm_head.weight"], after["model.embed_tokens.weight"]),
+        "state": {name: tensor.numpy() for name, tensor in after.items()},
+        "continued": toy_step(trainer, 1),
+        "resumed": toy_step(resumed, 1),
+        "gap": max(
+            float((one - other).abs().max())
+            for (_, one), (_, other) in zip(trainer.policy_state(), resumed.policy_state(), strict=True)
+        ),
+    }
+
+
+def adapter_checkpoint(world: World, weights: str, folder: Path) -> dict[str, np.ndarray]:
+    """Weights for the engine, the adapter added, of a policy that a checkpoint of two steps was loaded into."""
+    trainer, resumed = toy_adapter_trainer(world, weights), toy_adapter_trainer(world, weights)
+    for seed in (0, 1):
+        toy_step(trainer, seed)
+    tensors = snapshot(trainer)
+    path = world.from_first(
+        lambda: checkpoint.save(folder, 2, trainer, tiny_tokenizer(), keep=1, tensors=tensors), "it"
+    )
+    load_weights(resumed.policy, path)
+    checkpoint.load(path, resumed)
+    return {name: tensor.numpy() for name, tensor in resumed.policy_state()}
