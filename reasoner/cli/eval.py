@@ -158,10 +158,10 @@ def run_eval(args: argparse.Namespace) -> None:
     if processes > 1 and not num_launched():
         launch(processes, sys.argv[1:])
     with gc_paused():
-        from reasoner.evals.rank_responses import end_others, serve_first
+        from reasoner.evals.rank_responses import fail_others, serve_first
     with open_world(_TIME_LIMIT) as world:
         if world.is_first:
-            with end_others(world):
+            with fail_others(world):
                 _evaluate(args, world)
         else:
             with silent(True), world.name_errors(lambda: "between the prompts of the first rank"):

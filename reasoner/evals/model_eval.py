@@ -15,7 +15,7 @@ from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
-from reasoner.evals.rank_responses import RankResponses
+from reasoner.evals.rank_responses import RankResponses, end_others
 from reasoner.evals.request import EvalRequest
 from reasoner.evals.response_cache import ResponseCache
 from reasoner.evals.result import EvalResult, MetricKs, score_responses
@@ -60,7 +60,8 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
-    with closing(EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)) as engine:
+    factory = EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)
+    with closing(factory) as engine, end_others(world):
         source = _source(engine, world)
         for way, sampling in ways.items():
             results = evaluate_way(request, manifest, source, pool, prompts, way, sampling, num_engines=world.size)

@@ -80,18 +80,27 @@ def serve_first(world: World) -> None:
 
 
 @contextmanager
-def end_others(world: World) -> Iterator[None]:
-    """A block of the first rank, at whose end the other ranks leave serve_first; by SystemExit if it has failed. After
-    a RankError they have ended, or will by themselves.
+def fail_others(world: World) -> Iterator[None]:
+    """A block of the first rank whose failure ends the other ranks by SystemExit, if they are in serve_first. After a
+    RankError they have ended, or will by themselves.
     """
     try:
         yield
     except RankError:
         raise
     except Exception as error:
-        with suppress(RuntimeError):  # the others are gone
+        with suppress(RuntimeError, ValueError):  # the others are gone, or vLLM has closed the connection
             world.from_first(partial(_fail, error), _FIRST)
         raise
+
+
+@contextmanager
+def end_others(world: World) -> Iterator[None]:
+    """A block of the first rank, at whose end the other ranks leave serve_first. The engine is closed after it: vLLM
+    takes the connection of the ranks with it.
+    """
+    with fail_others(world):
+        yield
     world.from_first(_nothing, _FIRST)
 
 
