@@ -27,4 +27,5 @@ def test_a_preset_gives_supervised_finetuning_no_values_of_reinforcement_learnin
     assert preset_values(values, "sft") == {"engine.dtype": "bfloat16", "lora.rank": 8}
     assert preset_values(values, "rl") == values
     assert [sft_defaults(*choice)["optim.lr"] for choice in (("base", 0), ("a", 0), ("a", 8))] == [5e-4, 2e-5, 2e-4]
+    assert [sft_defaults(name, 0)["optim.decay_share"] for name in ("base", "a")] == [0.0, 1.0]
     assert all(is_used(key, "sft") or key == "algo.beta" for key in sft_defaults("a", 0))
