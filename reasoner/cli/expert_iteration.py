@@ -13,7 +13,8 @@ from reasoner.console import log, print_result
 from reasoner.runtime import gc_paused
 from reasoner.trainer.launch import resolve_new_run
 
-_EPOCHS = 3  # of a round's few hundred examples
+# A round has a few hundred examples, and nothing is chosen by the loss on some of them.
+_DEFAULTS = {"sft.epochs": 3, "sft.validation_share": 0.0}
 
 
 def add_arguments(command: Parser) -> None:
@@ -52,7 +53,7 @@ def run_rounds(args: argparse.Namespace) -> None:
         samples=args.samples,
         selection=selection,
     )
-    own = ("reasoner expert-iteration", {"sft.epochs": _EPOCHS, "sft.data": plan.examples(1)})
+    own = ("reasoner expert-iteration", _DEFAULTS | {"sft.data": plan.examples(1)})
     resolved, _ = resolve_new_run(
         values, origin="command line", preset=args.preset, files=[own, *settings_files(args)], stage="sft"
     )

@@ -37,6 +37,13 @@ STAGES = {
 # Settings of a preset that are chosen for reinforcement learning.
 _OF_RL = ("optim.lr", "optim.warmup_steps", "optim.decay_share")
 
+# Measured on the embedded base, whose own samples make some ten steps of supervised finetuning: decay would halve what
+# they teach (docs/SFT.md).
+_OF_BASE: dict[str, dict[str, object]] = {
+    "sft": {"optim.lr": 5e-4, "optim.decay_share": 0.0, "sft.epochs": 3},
+    "reward-model": {"optim.lr": 1e-3, "optim.decay_share": 1.0},
+}
+
 
 def is_used(key: str, stage: str) -> bool:
     """Whether a setting has a meaning in a stage."""
@@ -60,13 +67,13 @@ def preset_values(values: Mapping[str, object], stage: str) -> dict[str, object]
 def stage_defaults(stage: str, preset: str, lora_rank: int) -> dict[str, object]:
     """Defaults of a stage beside those of a preset: learning rate and schedule, and no reference model.
 
-    Supervised finetuning: 2e-5 is TRL's; ten times that with LoRA; 5e-4 was measured for the embedded base. Reward
-    models: 1e-5 is OpenRLHF's 9e-6, rounded; 1e-3 was measured for the embedded base. Linear decay over the whole run
-    is the schedule of transformers' Trainer; supervised finetuning adds a warm-up of 3 % once its length is known.
+    Supervised finetuning: 2e-5 is TRL's; ten times that with LoRA. Reward models: 1e-5 is OpenRLHF's 9e-6, rounded.
+    Linear decay over the whole run is the schedule of transformers' Trainer; supervised finetuning adds a warm-up of
+    3 % once its length is known.
     """
-    if stage == "sft":
-        lr = 5e-4 if preset == "base" else 2e-4 if lora_rank else 2e-5
-        return {"optim.lr": lr, "optim.decay_share": 1.0, "algo.beta": 0.0}
-    if stage == "reward-model":
-        return {"optim.lr": 1e-3 if preset == "base" else 1e-5, "optim.decay_share": 1.0, "algo.beta": 0.0}
-    return {}
+    if stage == "rl":
+        return {}
+    if preset == "base":
+        return _OF_BASE[stage] | {"algo.beta": 0.0}
+    lr = 1e-5 if stage == "reward-model" else 2e-4 if lora_rank else 2e-5
+    return {"optim.lr": lr, "optim.decay_share": 1.0, "algo.beta": 0.0}

@@ -27,5 +27,6 @@ def test_a_preset_gives_supervised_finetuning_no_values_of_reinforcement_learnin
     assert preset_values(values, "rl") == values
     rates = [stage_defaults("sft", *choice)["optim.lr"] for choice in (("base", 0), ("a", 0), ("a", 8))]
     assert rates == [5e-4, 2e-5, 2e-4]
+    assert [stage_defaults("sft", name, 0)["optim.decay_share"] for name in ("base", "a")] == [0.0, 1.0]
     for stage in STAGES:
         assert all(is_used(key, stage) or key == "algo.beta" for key in stage_defaults(stage, "a", 0))

@@ -108,7 +108,7 @@ def test_supervised_run_has_its_own_defaults_and_name(tmp_path):
     values = {"run.dir": str(tmp_path), "sft.data": "a.jsonl", "sft.rows": 8}
     resolved, run_dir = resolve_new_run(values, origin="a test", stage="sft")
     cfg = resolved.config
-    assert (cfg.stage, cfg.optim.lr, cfg.optim.decay_share, cfg.algo.beta, cfg.sft.rows) == ("sft", 5e-4, 1.0, 0.0, 8)
+    assert (cfg.stage, cfg.optim.lr, cfg.algo.beta, cfg.sft.rows, cfg.sft.epochs) == ("sft", 5e-4, 0.0, 8, 3)
     assert (resolved.origin["optim.lr"], resolved.origin["sampling.max_tokens"]) == ("reasoner sft", "preset base")
     assert run_dir.name.startswith("base-sft-")
 
