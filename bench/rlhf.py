@@ -4,8 +4,9 @@
 
 trains every arm of ARMS with each seed from one SFT model of the embedded base, and measures each result on the same
 held-out problems: score, share right, utility, tokens, KL of a response from the SFT model, and the likelihood of the
-base's corpus. A run takes about 3 minutes of one core of its own, its measurement 2: for three seeds of all eleven arms
-about 90 minutes on two cores. Stop it and call it again: finished runs and measurements are kept.
+base's corpus. At 20 seconds a step a run takes 8 minutes of a core, and its measurement 3: three seeds of all eleven
+arms about four hours on two cores. --arms, --seeds and --steps make it shorter. Stop it and call it again: finished
+runs and measurements are kept.
 """
 
 from __future__ import annotations
