@@ -51,7 +51,7 @@ ENTRIES = {
     "all pairs": Entry(settings=FOUR),
     "all pairs, 8 prompts a step": Entry(),
     "40 prompts, 4 epochs": Entry(steps=FEW, settings=("--rm.epochs", "4", *FOUR)),
-    "control: brevity": Entry("brevity", settings=FOUR),
+    "control: brevity": Entry("brevity", settings=("--rm.epochs", "3", *FOUR)),
     "control: shuffled labels": Entry(noise=1e9, settings=FOUR),
 }
 
