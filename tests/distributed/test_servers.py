@@ -4,7 +4,7 @@ import pytest
 
 from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
-from tests.distributed.test_train import finish
+from tests.distributed.runs import finish, start
 from tests.inference.test_remote_engine import SamplingServer
 from tests.inference.test_remote_engine import folder as folder
 
@@ -26,7 +26,7 @@ def servers(folder):
 def train(runs, folder, servers, size):
     """Train with so many ranks on the servers; returns (messages of the first rank, metrics, versions, tokens)."""
     urls = ",".join(server.url for server in servers)
-    said = finish(runs, size, **SETTINGS, model=folder, **{"engine.urls": urls})
+    said = finish(start(runs, size, **SETTINGS, model=folder, **{"engine.urls": urls}))
     rows = [read(runs / "a", step) for step in range(SETTINGS["steps"])]
     versions = [{row["policy_version"] for row in step} for step in rows]
     return said, read_metrics(runs / "a"), versions, [[row["token_ids"] for row in step] for step in rows]
