@@ -204,6 +204,45 @@ def test_the_embedded_base_raises_no_alarm_in_sixty_steps():
     assert len(history) == 60 and alarms_of(history) == []
 
 
+def recorded_with_a_reward_model():
+    """Ten steps of the embedded base after SFT with a reward model alone (bench/rlhf.py): its score rises by a sixth of
+    a deviation, and right answers are as many as at first, to within the noise of 192 completions.
+    """
+    with (ROOT / "tests" / "fixtures" / "reward_model_alone.csv").open() as file:
+        return [{name: float(value) for name, value in line.items()} for line in csv.DictReader(file)]
+
+
+def test_rising_proxy_without_a_fall_of_the_rule_raises_no_alarm():
+    history = recorded_with_a_reward_model()
+    first, last = history[:3], history[-5:]
+    assert sum(line["reward/model"] for line in last) / 5 > sum(line["reward/model"] for line in first) / 3 + 0.1
+    assert alarms_of(history) == []
+
+
+@pytest.mark.parametrize(
+    ("factor", "learned", "is_raised"),
+    [(1.0, 0.3, False), (0.85, 0.3, False), (0.7, 0.3, True), (0.7, -0.3, False), (0.7, None, False)],
+)
+def test_proxy_alarm_needs_a_fall_of_the_rule_and_a_rise_of_the_score(factor, learned, is_raised):
+    """The recorded run, continued for five steps with right answers and scores changed from those of its start."""
+    history = recorded_with_a_reward_model()
+    right = sum(line["correct"] for line in history[:3]) / 3
+    changes = {"correct": factor * right} | ({} if learned is None else {"reward/model": learned})
+    more = [history[-1] | {"step": step} | changes for step in range(10, 15)]
+    if learned is None:
+        history, more = (
+            [{k: v for k, v in line.items() if k != "reward/model"} for line in part] for part in (history, more)
+        )
+    assert ("proxy up, rule down" in {alarm for alarm, _ in alarms_of([*history, *more])}) is is_raised
+
+
+def test_proxy_alarm_ignores_falls_of_less_than_three_points():
+    start, later = {"correct": 0.05, "reward/model": 0.0}, {"correct": 0.025, "reward/model": 0.5}
+    assert alarms_of(line_up(*[start] * 3, *[later] * 5)) == []
+    start, later = ({name: 4 * value for name, value in line.items()} for line in (start, later))
+    assert alarms_of(line_up(*[start] * 3, *[later] * 5)) == [("proxy up, rule down", 7)]
+
+
 # ------------------------------------------------------------------------------------- when an alarm is told
 
 WELL, CUT = {"completions/clipped_ratio": 0.0}, {"completions/clipped_ratio": 1.0}
