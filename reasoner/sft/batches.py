@@ -14,6 +14,7 @@ from torch import Tensor
 
 from data import sample_indices
 from reasoner.distributed.world import World
+from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
 from reasoner.rl.batch import Batch, pad
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
@@ -141,7 +142,7 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     model = passes.model
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
-    own, ids = states[rows.mask].split(size), rows.completion_ids[rows.mask].split(size)
+    own, ids = states[rows.mask], rows.completion_ids[rows.mask]
     with compute_precision(model.device, passes.dtype):
-        hits = [(head(part).argmax(dim=1) == wanted).sum() for part, wanted in zip(own, ids, strict=True)]
+        hits = [(head(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
     return int(torch.stack(hits).sum())

@@ -75,9 +75,10 @@ class _Reader:
 
     def from_ids(self, row: Row) -> Iterator[Example]:
         """Token ids as they are. ValueError where the row's prompt as text shows that they are another tokenizer's."""
-        example = Example(*(self._checked_ids(name, row[name]) for name in ("prompt_ids", "completion_ids")))
+        ids = self._checked_ids("prompt_ids", row["prompt_ids"])
+        example = Example(ids, self._checked_ids("completion_ids", row["completion_ids"]))
         prompt = row.get("prompt")
-        if isinstance(prompt, str) and _letters(prompt) not in _letters(self.tokenizer.decode(example.prompt_ids)):
+        if isinstance(prompt, str) and _letters(prompt) not in _letters(str(self.tokenizer.decode(list(ids)))):
             raise ValueError(
                 "prompt_ids is not the text of prompt in the model's tokenizer: the ids are another model's. Without "
                 "the columns prompt_ids and completion_ids the texts are used"
@@ -137,7 +138,9 @@ class _Reader:
 
     def _rendered(self, turns: Sequence[Turn], *, add_generation_prompt: bool) -> str:
         return str(
-            self.tokenizer.apply_chat_template(list(turns), tokenize=False, add_generation_prompt=add_generation_prompt)
+            self.tokenizer.apply_chat_template(
+                [dict(turn) for turn in turns], tokenize=False, add_generation_prompt=add_generation_prompt
+            )
         )
 
     def _template_fault(self, content: str, before: str, after: str) -> str:
