@@ -14,6 +14,7 @@ from torch import Tensor
 
 from data import sample_indices
 from reasoner.distributed.world import World
+from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
 from reasoner.rl.batch import Batch, pad
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
@@ -112,7 +113,7 @@ def backward_likelihood(passes: ModelPasses, batch: Batch, on_microbatch: OnMicr
         passes.encode,
         loss,
         tokens=passes.micro_batch_tokens,
-        model=passes.distributed,
+        world=passes.world,
         on_microbatch=on_microbatch,
     )
     return likelihood.total(passes.world)
@@ -141,7 +142,7 @@ def _num_likeliest(passes: ModelPasses, states: Tensor, rows: Batch) -> int:
     model = passes.model
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     size = max(1, MAX_LOGITS // model.config.get_text_config().vocab_size)
-    own, ids = torch.split(states[rows.mask], size), torch.split(rows.completion_ids[rows.mask], size)
+    own, ids = states[rows.mask], rows.completion_ids[rows.mask]
     with compute_precision(model.device, passes.dtype):
-        hits = [(head(part).argmax(dim=1) == wanted).sum() for part, wanted in zip(own, ids, strict=True)]
+        hits = [(head(own[part]).argmax(dim=1) == ids[part]).sum() for part in split(len(ids), size)]
     return int(torch.stack(hits).sum())

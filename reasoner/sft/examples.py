@@ -75,10 +75,10 @@ class _Reader:
 
     def from_ids(self, row: Row) -> Iterator[Example]:
         """Token ids as they are. ValueError where the row's prompt as text shows that they are another tokenizer's."""
-        prompt_ids, completion_ids = (self._checked_ids(name, row[name]) for name in ("prompt_ids", "completion_ids"))
-        example = Example(prompt_ids, completion_ids)
+        ids = self._checked_ids("prompt_ids", row["prompt_ids"])
+        example = Example(ids, self._checked_ids("completion_ids", row["completion_ids"]))
         prompt = row.get("prompt")
-        if isinstance(prompt, str) and _letters(prompt) not in _letters(str(self.tokenizer.decode(list(prompt_ids)))):
+        if isinstance(prompt, str) and _letters(prompt) not in _letters(str(self.tokenizer.decode(list(ids)))):
             raise ValueError(
                 "prompt_ids is not the text of prompt in the model's tokenizer: the ids are another model's. Without "
                 "the columns prompt_ids and completion_ids the texts are used"

@@ -39,6 +39,14 @@ def test_ids_are_used_as_they_are() -> None:
     assert read({"prompt_ids": [5, 6], "completion_ids": [7], "text": "ignored"}) == [Example((5, 6), (7,))]
 
 
+def test_ids_of_another_tokenizer_are_refused_where_the_prompts_text_shows_it() -> None:
+    ids = TOKENIZER("12 + 30")["input_ids"]
+    row = {"prompt_ids": ids, "completion_ids": [7], "prompt": "12 + 30"}
+    assert read(row) == [Example(tuple(ids), (7,))]
+    with pytest.raises(ValueError, match="row 0: prompt_ids is not the text of prompt in the model's tokenizer"):
+        read(row | {"prompt": "9 * 8"})
+
+
 def test_prompt_and_completion_are_tokenised_apart_and_end_with_the_end_token() -> None:
     [example] = read({"prompt": "12 + ", "completion": "30 = 42"})
     assert (text(example.prompt_ids), text(example.completion_ids)) == ("12 + ", "30 = 42" + END)
