@@ -50,7 +50,7 @@ def labelled_parts(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assi
         return None
     places = [place for place, token in enumerate(tokens) if token.is_sign("(")]
     for labels in _LABELS:
-        starts = []
+        starts: list[tuple[int, int]] = []
         for place in places:
             size = next((n for n in range(3, 6) if bracket_content(tokens[place : place + n]) is not None), 0)
             if (

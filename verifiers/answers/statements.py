@@ -39,7 +39,7 @@ CHOICES = "ABCDEFGHJ"
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
     try:
-        tokens = tokenize(text)
+        tokens = list(tokenize(text))
         if states_nothing(tokens):
             return Nothing()
         tokens = bare(drop_leads(join_words(tokens)))

@@ -76,7 +76,7 @@ class Unit:
 
 
 def _table() -> dict[str, Unit]:
-    units = {}
+    units: dict[str, Unit] = {}
     for line in _TABLE.strip().splitlines():
         name, powers, factor, others = map(str.strip, line.split("|"))
         words = powers.split()
