@@ -52,8 +52,8 @@ def equivalent(gold: str, answer: str) -> Judgement:
     """Judge whether `answer` is equivalent to `gold`. Not symmetric: the gold decides which form is required."""
     if reason := too_big(answer):
         return Judgement(Verdict.REFUSED, reason)
-    gold_text, answer_text = answer_part(gold), answer_part(answer)
     whole = whole_answer(gold), whole_answer(answer)
+    gold_text, answer_text = answer_part(gold, whole[0]), answer_part(answer, whole[1])
     gold, answer = canonical(gold_text), canonical(answer_text)
     if not answer:
         return Judgement(Verdict.NO_ANSWER, "empty", gold, answer)
@@ -74,10 +74,10 @@ def whole_answer(text: str) -> str:
     return text if box is None else box
 
 
-def answer_part(text: str) -> str:
-    """The content of the last box; without a box, the formula of a sentence."""
-    box = last_box(text)
-    return prose.formula(text) if box is None else box
+def answer_part(text: str, whole: str | None = None) -> str:
+    """The content of the last box; without a box, the formula of a sentence. `whole`: whole_answer(text), if known."""
+    whole = whole_answer(text) if whole is None else whole
+    return prose.formula(text) if whole is text else whole
 
 
 def _first_correct(*readings: tuple[str, str]) -> Finding | None:

@@ -9,7 +9,7 @@ from verifiers.number_words import changes_value, is_part_of_amount
 _HEDGES = (
     "not", "neither", "nor", "maybe", "perhaps", "possibly", "probably", "either", "guess", "unsure", "unknown",
     "think", "could", "might", "cannot", "can't", "isn't", "unless", "depends", "wrong", "incorrect", "about", "around",
-    "roughly", "approximately", "but", "false", "never", "untrue",
+    "roughly", "approximately", "but", "false", "never", "untrue", "none of",
 )  # fmt: skip
 _HEDGE = re.compile(rf"\b(?:{'|'.join(_HEDGES)})\b", re.IGNORECASE)
 _COMMAND = re.compile(r"\\(?:text\b|[a-zA-Z]+)")
@@ -27,7 +27,7 @@ _RELATIVE = re.compile(
     r"|squared?|cubed?|roots?|factorial"
     r"|powers?|to the \w+th|opposite|negation|negative|inverse|reciprocal|sum|difference|product|quotient|anything"
     r"|divides?|divisible|divisors?|equation|lemma|step|numerator|denominator|prime|composite|too|bounds?|digits?"
-    r"|one of|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?"
+    r"|none of|of (?:them|these|those)|infinitely|one of|\d+(?:st|nd|rd|th)|\d+-digit|something|options?|candidates?"
     r"|ignore|accept|close|near|nearly|almost|next|previous|multiples?|factors?)\b",
     re.IGNORECASE,
 )

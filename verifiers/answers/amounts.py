@@ -8,6 +8,7 @@ from itertools import pairwise
 from verifiers.answers.expressions import expression
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
+from verifiers.answers.sentences import changes_meaning
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
@@ -49,7 +50,12 @@ def amount(tokens: Tokens) -> Amount | None:
 def number_of_things(tokens: Tokens) -> Amount | None:
     """A number of things that have no unit: "3 apples"; None for anything else."""
     is_count = len(tokens) == 2 and tokens[0].kind == "number" and tokens[1].kind == "word"
-    if not is_count or tokens[1].text in WORDS or changes_value(f" {tokens[1].text}"):
+    if (
+        not is_count
+        or tokens[1].text in WORDS
+        or changes_meaning(tokens[1].text)
+        or changes_value(f" {tokens[1].text}")
+    ):
         return None
     return Amount(expression(tokens[:1]), ((tokens[1].text.removesuffix("s"), 1),), Fraction(1))
 

@@ -59,9 +59,11 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     if max(len(gold), len(answer)) > MAX_CHARACTERS:
         return None
     start_budget()
-    gold_value, answer_value = read(gold), read(answer)
-    if answer_value is None and gold_value is not None and (value := read_sentence(answer)) is not None:
-        return (True, layer_of(gold_value)) if equal(gold_value, value) else None
+    answer_value = read(answer)
+    sentence = read_sentence(answer) if answer_value is None else None
+    gold_value = read(gold) if answer_value is not None or sentence is not None else None
+    if sentence is not None and gold_value is not None:
+        return (True, layer_of(gold_value)) if equal(gold_value, sentence) else None
     is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
     if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)

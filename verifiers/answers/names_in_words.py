@@ -46,9 +46,11 @@ def _has_name(piece: Tokens) -> bool:
 
 def labelled_parts(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:
     """(i) 12 (ii) 20: values with the labels in front of them; None for anything else."""
+    if not tokens[0].is_sign("("):
+        return None
     places = [place for place, token in enumerate(tokens) if token.is_sign("(")]
     for labels in _LABELS:
-        starts = []
+        starts: list[tuple[int, int]] = []
         for place in places:
             size = next((n for n in range(3, 6) if bracket_content(tokens[place : place + n]) is not None), 0)
             if (

@@ -66,6 +66,8 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
     """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
+    if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
+        return tokens
     has_remainder = any(token.is_sign("remainder") for token in tokens)
     pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
     rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]

@@ -59,5 +59,5 @@ def primes(
     ends = [end for part in within.intervals for end in (part.low, part.high) if not is_infinite(end)]
     if any(order(end, number(_LARGEST)) > 0 for end in ends):
         raise UnreadableError("primes beyond those that are compared")
-    filters = [within, residues] if residues is not None else [within]
+    filters: list[Reals | Family] = [within, residues] if residues is not None else [within]
     return Primes(tuple(p for p in PRIMES if all(holds(each, number(p)) for each in filters)))

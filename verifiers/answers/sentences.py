@@ -14,7 +14,7 @@ _SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "n
 _DOUBT_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
     "unless depends wrong incorrect around roughly but false never untrue or if whether instead rather than assume "
-    "assuming suppose doesn't no except impossible fails fail"
+    "assuming suppose doesn't no none nobody nothing except impossible fails fail"
 )
 _DOUBT = frozenset(_DOUBT_WORDS.split())
 # Between the verb and the value, or behind the value: what is stated is something else.
@@ -50,6 +50,11 @@ _NOTHING = _OBJECTS | {
     "be",
 }
 _DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])
+
+
+def changes_meaning(word: str) -> bool:
+    """Whether a word beside a number denies, doubts or changes it: no unit and no noun."""
+    return word in _DOUBT or word in _RELATIVE
 
 
 def bare(tokens: list[Token]) -> list[Token]:

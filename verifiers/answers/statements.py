@@ -7,6 +7,7 @@ From the loosest to the tightest: conditions behind ("where k is an integer"); "
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
@@ -38,7 +39,7 @@ CHOICES = "ABCDEFGHJ"
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
     try:
-        tokens = tokenize(text)
+        tokens = list(tokenize(text))
         if states_nothing(tokens):
             return Nothing()
         tokens = bare(drop_leads(join_words(tokens)))
@@ -100,18 +101,10 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
-    if any(token.is_sign("powers") for token in tokens) and (powers := integer_set(tokens)) is not None:
-        return powers
-    reals = between(tokens)
-    members = primes(tokens, statement, numbers_of) if reals is None else None
-    if reals is not None or members is not None:
-        return reals or members  # type: ignore[return-value]
-    for reading in (labelled_parts, one_line_cases):
-        if (value := reading(tokens, statement)) is not None:
+    texts = {token.text for token in tokens if token.kind in ("sign", "word")}
+    for marks, reading in _READINGS:
+        if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
-    if tokens and (tokens[-1].is_sign("permutations") or tokens[0].is_sign("permutations")):
-        rest = [token for token in tokens if not token.is_sign("permutations")]
-        return permutations_of(statement(rest[:-1] if rest and rest[-1].is_sign(",") else rest))
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
@@ -120,12 +113,31 @@ def statement(tokens: Tokens) -> Value:
     return attach(value, qualifiers, statement) if qualifiers else value
 
 
+def _permutations(tokens: Tokens) -> Value | None:
+    """ "(1, 1, 2) and its permutations" as a list."""
+    if not (tokens[-1].is_sign("permutations") or tokens[0].is_sign("permutations")):
+        return None
+    rest = [token for token in tokens if not token.is_sign("permutations")]
+    return permutations_of(statement(rest[:-1] if rest and rest[-1].is_sign(",") else rest))
+
+
+# Forms that are read before all others where one of their signs or words is there.
+_READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
+    (frozenset(("powers",)), integer_set),
+    (frozenset(("between",)), between),
+    (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
+    (frozenset(("(",)), lambda tokens: labelled_parts(tokens, statement)),
+    (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: one_line_cases(tokens, statement)),
+    (frozenset(("permutations",)), _permutations),
+)
+
+
 def _except(pieces: list[list[Token]], value: Value) -> Value:
     """A set of reals without the values that are named behind it."""
     reals = as_reals(value)
     if reals is None and isinstance(value, Expression) and value.node.op == "symbol":
         reals = Reals(ALL_REALS.intervals, value.node.name)
-    if reals is None:
+    if reals is None or not reals.intervals:
         raise UnreadableError("an exception to something that is no set of reals")
     for piece in pieces[1:]:
         reals = intersection(reals, complement(numbers_of(piece, statement)))
