@@ -113,7 +113,7 @@ def backward_likelihood(passes: ModelPasses, batch: Batch, on_microbatch: OnMicr
         passes.encode,
         loss,
         tokens=passes.micro_batch_tokens,
-        world=passes.world,
+        model=passes.distributed,
         on_microbatch=on_microbatch,
     )
     return likelihood.total(passes.world)
