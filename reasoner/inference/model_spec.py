@@ -13,7 +13,7 @@ from typing import Any
 from reasoner.config.presets import find_preset
 from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
-from reasoner.models.folder import check_tokenizer, context_length
+from reasoner.models.folder import check_generates, check_tokenizer, context_length
 from reasoner.models.resolve import resolve_model
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.runs.run_dir import read_settings
@@ -65,6 +65,7 @@ class ModelSpec:
             template = replace(template, extract=extract)
         if stop:
             template = replace(template, stop=tuple(stop))
+        check_generates(folder)
         check_tokenizer(folder, needs_chat=template.chat)
         context = context_length(folder) or _default_context(folder)
         name = folder.parent.parent.name + "/" + folder.name if folder.parent.name == "checkpoints" else model

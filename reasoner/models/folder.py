@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -45,8 +46,27 @@ def check_model(folder: Path, *, needs_chat: bool) -> int | None:
     context = context_length(folder)
     if not any(folder.glob("*.safetensors")):
         raise ValueError(f"no language model can be loaded from {folder}: it has no weights (*.safetensors)")
+    check_generates(folder)
     check_tokenizer(folder, needs_chat=needs_chat)
     return context
+
+
+def check_generates(folder: Path) -> None:
+    """Raise ValueError for a reward model, whose output layer gives scores and not tokens."""
+    if _is_classifier(_kinds(folder)):
+        raise ValueError(
+            f"{folder} is a reward model, which generates no text; reasoner reward-model eval and score take it"
+        )
+
+
+def _kinds(folder: Path) -> list[str]:
+    """Names of the classes in config.json: Qwen2ForCausalLM, for example."""
+    kinds = _read_config(folder / "config.json").get("architectures") or []
+    return [str(kind) for kind in kinds]
+
+
+def _is_classifier(kinds: Iterable[str]) -> bool:
+    return any(kind.endswith("ForSequenceClassification") for kind in kinds)
 
 
 def check_tokenizer(folder: Path, *, needs_chat: bool) -> None:
@@ -65,12 +85,10 @@ def check_reward_model(folder: Path, policy: Path) -> None:
     """Check that the folder holds a sequence classifier with one label that reads the policy's token ids. ValueError
     that names both folders otherwise.
     """
-    config = _read_config(folder / "config.json")
-    kinds, labels = config.get("architectures") or [], config.get("id2label")
-    if not any(str(kind).endswith("ForSequenceClassification") for kind in kinds):
+    kinds, labels = _kinds(folder), _read_config(folder / "config.json").get("id2label")
+    if not _is_classifier(kinds):
         raise ValueError(
-            f"{folder} is no reward model: it holds {', '.join(map(str, kinds)) or 'no known model'}, not a sequence "
-            "classifier"
+            f"{folder} is no reward model: it holds {', '.join(kinds) or 'no known model'}, not a sequence classifier"
         )
     if not isinstance(labels, dict) or len(labels) != 1:
         number = len(labels) if isinstance(labels, dict) else 2  # transformers' default is not written

@@ -151,6 +151,12 @@ def test_scores_of_a_file_are_normalised(place: Path) -> None:
     assert most > least
 
 
+def test_no_text_is_sampled_from_a_reward_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["eval", "--pass@1"], ["train"]):
+        assert main([*command, "--model", str(place / "runs" / "whole")]) == 2
+        assert "is a reward model, which generates no text" in capsys.readouterr().err
+
+
 def test_settings_without_a_meaning_are_refused(place: Path) -> None:
     with pytest.raises(ValueError, match=r"algo.beta: without a meaning for reasoner reward-model train"):
         resolve_new_run(settings(place, "x") | {"algo.beta": 0.1}, origin="a test", stage="reward-model")
