@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from reasoner.config.schema import LoraConfig
+from reasoner.config.learning import LoraConfig
 from reasoner.models.adapter_files import Adapter, read_adapter, write_adapter
 from reasoner.models.folder import BaseModel, write_base
 from reasoner.models.loading import load_policy, load_tokenizer

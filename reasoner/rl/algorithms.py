@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from reasoner.config.schema import AlgoConfig
+from reasoner.config.learning import AlgoConfig
 
 if TYPE_CHECKING:
     from reasoner.rl.losses import LossAggregation

@@ -11,7 +11,7 @@ from math import isfinite
 from statistics import fmean
 from typing import Protocol
 
-from reasoner.config.schema import RewardConfig
+from reasoner.config.learning import RewardConfig
 from reasoner.rollouts.reward_functions import with_parts
 from reasoner.types import RolloutGroup
 

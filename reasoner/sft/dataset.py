@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.config.schema import SftConfig
+from reasoner.config.learning import SftConfig
 from reasoner.rollouts.prompts import Template
 from reasoner.sft.examples import Example, examples_of, select, with_loss_on_prompts
 from reasoner.sft.sources import read_source

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
+from reasoner.config.learning import AlgoConfig
 from reasoner.config.resolve import RunSettings, to_dict
-from reasoner.config.schema import AlgoConfig, Config
+from reasoner.config.schema import Config
 from reasoner.console import clock, log, print_result, speed
 from reasoner.models.folder import model_fingerprint
 from reasoner.models.loading import context_length, load_tokenizer

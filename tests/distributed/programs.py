@@ -15,7 +15,8 @@ import torch
 from torch.optim import Optimizer
 
 from data import Problem
-from reasoner.config.schema import CriticConfig, DataConfig, LoraConfig, RewardConfig
+from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig
+from reasoner.config.schema import DataConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
 from reasoner.inference.reward_model import RewardModel

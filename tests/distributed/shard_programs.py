@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.distributed.tensor import DTensor
 
-from reasoner.config.schema import LoraConfig
+from reasoner.config.learning import LoraConfig
 from reasoner.distributed.world import World
 from reasoner.models.folder import BaseModel
 from reasoner.models.lora import add_adapter, load_weights

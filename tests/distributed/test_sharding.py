@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from reasoner.config.schema import AlgoConfig, Config, OptimConfig
+from reasoner.config.learning import AlgoConfig, OptimConfig
+from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.lora import load_weights

@@ -16,15 +16,8 @@ from transformers import Qwen2Config
 
 from data import Problem
 from reasoner.cli.main import main
-from reasoner.config.schema import (
-    AlgoConfig,
-    Config,
-    DataConfig,
-    EvalConfig,
-    RunConfig,
-    SamplingConfig,
-    ValidationConfig,
-)
+from reasoner.config.learning import AlgoConfig
+from reasoner.config.schema import Config, DataConfig, EvalConfig, RunConfig, SamplingConfig, ValidationConfig
 from reasoner.doctor.budget import run_budget
 from reasoner.doctor.dry_run import DryRun, StepTiming, next_prompts
 from reasoner.doctor.findings import Finding, Severity, summary

@@ -11,17 +11,9 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
+from reasoner.config.learning import AlgoConfig, LoraConfig, OptimConfig, RewardConfig
 from reasoner.config.resolve import resolve
-from reasoner.config.schema import (
-    AlgoConfig,
-    Config,
-    DataConfig,
-    EngineConfig,
-    LoraConfig,
-    OptimConfig,
-    RewardConfig,
-    SamplingConfig,
-)
+from reasoner.config.schema import Config, DataConfig, EngineConfig, SamplingConfig
 from reasoner.doctor import memory_advice
 from reasoner.doctor.findings import Severity
 from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory

@@ -11,7 +11,8 @@ from transformers import GenerationConfig
 
 from data import Problem
 from data.generated import problems
-from reasoner.config.schema import AlgoConfig, Config, EngineConfig
+from reasoner.config.learning import AlgoConfig
+from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.rl.algorithms import resolve_algorithm

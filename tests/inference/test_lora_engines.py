@@ -9,7 +9,8 @@ import torch
 pytest.importorskip("peft")
 
 from data.generated import problems
-from reasoner.config.schema import EngineConfig, LoraConfig
+from reasoner.config.learning import LoraConfig
+from reasoner.config.schema import EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.vllm_engine import VllmEngine
 from reasoner.models.folder import BaseModel, model_fingerprint

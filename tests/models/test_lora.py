@@ -8,7 +8,7 @@ import torch
 
 pytest.importorskip("peft")
 
-from reasoner.config.schema import LoraConfig
+from reasoner.config.learning import LoraConfig
 from reasoner.models.folder import BaseModel, model_fingerprint
 from reasoner.models.loading import load_policy, token_logprobs
 from reasoner.models.lora import (

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.config.schema import CriticConfig
+from reasoner.config.learning import CriticConfig
 from reasoner.models.loading import completion_states, encode_prompts
 from reasoner.models.reward_model import load_reward_model
 from reasoner.rl.advantages import gae

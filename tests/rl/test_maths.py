@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 import torch
 
-from reasoner.config.schema import AlgoConfig
+from reasoner.config.learning import AlgoConfig
 from reasoner.rl.advantages import (
     BASELINES,
     RETURNS,

@@ -6,7 +6,7 @@ from math import nan
 import pytest
 import torch
 
-from reasoner.config.schema import RewardConfig
+from reasoner.config.learning import RewardConfig
 from reasoner.rl.advantages import advantages
 from reasoner.rl.batch import collate
 from reasoner.rollouts.control_rewards import ControlContext, apply_control

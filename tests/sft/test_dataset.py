@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from reasoner.config.schema import SftConfig
+from reasoner.config.learning import SftConfig
 from reasoner.rollouts.prompts import Template
 from reasoner.sft.dataset import load_examples, split_by_problem
 from reasoner.sft.examples import Example

@@ -7,7 +7,8 @@ import torch
 
 pytest.importorskip("peft")
 
-from reasoner.config.schema import AlgoConfig, Config, CriticConfig, LoraConfig, OptimConfig
+from reasoner.config.learning import AlgoConfig, CriticConfig, LoraConfig, OptimConfig
+from reasoner.config.schema import Config
 from reasoner.models.folder import BaseModel
 from reasoner.models.loading import token_logprobs
 from reasoner.models.lora import add_adapter, has_adapter, load_weights, merged_state, trained_parameters

@@ -7,7 +7,7 @@ import torch
 
 pytest.importorskip("peft")
 
-from reasoner.config.schema import LoraConfig
+from reasoner.config.learning import LoraConfig
 from reasoner.models.lora import adapter_of, add_adapter, trained_parameters
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.rl.batch import collate

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from reasoner.config.schema import PtxConfig
+from reasoner.config.learning import PtxConfig
 from reasoner.models.loading import load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.models.sharding import DistributedModel

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from data import Problem
-from reasoner.config.schema import DataConfig, RewardConfig
+from reasoner.config.learning import RewardConfig
+from reasoner.config.schema import DataConfig
 from reasoner.rl.algorithms import ALGORITHMS, resolve_algorithm
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.step_metrics import generation_metrics

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from reasoner.config.learning import SftConfig
 from reasoner.config.resolve import RunSettings, settings
-from reasoner.config.schema import SftConfig
 from reasoner.models.lora import trained_parameters
 from reasoner.models.resolve import BASE
 from reasoner.runs.metric_names import METRICS, TIMES
