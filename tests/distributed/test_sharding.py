@@ -27,10 +27,8 @@ from tests.fixtures.toys import random_groups
 WAYS = ("gathered", "sharded")
 NAMES = [name for name in CASES if name != "trpo" and ("LoRA" not in name or find_spec("peft"))]
 ALL = [(name, groups) for name in NAMES for groups in (GROUPS if name in ALGORITHMS else GROUPS[:1])]
-SOME = [
-    *(("grpo", groups) for groups in GROUPS),
-    *((name, "six groups") for name in NAMES if name not in ALGORITHMS or name in ("ppo", "gspo")),
-]
+_OTHERS = ("ppo", "LoRA recomputed", "critic on the policy's backbone", "reference that follows", "pretraining mix")
+SOME = [*(("grpo", groups) for groups in GROUPS), *((name, "six groups") for name in NAMES if name in _OTHERS)]
 
 
 @pytest.fixture(scope="module")

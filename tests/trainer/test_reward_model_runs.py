@@ -53,6 +53,7 @@ def test_constant_reward_model_moves_no_weight_and_is_a_part_of_every_rollout(mo
     assert all(torch.equal(a, b) for a, b in zip(after.parameters(), before.parameters(), strict=True))
 
 
+@pytest.mark.slow
 def test_ppo_with_reward_model_critic_from_it_and_pretraining_mix_resumes_with_equal_bytes(models, tmp_path):
     name = f"{models}/random"
     settings = {
