@@ -29,7 +29,7 @@ ENTRIES: dict[str, dict[str, object]] = {
 def settings(entry: str, seed: int, tokens: int) -> dict[str, object]:
     return {
         "seed": seed,
-        "tokens": tokens,
+        "max_train_tokens": tokens,
         "steps": 400,
         "optim.decay_share": 0.0,
         "validation.interval": 4,
