@@ -18,7 +18,7 @@ from torch import Tensor
 from data import sample_indices
 from reasoner.preferences.dataset import Comparison
 from reasoner.preferences.loss import Pairs, loss_and_score_gradients
-from reasoner.rl.batch import Batch, pad
+from reasoner.rl.batch import Batch, collate_tokens
 from reasoner.rl.microbatches import OnMicrobatch
 from reasoner.rl.reward_model_passes import RewardModelPasses
 
@@ -28,23 +28,7 @@ Tokens = Sequence[int]
 def collate_completions(prompts: Sequence[Tokens], completions: Sequence[Sequence[Tokens]]) -> Batch:
     """Collate prompts and the completions of each into a batch, in order. It holds token ids alone."""
     rows = [completion for own in completions for completion in own]
-    lengths = torch.tensor([len(row) for row in rows])
-    completion_ids = pad(rows).long()
-    empty = torch.zeros(len(rows), completion_ids.shape[1])
-    sizes = torch.tensor([len(own) for own in completions])
-    return Batch(
-        prompt_ids=pad(prompts, left=True).long(),
-        prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
-        prompt_of=torch.arange(len(prompts)).repeat_interleave(sizes),
-        completion_ids=completion_ids,
-        lengths=lengths,
-        truncated=torch.zeros(len(rows), dtype=torch.bool),
-        row_index=torch.arange(len(rows)),
-        rewards=torch.zeros(len(rows)),
-        sampler_logprobs=empty,
-        advantages=empty,
-        weights=empty,
-    )
+    return collate_tokens(prompts, rows, [place for place, own in enumerate(completions) for _ in own])
 
 
 def collate_comparisons(comparisons: Sequence[Comparison]) -> tuple[Batch, Pairs]:

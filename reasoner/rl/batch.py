@@ -117,6 +117,28 @@ class Batch:
         return replace(self, **moved)
 
 
+def collate_tokens(
+    prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], prompt_of: Sequence[int]
+) -> Batch:
+    """Collate token ids alone: N completions, of the prompts at the places `prompt_of` [N]. Everything else is 0."""
+    lengths = torch.tensor([len(ids) for ids in completions])
+    completion_ids = pad(completions).long()
+    zeros = torch.zeros(completion_ids.shape)
+    return Batch(
+        prompt_ids=pad(prompts, left=True).long(),
+        prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
+        prompt_of=torch.tensor(prompt_of),
+        completion_ids=completion_ids,
+        lengths=lengths,
+        truncated=torch.zeros(len(completions), dtype=torch.bool),
+        row_index=torch.arange(len(completions)),
+        rewards=torch.zeros(len(completions)),
+        sampler_logprobs=zeros,
+        advantages=zeros,
+        weights=zeros,
+    )
+
+
 def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | None = None) -> Batch:
     """Collate graded groups into one batch, in order. ValueError unless all groups have the same G >= 2 completions.
 

@@ -7,7 +7,7 @@ do: it is computed once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from data import sample_indices
 from reasoner.distributed.world import World
 from reasoner.models.fused_lm_head import split
 from reasoner.models.loading import MAX_LOGITS, PromptCache
-from reasoner.rl.batch import Batch, pad
+from reasoner.rl.batch import Batch, collate_tokens
 from reasoner.rl.microbatches import OnMicrobatch, backward_microbatches, compute_precision
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.sft.examples import Example
@@ -27,23 +27,8 @@ def collate_examples(examples: Sequence[Example]) -> Batch:
     prompts = list(dict.fromkeys(example.prompt_ids for example in examples))
     place = {prompt: i for i, prompt in enumerate(prompts)}
     completions = [example.completion_ids for example in examples]
-    lengths = torch.tensor([len(ids) for ids in completions])
-    completion_ids = pad(completions).long()
-    mask = torch.arange(completion_ids.shape[1]) < lengths[:, None]
-    zeros = torch.zeros(mask.shape)
-    return Batch(
-        prompt_ids=pad(prompts, left=True).long(),
-        prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
-        prompt_of=torch.tensor([place[example.prompt_ids] for example in examples]),
-        completion_ids=completion_ids,
-        lengths=lengths,
-        truncated=torch.zeros(len(examples), dtype=torch.bool),
-        row_index=torch.arange(len(examples)),
-        rewards=torch.zeros(len(examples)),
-        sampler_logprobs=zeros,
-        advantages=zeros,
-        weights=mask / lengths.sum(),
-    )
+    batch = collate_tokens(prompts, completions, [place[example.prompt_ids] for example in examples])
+    return replace(batch, weights=batch.mask / batch.lengths.sum())
 
 
 def examples_of_step(examples: Sequence[Example], step: int, *, rows: int, epochs: int, seed: int) -> list[Example]:

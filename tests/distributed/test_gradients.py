@@ -15,13 +15,18 @@ OTHERS = [name for name in CASES if name not in ALGORITHMS and (name != "LoRA" o
 ROWS = [*((name, groups) for name in ALGORITHMS for groups in GROUPS), *((name, "six groups") for name in OTHERS)]
 
 
-@pytest.fixture(scope="module")
-def alone():
+def gradients_alone(rows):
+    """What one process with one thread has, by row."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    results = dict(zip(ROWS, gradients(ALONE, ROWS), strict=True))
+    results = dict(zip(rows, gradients(ALONE, rows), strict=True))
     torch.set_num_threads(threads)
     return results
+
+
+@pytest.fixture(scope="module")
+def alone():
+    return gradients_alone(ROWS)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from reasoner.trainer.preflight import check_sharding
 from reasoner.trainer.weights import first_that_fits, resolve_weights
 from tests.distributed.programs import CASES, GROUPS, gradients
 from tests.distributed.shard_programs import shards, toy_adapter_trainer, toy_step, toy_trainer
-from tests.distributed.test_gradients import assert_same
+from tests.distributed.test_gradients import assert_same, gradients_alone
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import random_groups
@@ -33,11 +33,7 @@ SOME = [*(("grpo", groups) for groups in GROUPS), *((name, "six groups") for nam
 
 @pytest.fixture(scope="module")
 def alone():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    results = dict(zip(SOME, gradients(ALONE, SOME), strict=True))
-    torch.set_num_threads(threads)
-    return results
+    return gradients_alone(SOME)
 
 
 @pytest.fixture(scope="module")

@@ -127,9 +127,9 @@ def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path):
     finish(straight, *HF, name="sft")
     kill(killed, "checkpoint 2", HF, name="sft")
     finish(killed, resume=True, name="sft")
-    found = content(killed)
-    assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= found.keys()
-    assert_same(found, content(straight))
+    files = content(killed)
+    assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= files.keys()
+    assert_same(files, content(straight))
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
