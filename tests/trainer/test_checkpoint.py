@@ -25,20 +25,20 @@ from tests.fixtures.toys import config, make_trainer, random_groups
 
 
 def trained():
-    made = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
-    made.train_step(made.compute_advantages(made.compute_logprobs(collate(random_groups()))))
-    return made
+    trainer = make_trainer(config(), tiny_model(vocabulary=60, width=32, layers=2))
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    return trainer
 
 
 def test_transformers_loads_a_checkpoint_as_it_is(tmp_path):
-    made = trained()
-    path = save(tmp_path, 20, made, tiny_tokenizer(), keep=2)
+    trainer = trained()
+    path = save(tmp_path, 20, trainer, tiny_tokenizer(), keep=2)
     assert path.name == "step-000020" and next(valid_checkpoints(tmp_path, print), None) == path
     model = AutoModelForCausalLM.from_pretrained(path)
     assert model.dtype == torch.float32
     assert model.lm_head.weight.data_ptr() == model.model.embed_tokens.weight.data_ptr()
     ids = torch.tensor([[5, 6, 7]])
-    assert torch.equal(model(input_ids=ids).logits, made.policy(input_ids=ids).logits)
+    assert torch.equal(model(input_ids=ids).logits, trainer.policy(input_ids=ids).logits)
     assert AutoTokenizer.from_pretrained(path)("12 + 30")["input_ids"] == tiny_tokenizer()("12 + 30")["input_ids"]
 
 
@@ -51,16 +51,16 @@ def test_nothing_in_a_checkpoint_is_pickled(tmp_path):
 
 def test_partial_checkpoint_is_not_listed(tmp_path):
     assert next(valid_checkpoints(tmp_path, print), None) is None
-    made = trained()
-    whole = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
+    trainer = trained()
+    whole = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=2)
     whole.with_name("step-000002.partial").mkdir()
     assert next(valid_checkpoints(tmp_path, print), None) == whole
-    assert save(tmp_path, 2, made, tiny_tokenizer(), keep=2) == next(valid_checkpoints(tmp_path, print), None)
+    assert save(tmp_path, 2, trainer, tiny_tokenizer(), keep=2) == next(valid_checkpoints(tmp_path, print), None)
 
 
 def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
-    made, told = trained(), []
-    one, two = (save(tmp_path, step, made, tiny_tokenizer(), keep=2) for step in (1, 2))
+    trainer, told = trained(), []
+    one, two = (save(tmp_path, step, trainer, tiny_tokenizer(), keep=2) for step in (1, 2))
     weights = two / "model.safetensors"
     whole = weights.read_bytes()
     weights.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
@@ -73,9 +73,9 @@ def test_a_damaged_checkpoint_is_told_of_and_the_one_before_taken(tmp_path):
 
 
 def test_model_card_may_be_edited_and_best_checkpoint_gets_it_back(tmp_path):
-    made = trained()
-    path = save(tmp_path, 4, made, tiny_tokenizer(), keep=2, card="# sums\n")
-    save_best(tmp_path, 4, made, tiny_tokenizer(), score=0.5, card="# sums\n")
+    trainer = trained()
+    path = save(tmp_path, 4, trainer, tiny_tokenizer(), keep=2, card="# sums\n")
+    save_best(tmp_path, 4, trainer, tiny_tokenizer(), score=0.5, card="# sums\n")
     best = tmp_path / "checkpoints" / "best"
     before = {file.name: file.read_bytes() for file in best.iterdir()}
     assert before["README.md"] == b"# sums\n"
@@ -91,10 +91,10 @@ def test_model_card_may_be_edited_and_best_checkpoint_gets_it_back(tmp_path):
 def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):
     def kept(*steps):
         for step in steps:
-            save(tmp_path, step, made, tiny_tokenizer(), keep=2, every=20)
+            save(tmp_path, step, trainer, tiny_tokenizer(), keep=2, every=20)
         return [path.name for path in list_checkpoints(tmp_path)]
 
-    made = trained()
+    trainer = trained()
     assert kept(20, 27) == ["step-000020", "step-000027"]
     assert kept(40) == ["step-000020", "step-000040"]
     assert kept(45, 46) == ["step-000040", "step-000046"]
@@ -102,8 +102,8 @@ def test_checkpoint_of_a_stop_is_replaced_by_scheduled_ones(tmp_path):
 
 
 def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
-    made = trained()
-    path = save(tmp_path, 1, made, tiny_tokenizer(), keep=2)
+    trainer = trained()
+    path = save(tmp_path, 1, trainer, tiny_tokenizer(), keep=2)
     path.rename(path.with_name("step-000001.before"))  # killed between the two renames of the second writing
     (tmp_path / "checkpoints" / "step-000001.partial").mkdir()
     clean_partial(tmp_path)
@@ -111,24 +111,24 @@ def test_leftovers_of_a_crash_are_removed_and_moved_folders_restored(tmp_path):
 
 
 def test_the_engine_gets_a_tied_weight_under_each_of_its_names():  # trap 32
-    made = trained()
-    weights = dict(made.policy_state())
-    assert {name for name, _ in made.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
+    trainer = trained()
+    weights = dict(trainer.policy_state())
+    assert {name for name, _ in trainer.policy.named_parameters()} | {"lm_head.weight"} == set(weights)
     assert torch.equal(weights["lm_head.weight"], weights["model.embed_tokens.weight"])
 
 
 def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_written(tmp_path, monkeypatch):
-    made = trained()
+    trainer = trained()
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match=r"no space: the checkpoints of .*run need \d+ MiB, and 0 are free"):
-        check_room(tmp_path / "not" / "yet" / "run", made, keep=2)
+        check_room(tmp_path / "not" / "yet" / "run", trainer, keep=2)
     monkeypatch.setattr("shutil.disk_usage", lambda folder: SimpleNamespace(free=10**9))
-    check_room(tmp_path / "run", made, keep=2)
+    check_room(tmp_path / "run", trainer, keep=2)
 
     def full(*_args: object) -> None:
         raise SafetensorError("No space left on device")
 
     monkeypatch.setattr("reasoner.trainer.checkpoint.save_file", full)
     with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
-        save(tmp_path, 3, made, tiny_tokenizer(), keep=2)
+        save(tmp_path, 3, trainer, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []
