@@ -15,7 +15,8 @@ from functools import lru_cache
 from data.problem import Problem
 from verifiers import maths
 from verifiers.answers.amounts import equal_amounts
-from verifiers.answers.equivalence import equal, letter_of
+from verifiers.answers.choices import letter_of
+from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.results import all_equal
@@ -174,7 +175,7 @@ def _by_choices(
 def _letter(value: Value | None) -> str:
     if isinstance(value, Choice):
         return value.letter
-    return "" if value is None else letter_of(value)
+    return letter_of(value)
 
 
 def _is(gold: str, answer: str) -> bool:

@@ -6,18 +6,21 @@ from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
+from verifiers.answers.number_words import changes_value
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
-from verifiers.answers.sentences import changes_meaning
+from verifiers.answers.sentences import is_relative, is_doubt
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
 from verifiers.answers.units import UNITS, Unit, degrees, pieces_of_amount, unit, unit_of_word
 from verifiers.answers.values import Amount, Expression, Value
-from verifiers.number_words import changes_value
 
 _CURRENCY = ("$", "€", "£")
+_NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
+_NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
+_PREPOSITIONS = ("in", "at", "on", "by")
 _CODES = ("usd", "eur", "gbp")
 
 
@@ -48,16 +51,18 @@ def amount(tokens: Tokens) -> Amount | None:
 
 
 def number_of_things(tokens: Tokens) -> Amount | None:
-    """A number of things that have no unit: "3 apples"; None for anything else."""
-    is_count = len(tokens) == 2 and tokens[0].kind == "number" and tokens[1].kind == "word"
-    if (
-        not is_count
-        or tokens[1].text in WORDS
-        or changes_meaning(tokens[1].text)
-        or changes_value(f" {tokens[1].text}")
-    ):
+    """A number of things that have no unit: "3 apples", "12 more apples", "2/3 of the total"; None for anything else."""
+    size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
+    words = [token.text for token in tokens[size:]]
+    if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
         return None
-    return Amount(expression(tokens[:1]), ((tokens[1].text.removesuffix("s"), 1),), Fraction(1))
+    if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):
+        return None
+    is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
+    if len(words) == 1 and is_relative(words[0]) and not is_plural:
+        return None
+    node = expression(tokens[:size])
+    return None if names(node) else Amount(node, ((" ".join(words).removesuffix("s"), 1),), Fraction(1))
 
 
 def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:

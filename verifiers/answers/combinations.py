@@ -39,7 +39,9 @@ class CombinationReader(Cursor, ABC):
         name = token.text + self.subscript()
         while self.take("'"):
             name += "'"
-        if self.here.is_sign("(") and not self.here.gap and name in ("f", "g", "h", "f'", "P", "F", "G"):
+        is_zero = self.ahead().text == "0" and self.ahead(2).is_sign(")")
+        is_function = is_zero or name in ("f", "g", "h", "f'", "P", "F", "G")
+        if is_function and self.here.is_sign("(") and not self.here.gap:
             raise UnreadableError("a function's value")
         return _CONSTANTS.get(name) or symbol(name)
 

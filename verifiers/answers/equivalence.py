@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from verifiers.answers.amounts import equal_amounts
+from verifiers.answers.choices import equal_choices
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
@@ -48,7 +49,7 @@ def equal(gold: Value, answer: Value) -> Result:
     """True or False where it is decided; None where another layer must decide."""
     try:
         if isinstance(gold, Choice) or isinstance(answer, Choice):
-            return equal_choices(gold, answer)
+            return equal_choices(gold, answer, equal)
         if isinstance(gold, Primes | Words) or isinstance(answer, Primes | Words):
             return gold == answer if type(gold) is type(answer) else None
         if isinstance(gold, Numeral | Clock | Date) or isinstance(answer, Numeral | Clock | Date):
@@ -65,25 +66,6 @@ def _quantities(gold: Value, answer: Value) -> Result:
         value = rational(answer.node)
         return None if value is None else str(value) == gold.digits
     return gold == answer if type(gold) is type(answer) else None
-
-
-def equal_choices(gold: Value, answer: Value) -> Result:
-    """A choice with its value is either of them; where both sides have both, both count."""
-    if isinstance(gold, Choice) and isinstance(answer, Choice):
-        return gold.letter == answer.letter and equal(gold.value, answer.value)
-    if isinstance(gold, Choice):
-        letter = letter_of(answer)
-        return letter == gold.letter if letter else equal(gold.value, answer)
-    assert isinstance(answer, Choice)
-    letter = letter_of(gold)
-    return letter == answer.letter if letter else equal(gold, answer.value)
-
-
-def letter_of(value: Value) -> str:
-    """The letter of a value that is only a capital letter; "" for another."""
-    if not isinstance(value, Expression) or value.node.op != "symbol":
-        return ""
-    return value.node.name if value.node.name in tuple("ABCDEFGHJ") else ""
 
 
 def _plain(value: Value) -> Value:

@@ -15,12 +15,15 @@ from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, divide, multiply, negate, number
 
 MAX_DEPTH = 60
+_BEHIND = ("percent", "degrees")  # signs behind a number
 
 
 def expression(tokens: Sequence[Token]) -> Node:
     """The tree of tokens that are one expression and nothing else. UnreadableError otherwise."""
     reader = ExpressionReader(tokens)
     node = reader.sum()
+    if reader.take("over"):
+        node = divide(node, reader.sum())
     if reader.here is not END:
         raise UnreadableError(f"after the expression: {reader.here.text}")
     return node
@@ -109,11 +112,8 @@ class ExpressionReader(FactorReader):
         if token.kind == "number" and (last.is_sign("!") or (token.gap and last.is_sign("}", ")"))):
             return _times(value, self.power())
         if token.kind == "number":
-            if is_integer and token.gap and self.ahead().is_sign("/") and self.ahead(2).kind == "number":
-                over, under = self.power(), (self.take("/"), self.power())[1]
-                if not (_is_natural(over) and _is_natural(under)):
-                    raise UnreadableError("a mixed number")
-                return Node("mixed", (value, divide(over, under)))
+            if is_integer and self._is_fraction():
+                return self._mixed(value)
             if not (is_integer and self._is_group(first)):
                 raise UnreadableError("two numbers")
             return self._groups(first)
@@ -121,14 +121,25 @@ class ExpressionReader(FactorReader):
             self.at += 1
             return Node("binomial", (value, self.power()))
         right = self.power()
-        if is_integer and token.text == "frac" and right.op == "div" and all(map(_is_natural, right.args)):
-            return Node("mixed", (value, right))
+        inside = right.args[0] if right.op in _BEHIND else right
+        if is_integer and token.text == "frac" and inside.op == "div" and all(map(_is_natural, inside.args)):
+            mixed = Node("mixed", (value, inside))
+            return mixed if inside is right else Node(right.op, (mixed,))
         return _times(value, right)
 
     def _is_letter_for_times(self) -> bool:
         """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
         is_between = self.here.kind == "letter" and self.here.text == "x" and self.here.gap and self.ahead().gap
         return is_between and self.tokens[self.at - 1].kind == "number" and self.ahead().text == "10"
+
+    def _is_fraction(self) -> bool:
+        return self.here.gap and self.ahead().is_sign("/") and self.ahead(2).kind == "number"
+
+    def _mixed(self, whole: Node) -> Node:
+        """The mixed number of an integer and the fraction at this position."""
+        over = self.power()
+        self.expect("/")
+        return _mixed(whole, over, self.power())
 
     def _is_group(self, first: Token) -> bool:
         return self.here.gap and len(first.text) <= 3 and len(self.here.text) == 3 and self.here.text.isdigit()
@@ -139,6 +150,8 @@ class ExpressionReader(FactorReader):
         while self.here.kind == "number" and self._is_group(first):
             digits += self.here.text
             self.at += 1
+        if self.here.kind == "number" and self._is_fraction():
+            return self._mixed(number(decimal(digits)))
         if self.here.kind == "number":
             head, point, _ = self.here.text.partition(".")
             if not (point and len(head) == 3 and self.here.gap):
@@ -146,6 +159,15 @@ class ExpressionReader(FactorReader):
             digits += self.here.text
             self.at += 1
         return number(decimal(digits))
+
+
+def _mixed(whole: Node, over: Node, under: Node) -> Node:
+    """A whole number and a fraction; a sign behind the denominator, `4 4/9 %`, is one of all of it."""
+    if under.op in _BEHIND:
+        return Node(under.op, (_mixed(whole, over, under.args[0]),))
+    if not (_is_natural(over) and _is_natural(under)):
+        raise UnreadableError("a mixed number")
+    return Node("mixed", (whole, divide(over, under)))
 
 
 def _times(left: Node, right: Node) -> Node:

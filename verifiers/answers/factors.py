@@ -13,7 +13,7 @@ from fractions import Fraction
 from verifiers.answers.combinations import CombinationReader
 from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number
+from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number, symbol
 
 _INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc"}
 
@@ -66,8 +66,25 @@ class FactorReader(CombinationReader):
                 self._braced_degree()
                 return self._postfix(Node("degrees", (base,)))
             self.at += 1
-            return self._postfix(Node("power", (base, self._exponent())))
+            if base.op == "symbol" and (name := self._name_behind(base.name)):
+                return self._postfix(symbol(name))
+            exponent = self._exponent()
+            if base.op == "symbol" and self.here.is_sign("_"):  # v^2_0
+                base = symbol(base.name + self.subscript())
+            return self._postfix(Node("power", (base, exponent)))
         return base
+
+    def _name_behind(self, name: str) -> str:
+        r"""The name with the primes of an exponent, `f^{\prime}`; "" where the exponent is another."""
+        size = 0
+        start = self.at
+        is_braced = self.take("{")
+        while self.take("'"):
+            size += 1
+        if size and (not is_braced or self.take("}")):
+            return name + "'" * size
+        self.at = start
+        return ""
 
     def _is_degree(self) -> bool:
         first = self.ahead(2) if self.ahead().is_sign("{") else self.ahead()

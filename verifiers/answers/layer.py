@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from verifiers.answers.equivalence import equal, letter_of
+from verifiers.answers.choices import letter_in, letter_of
+from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import read, read_sentence, read_with_units
+from verifiers.answers.statements import read, read_sentence, read_with_units, tokens_of
 from verifiers.answers.tree import names
 from verifiers.answers.values import (
     Amount,
@@ -29,6 +30,7 @@ from verifiers.answers.values import (
     Value,
     Words,
 )
+from verifiers.answers.wording import says, wording
 
 _LAYERS: dict[type, str] = {
     Piecewise: "structure",
@@ -59,22 +61,32 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     if max(len(gold), len(answer)) > MAX_CHARACTERS:
         return None
     start_budget()
-    answer_value = read(answer)
-    sentence = read_sentence(answer) if answer_value is None else None
-    gold_value = read(gold) if answer_value is not None or sentence is not None else None
-    if sentence is not None and gold_value is not None:
-        return (True, layer_of(gold_value)) if equal(gold_value, sentence) else None
+    gold_value, answer_value = read(gold), read(answer)
+    if (finding := _in_words(gold, answer, gold_value)) is not None:
+        return finding
+    if gold_value is None:
+        return None
+    if answer_value is None:
+        sentence = read_sentence(answer)
+        return (True, layer_of(gold_value)) if sentence is not None and equal(gold_value, sentence) else None
     is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
     if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
-    if answer_value is None or gold_value is None:
-        return None
-    if letter_of(gold_value) and not isinstance(answer_value, Choice):
-        return None  # layer "choice" compares letters
+    assert gold_value is not None and answer_value is not None
     result = equal(gold_value, answer_value)
     if result is None:
         return None
     return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
+
+
+def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, str] | None:
+    """The finding on a gold that is the letter of a choice or words; None for another gold."""
+    if letter := letter_of(gold_value):
+        other = letter_in(tokens_of(answer))
+        return (other == letter, "choice") if other else None
+    if gold_value is None and (words := wording(tokens_of(gold))):
+        return says(words, tokens_of(answer)), "text"
+    return None
 
 
 def layer_of(value: Value) -> str:

@@ -44,7 +44,7 @@ class LetterScanner(NumberScanner):
     def _word_in_text(self, run: str, word: str) -> None:
         if word in ("cis", "sin", "cos", "tan", "ln", "log"):
             self._function(word)
-        elif len(run) == 1 and word != "a" and not self._is_after_value():
+        elif len(run) == 1 and run != "a" and not self._is_after_value():
             self.add("letter", run)
         elif word in ("pi", "sqrt"):
             self._function("sqrt") if word == "sqrt" else self.add("letter", "π")

@@ -57,7 +57,9 @@ def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
 
 
 def long_name_of(tokens: Tokens) -> str:
-    """A left side that is no name of one letter, as the name of a number: P(A), |AB|, max(a + b)."""
+    r"""A left side that is no name of one letter, as the name of a number: P(A), |AB|, \gcd(a, b)."""
+    if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
+        return "".join(token.text for token in tokens)
     is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|")
     has_words = any(token.kind == "word" and token.text not in ("max", "min", "gcd", "lcm") for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from verifiers.answers.symbols import BRACKETS
 from verifiers.answers.token import Token, UnreadableError
 
-_PERIODS = ("\\overline", "\\bar", "\\dot", "(")  # of a decimal: 0.\\overline{3}, 0.(3)
+PERIODS = ("\\overline", "\\bar", "\\dot")  # of a decimal: 0.\\overline{3}; or 0.(3)
 
 
 class NumberScanner:
@@ -57,7 +57,7 @@ class NumberScanner:
         while digits and len(digits) < 400 and digits[0] != "0" and self._group():
             digits += self._digits()
         is_decimal = self._peek() == "." and self._peek(1).isdigit()
-        if is_decimal or (self._peek() == "." and self.text.startswith(_PERIODS, self.at + 1)):
+        if is_decimal or (self._peek() == "." and self.text.startswith((*PERIODS, "("), self.at + 1)):
             self.at += 1
             digits += "." + self._digits()
             digits = self._period_in_brackets(digits)
@@ -74,7 +74,7 @@ class NumberScanner:
 
     def _group(self) -> bool:
         """Step over a separator of thousands; false where none follows."""
-        for mark in (",", "\\text{,}", "{,}", ",\\!", "{,}\\!", "\\,", "'"):
+        for mark in (",", "\\text{,}", "{,}", ",\\! ", ",\\!", "{,}\\!", "\\,", "'"):
             after = self.at + len(mark)
             digits = self.text[after : after + 4]
             is_group = len(digits) >= 3 and digits[:3].isdigit() and not digits[3:].isdigit()

@@ -239,7 +239,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     },
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
-    **dict.fromkeys(("per cent", "pct"), (("sign", "%"),)),
+    **dict.fromkeys(("per cent", "pct", "percentage"), (("sign", "%"),)),
     "square root of": (("function", "sqrt"),),
     "the square root of": (("function", "sqrt"),),
     "choose": (("sign", "choose"),),

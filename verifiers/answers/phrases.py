@@ -8,30 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from verifiers.answers.factors import decimal
+from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, PHRASES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.number_words import in_words
+
 
 _MAX_LEADS = 12
 _PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
 _LONGEST = max(map(len, _PHRASE_WORDS))
 
-_PARTS = {
-    "half": 2,
-    "third": 3,
-    "quarter": 4,
-    "fourth": 4,
-    "fifth": 5,
-    "sixth": 6,
-    "seventh": 7,
-    "eighth": 8,
-    "ninth": 9,
-    "tenth": 10,
-    "twelfth": 12,
-}
-_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in _PARTS.items()}}
+_PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
+_NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
+_BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
 def rewrite(tokens: Sequence[Token]) -> list[Token]:
@@ -47,6 +38,11 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
         if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
             result.append(Token("letter", "C", gap=True))
             place += 1
+            continue
+        value, length = _times_scales(result, tokens, place)
+        if length:
+            result[-1:] = _number_tokens(value, result[-1].gap)
+            place += length
             continue
         size, signs = _longest_phrase(tokens, place)
         value, length = _number_at(tokens, place)
@@ -152,16 +148,47 @@ def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
         if count is None:
             continue
         rest = words[size : size + 4]
-        if rest[:1] and rest[0] in (_PARTS if count == 1 else _PLURALS):
-            return Fraction(count, (_PARTS | _PLURALS)[rest[0]]), size + 1
+        if rest[:1] and rest[0] in (PARTS if count == 1 else _PLURALS):
+            return Fraction(count, (PARTS | _PLURALS)[rest[0]]), size + 1
         if rest[:3] == ["and", "a", "half"]:
             return count + Fraction(1, 2), size + 3
-        if rest[:2] == ["and", "one"] and rest[2:3] and rest[2] in _PARTS:
-            return count + Fraction(1, _PARTS[rest[2]]), size + 3
+        if rest[:2] == ["and", "one"] and rest[2:3] and rest[2] in PARTS:
+            return count + Fraction(1, PARTS[rest[2]]), size + 3
         return Fraction(count), size
     if words[:2] == ["a", "half"] or words[:2] == ["one", "half"]:
         return Fraction(1, 2), 2
     return Fraction(0), 0
+
+
+def _times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """A number times the scales and parts behind it ("million", "dozen", "thirds"), and how many words they are.
+
+    "1 third" is a part; "2 third" and "1 third grader" are not.
+    """
+    is_first = len(before) == 1 or (
+        len(before) > 1 and (before[-2].kind == "word" or before[-2].text in _BEFORE_SCALES)
+    )
+    if not is_first or before[-1].kind != "number":
+        return Fraction(0), 0
+    value, size = decimal(before[-1].text), 0
+    for token in tokens[place:]:
+        after = tokens[place + size + 1 : place + size + 2]
+        is_part = value == 1 and not size and token.text in PARTS and (not after or after[0].is_word("of"))
+        if token.kind != "word" or not (is_part or token.text in SCALES_AND_PARTS):
+            break
+        value *= Fraction(1, PARTS[token.text]) if is_part else SCALES_AND_PARTS[token.text]
+        size += 1
+    return value, size
+
+
+def number_in_front(tokens: Sequence[Token]) -> list[Token]:
+    """The tokens with the number words and the scales that they begin with as one number: "seven days", "3 dozen eggs"."""
+    value, size = _number_at(tokens, 0)
+    is_count = 0 < size < len(tokens) and not tokens[0].is_word("a") and tokens[size].text not in _NO_NOUNS
+    head = _number_tokens(value, gap=False) if is_count else list(tokens[:1])
+    rest = list(tokens[size:] if is_count else tokens[1:])
+    value, size = _times_scales(head, rest, 0) if len(head) == 1 else (value, 0)
+    return [*(_number_tokens(value, gap=False) if size else head), *rest[size:]]
 
 
 def _number_tokens(value: Fraction, gap: bool) -> list[Token]:

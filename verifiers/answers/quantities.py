@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from verifiers.answers.number_words import in_words
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Clock, Date, Numeral
-from verifiers.number_words import in_words
 
 _MONTH_WORDS = "january february march april may june july august september october november december"
 _MONTHS = _MONTH_WORDS.split()

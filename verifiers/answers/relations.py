@@ -5,7 +5,7 @@ from __future__ import annotations
 from verifiers.answers.comparison import equal_expressions, proportional
 from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
-from verifiers.answers.tree import has, names, subtract, symbol
+from verifiers.answers.tree import Node, has, names, subtract, symbol
 from verifiers.answers.values import Assignments, Expression, Relation, Value
 
 _FUNCTIONS = ("sin", "cos", "tan", "cot", "sec", "csc", "ln", "log", "unknownlog", "binomial", "factorial", "absolute")
@@ -28,12 +28,20 @@ def equal_relations(gold: Value, answer: Value) -> Result:
         if not names(left) and equal_expressions(left, right) is not True:
             return False
         if names(right):
-            return None
+            return _stated(gold, left, right)
+        if names(gold.node):
+            return False
         is_asked = len(names(left)) != 1 or has(left, *_FUNCTIONS)  # a + b = 12, but not x^2 = 12 or x + 2 = 5
         return equal_scalars(gold, Expression(right)) if is_asked else False
     if isinstance(gold, Relation) and isinstance(answer, Expression) and is_closed(answer.node):
         return False
     return None
+
+
+def _stated(gold: Expression, left: Node, right: Node) -> Result:
+    """The right side with letters that an answer states: of an identity, or behind a name in other letters."""
+    is_name = bool(names(left)) and names(left).isdisjoint(names(gold.node) | names(right))
+    return equal_scalars(gold, Expression(right)) if is_name or equal_expressions(left, right) else None
 
 
 def _rising(relation: Relation) -> Relation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.rationals import rational
 from verifiers.answers.tree import Node, divide, has, is_infinite, is_numeral, is_undone, names, negate, number
 from verifiers.answers.values import Expression, Value
 
@@ -59,9 +60,10 @@ def _equal_percentages(gold: Node, answer: Node) -> bool | None:
     if signs[0]:
         results = [equal_expressions(value, answer) for value in (_bare(gold), divide(_bare(gold), _HUNDRED))]
         return True if True in results else None if None in results else False
-    if gold.op == "number" and abs(gold.value) > 1:
-        return equal_expressions(gold, _bare(answer))
-    return None
+    value = rational(gold)
+    if value is None:
+        return None
+    return equal_expressions(gold, _bare(answer) if abs(value) > 1 else divide(_bare(answer), _HUNDRED))
 
 
 def _equal_angles(gold: Node, answer: Node) -> bool | None:

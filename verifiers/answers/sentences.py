@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from verifiers.answers.number_words import changes_value, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
-from verifiers.number_words import changes_value, in_words
 
-_VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
+
+VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
 _SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "namely", "final", "answer", "the", "so"])
 # In any part of the sentence.
-_DOUBT_WORDS = (
+_HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
-    "unless depends wrong incorrect around roughly but false never untrue or if whether instead rather than assume "
-    "assuming suppose doesn't no none nobody nothing except impossible fails fail"
+    "unless depends wrong incorrect around about approximately roughly but false never untrue"
 )
-_DOUBT = frozenset(_DOUBT_WORDS.split())
+_HEDGES = frozenset(_HEDGE_WORDS.split())
+# In the part of a sentence that states the value.
+_DOUBT_WORDS = (
+    "or if whether instead rather than assume assuming suppose doesn't no none nobody nothing except impossible fails "
+    "fail"
+)
+_DOUBT = (_HEDGES | frozenset(_DOUBT_WORDS.split())) - {"about", "approximately"}
 # Between the verb and the value, or behind the value: what is stated is something else.
 _RELATIVE_WORDS = (
     "plus minus times over divided less more least most fewer greater smaller larger after before between beyond above "
@@ -27,6 +35,9 @@ _RELATIVE_WORDS = (
     "almost next previous multiple multiples factor factors about approximately even odd mod modulo remainder base"
 )
 _RELATIVE = frozenset(_RELATIVE_WORDS.split())
+# Beside the only number of a sentence, which is then one of several things or a name.
+_AMONG = frozenset("or and up out infinitely them these those one".split())
+_PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.
 _CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
 _OBJECT_WORDS = (
@@ -34,6 +45,7 @@ _OBJECT_WORDS = (
     "tuple real positive natural rational"
 )
 _OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
+_REMARKS = ("rounded", "exact", "exactly")
 _NOTHING = _OBJECTS | {
     "such",
     "exist",
@@ -52,9 +64,14 @@ _NOTHING = _OBJECTS | {
 _DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])
 
 
-def changes_meaning(word: str) -> bool:
-    """Whether a word beside a number denies, doubts or changes it: no unit and no noun."""
-    return word in _DOUBT or word in _RELATIVE
+def is_doubt(word: str) -> bool:
+    """Whether a word denies or doubts what it stands beside."""
+    return word in _DOUBT
+
+
+def is_relative(word: str) -> bool:
+    """Whether a word beside a number may change what is stated: "less", "factor"."""
+    return word in _RELATIVE
 
 
 def bare(tokens: list[Token]) -> list[Token]:
@@ -62,9 +79,16 @@ def bare(tokens: list[Token]) -> list[Token]:
     return _without_repetition(_without_clause(tokens, ("which", "attained", "achieved", "reached", "obtained")))
 
 
-def stated_value(tokens: Tokens) -> list[Token] | None:
-    """The tokens of the value, without the words around it; None where the sentence does not state one value."""
+def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
+    """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
     tokens = _without_repetition(_without_clause(list(tokens), _CLAUSES))
+    for reading in (_between_words, _behind_verb, _only_number):
+        if value := reading(tokens):
+            yield value
+
+
+def _between_words(tokens: list[Token]) -> list[Token] | None:
+    """The value with words alone around it: "n = 13 works"."""
     first = next((place for place, token in enumerate(tokens) if not _is_prose(token)), len(tokens))
     end = next((place for place in range(len(tokens), 0, -1) if not _is_prose(tokens[place - 1])), 0)
     if first >= end:
@@ -74,6 +98,34 @@ def stated_value(tokens: Tokens) -> list[Token] | None:
     if is_call or not _is_lead(lead) or not _is_rest(rest) or (not lead and not rest):
         return None
     return core
+
+
+def _behind_verb(tokens: list[Token]) -> list[Token] | None:
+    """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
+    verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
+    if not verb or any(token.kind == "word" and token.text in _HEDGES for token in tokens):
+        return None
+    return _between_words(tokens[verb - 1 :])
+
+
+def _only_number(tokens: list[Token]) -> list[Token] | None:
+    """The only number among two or more words: "The total comes to 12", "Jane started growing it 3 hours ago"."""
+    words = [token.text for token in tokens if token.kind == "word"]
+    places = [place for place, token in enumerate(tokens) if token.kind == "number"]
+    is_plain = all(token.kind in ("word", "number", "letter") or token.is_sign(*_PLAIN_SIGNS) for token in tokens)
+    if len(places) != 1 or len(words) < 2 or not is_plain:
+        return None
+    if any(word in _HEDGES or word in _DOUBT or word in _RELATIVE or word in _AMONG for word in words):
+        return None
+    first, end = places[0], places[0] + 1
+    while end < len(tokens) and tokens[end].is_sign("%"):
+        end += 1
+    while first and tokens[first - 1].is_sign("-", "$"):
+        first -= 1
+    behind = [token.text for token in tokens[end : end + 3]]
+    is_joined = end < len(tokens) and not tokens[end].gap and tokens[end].kind in ("word", "letter")  # 7th
+    is_first = first == 0 and changes_value(behind)
+    return None if is_joined or is_first or is_part_of_amount(behind[:1]) else tokens[first:end]
 
 
 def _is_prose(token: Token) -> bool:
@@ -96,11 +148,13 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:
-    """7 (seven) as 7."""
+    """7 (seven) as 7, and 3.46 (rounded) as 3.46."""
     place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
     inside = bracket_content(tokens[place:]) if place else None
     if inside is None or not all(token.kind == "word" for token in inside[1]):
         return tokens
+    if inside[1] and all(token.text in _REMARKS for token in inside[1]):
+        return tokens[:place]
     value = in_words(" ".join(token.text for token in inside[1]))
     return tokens[:place] if value is not None and tokens[place - 1].text == str(value) else tokens
 
@@ -120,7 +174,7 @@ def _is_lead(tokens: list[Token]) -> bool:
         return True
     if any(word in _DOUBT for word in words):
         return False
-    verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in _VERBS), None)
+    verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
     behind = words if verb is None else words[verb:]
     is_stated = verb is not None or all(word in _SAFE or word in LEADS for word in words)
     return is_stated and not any(word in _RELATIVE for word in behind)
@@ -132,7 +186,7 @@ def _is_rest(tokens: list[Token]) -> bool:
     if any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
         return False
     long_words = [word for word in words if len(word) > 2]
-    return not long_words or not changes_value(" " + " ".join(long_words))
+    return not long_words or not changes_value(long_words)
 
 
 def states_nothing(tokens: Tokens) -> bool:

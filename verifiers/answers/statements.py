@@ -11,28 +11,27 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
+from verifiers.answers.choices import CHOICES
 from verifiers.answers.integer_sets import integer_set
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
 from verifiers.answers.number_sets import between
 from verifiers.answers.parameters import attach
-from verifiers.answers.phrases import drop_leads, join_words, rewrite
+from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
 from verifiers.answers.primes import primes
 from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
-from verifiers.answers.sentences import bare, stated_value, states_nothing
+from verifiers.answers.sentences import bare, stated_values, states_nothing
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
 from verifiers.answers.values import Choice, Expression, Nothing, Reals, Value
-
-CHOICES = "ABCDEFGHJ"
 
 
 @lru_cache(maxsize=4096)
@@ -60,10 +59,27 @@ def read(text: str) -> Value | None:
 def read_sentence(text: str) -> Value | None:
     """The typed value that a sentence around one value states; None where it states none."""
     try:
-        tokens = stated_value(join_words(tokenize(text)))
-        return statement(rewrite(tokens)) if tokens else None
+        candidates = stated_values(join_words(tokenize(text)))
+        return next((value for tokens in candidates if (value := _readable(tokens)) is not None), None)
     except (UnreadableError, NoValueError, TooLargeError, RecursionError):
         return None
+
+
+def _readable(tokens: list[Token]) -> Value | None:
+    try:
+        value = statement(rewrite(tokens))
+        has_letters = isinstance(value, Expression) and names(value.node)
+        return amount(tokens) or value if has_letters else value
+    except UnreadableError:
+        return None
+
+
+def tokens_of(text: str) -> tuple[Token, ...]:
+    """The tokens of an answer in words without the words that lead to it; empty where there are none."""
+    try:
+        return tuple(drop_leads(join_words(tokenize(text))))
+    except UnreadableError:
+        return ()
 
 
 def read_with_units(text: str, value: Value | None) -> Value | None:
@@ -83,7 +99,7 @@ def _quantity(text: str) -> Value | None:
     except UnreadableError:
         pass
     try:
-        return number_of_things(drop_leads(tokenize(text)))
+        return number_of_things(number_in_front(join_words(drop_leads(tokenize(text)))))
     except UnreadableError:
         return None
 

@@ -43,6 +43,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "vee": ("word", "or"),
     "max": ("word", "max"),
     "min": ("word", "min"),
+    **{name: ("operator", name) for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf")},
     "choose": ("sign", "choose"),
     "over": ("sign", "over"),
     "bmod": ("word", "mod"),
@@ -150,12 +151,14 @@ CHARACTERS: dict[str, tuple[str, str]] = {
     "∂": ("letter", "∂"),
 }
 
+FULL_WIDTH = {place: place - 0xFEE0 for place in range(0xFF01, 0xFF5F)}  # ４５, （x）
+
 # Words that the grammar of statements knows; other runs of up to three letters are products of letters.
 _KNOWN_WORDS = (
     "and or all any for the is are an if choose not no real reals number numbers except set in of to at than be "
     "by so let on one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor "
     "out who may can get we you has as each some every with where when either that such thus hence non n't it "
     "its sum but day days men pi via usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm "
-    "rem pct"
+    "rem pct kph kmh up"
 )
 WORDS = frozenset(_KNOWN_WORDS.split())

@@ -11,7 +11,7 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    r"""One token. `kind`: number, letter, function, word, sign or vulgar (½). `gap`: white space before it."""
+    r"""One token. `kind`: number, letter, function, operator (\lim), word, sign or vulgar (½). `gap`: white space before it."""
 
     kind: str
     text: str

@@ -9,9 +9,11 @@ from __future__ import annotations
 import unicodedata
 
 from verifiers.answers.letter_scanner import LetterScanner
+from verifiers.answers.number_scanner import PERIODS
 from verifiers.answers.symbols import (
     CHARACTERS,
     COMMANDS,
+    FULL_WIDTH,
     FUNCTION_WORDS,
     GREEK,
     INVISIBLE,
@@ -34,7 +36,7 @@ _ACCENTS = ("vec", "hat", "overrightarrow", "widehat")
 
 def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
-    scanner = _Scanner(text)
+    scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
     scanner.scan()
     return tuple(scanner.tokens)
 
@@ -45,11 +47,11 @@ class _Scanner(LetterScanner):
     def scan(self) -> None:
         while self.at < len(self.text):
             character = self.text[self.at]
-            if character.isspace() or character in "$~\u200b\ufeff\u2061\u2062":
-                self.gap, self.at = self.gap or character not in "$\u200b\ufeff\u2061\u2062", self.at + 1
+            if character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
+                self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":
                 self._command()
-            elif (character.isdecimal() and character.isascii()) or (character == "." and self._peek(1).isdigit()):
+            elif (character.isdecimal() and character.isascii()) or self._is_decimal_point():
                 self._number()
             elif character.isascii() and character.isalpha():
                 self._letters()
@@ -61,6 +63,9 @@ class _Scanner(LetterScanner):
                 raise UnreadableError("too many tokens")
         if self.closing:
             raise UnreadableError("a brace is not closed")
+
+    def _is_decimal_point(self) -> bool:
+        return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))
 
     # ------------------------------------------------------------------------------------------ commands
 

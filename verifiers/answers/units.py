@@ -63,7 +63,7 @@ unit | | 1 |
 """
 _LETTERS = frozenset("msghNJWLKVA")  # letters outside words that are read as units
 _DIVISIONS = ("per",)
-_POWERS_BEFORE = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_POWERS_BEFORE = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3, "cu": 3}
 _POWERS_BEHIND = {"squared": 2, "cubed": 3}
 
 

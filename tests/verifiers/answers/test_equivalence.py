@@ -72,7 +72,7 @@ def test_near_misses_are_not_equal(gold: str, answer: str) -> None:
     assert result is None or not result[0]
 
 
-@pytest.mark.parametrize("text", ["1/2x", "not 42", "42 or so", "print(42)", "answer(7)", "A"])
+@pytest.mark.parametrize("text", ["1/2x", "not 42", "42 or so", "print(42)", "answer(7)"])
 def test_what_the_grammar_cannot_read_is_left_to_other_layers(text: str) -> None:
     assert compare(text, text) is None
 

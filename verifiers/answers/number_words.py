@@ -1,0 +1,111 @@
+"""Number words, and words after a number that change its value: "two hundred", "2 thirds", "7 below zero".
+
+A unit may be left out or added, so words after a number are usually dropped. The words listed here must not be: scales,
+dozens and fractions multiply the number (thousand, dozen, thirds); with any other one the text is not a plain number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_UNITS = {word: number for number, word in enumerate(_SMALL.split())} | {
+    word: 10 * number for number, word in enumerate(_TENS.split(), 2)
+}
+_SCALES = {"hundred": 2, "thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+PARTS = {
+    "half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9,
+    "tenth": 10, "eleventh": 11, "twelfth": 12,
+    **{f"{word}th": number for word, number in _UNITS.items() if 12 < number < 20},
+    **{f"{word[:-1]}ieth": number for word, number in _UNITS.items() if number > 19},
+    "hundredth": 100, "thousandth": 10**3, "millionth": 10**6, "billionth": 10**9,
+}  # fmt: skip
+SCALES_AND_PARTS = {
+    **{f"{word}{ending}": Fraction(10**power) for word, power in _SCALES.items() for ending in ("", "s")},
+    **dict.fromkeys(("dozen", "dozens", "doz"), Fraction(12)),
+    **{f"{word}s": Fraction(1, part) for word, part in PARTS.items()},
+    "halves": Fraction(1, 2),
+}
+
+# Anywhere in the text after a number.
+_CHANGING_WORDS = (
+    "point factorial factorials halved doubled twice tripled thrice trebled quadrupled quintupled inverted inverse "
+    "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
+    "nineties root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn "
+    "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps"
+)
+_CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
+# Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
+_CHANGING_AT_END = frozenset({"below", "under", "beneath", "above", "negative", "odd", *PARTS})
+_CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
+# Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
+_LENGTHS = frozenset("unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer".split())
+_CHANGING_AT_START = frozenset(
+    {("under", "par"), ("under", "freezing"), ("above", "par"), ("above", "freezing"), ("out", "of")}
+    | {("basis", "point"), ("basis", "points")}
+)
+_BELOW, _LEVELS = ("below", "beneath", "under"), ("zero", "par", "freezing", "sea", "ground", "surface", "water")
+# Words of two letters; others are products of letters (7 xy).
+_SHORT_WORDS = (
+    "cm mm km nm dm kg mg lb oz ft in yd mi ml cl dl hl hr mw kw gw mb gb tb kb hz kj mj ev db pm am sq kn mv kv pa cc "
+    "au qt pt ly ha of on at by us we my an as go up no pi tv cd ox"
+)
+_SHORT = frozenset(_SHORT_WORDS.split())
+
+
+def in_words(text: str) -> int | None:
+    """The number spelled by a text ("twenty-one", "a hundred and five"), or None ("five five")."""
+    words = text.casefold().replace("-", " ").split(" ") if text.isascii() and text[:1].isalpha() else []
+    total = current = 0
+    room, scale = 1000, 16  # exclusive upper bounds for the next number, and for the power of ten of the next scale
+    for place, word in enumerate(words):
+        is_last = place == len(words) - 1
+        if word in _UNITS:
+            value = _UNITS[word]
+            if value >= room or (word == "zero" and len(words) > 1):
+                return None
+            current += value
+            room = 10 if value >= 20 else 1
+        elif (word == "hundred" or word in _SCALES) and current == 0 and place > (words[0] == "a"):
+            return None  # two million thousand
+        elif word == "hundred":
+            if current >= 100:
+                return None
+            current, room = max(1, current) * 100, 100
+        elif word in _SCALES:
+            if _SCALES[word] >= scale:
+                return None
+            scale = _SCALES[word]
+            total, current, room = total + max(1, current) * 10**scale, 0, 1000
+        elif is_last or not ((word == "a" and place == 0) or (word == "and" and place > 0)):
+            return None
+    return total + current if words else None
+
+
+def is_part_of_amount(words: Sequence[str]) -> bool:
+    """Whether the first word behind a number in a sentence is part of its value: "48 dozen eggs", "7 point five"."""
+    return bool(words) and (words[0] in _CHANGING or words[0] in PARTS)
+
+
+def changes_value(words: Sequence[str]) -> bool:
+    """Whether the words after a number are more than a unit or a noun: "squared", "below zero", "point five"."""
+    if not words:
+        return False
+    pairs = set(pairwise(word for word in words if word != "the"))
+    return (
+        not _CHANGING.isdisjoint(words)
+        or words[-1] in _CHANGING_AT_END
+        or " ".join(words) in _CHANGING_ALONE
+        or (words[0] in ("squared", "cubed") and (len(words) == 1 or words[1].removesuffix("s") not in _LENGTHS))
+        or words[0] in ("below", "beneath")
+        or tuple(words[:2]) in _CHANGING_AT_START
+        or any(first in _BELOW and second in _LEVELS for first, second in pairs)
+        or (words[0] in PARTS and not words[1].endswith("s"))  # 2 third cup, but 7 third graders
+        or any(len(word) == 2 and word not in _SHORT for word in words)
+    )

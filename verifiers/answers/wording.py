@@ -1,0 +1,52 @@
+"""Answers in words: "Alice", "Yes, such a set exists.", "It is a circle", "The second player has a winning strategy"."""
+
+from __future__ import annotations
+
+from verifiers.answers.sentences import VERBS, is_doubt
+from verifiers.answers.slices import Tokens
+
+_ARTICLES = ("the", "a", "an")
+_OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
+_TURNS = frozenset("but unless except or maybe".split())  # behind "yes," and "no,"
+_WINS = frozenset(
+    tuple(words.split())
+    for words in (
+        "wins", "wins the game", "has a winning strategy", "has the winning strategy", "will win", "will always win",
+        "can always win",
+    )
+)  # fmt: skip
+_STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
+
+
+def wording(tokens: Tokens) -> tuple[str, ...]:
+    """The words of an answer in words, in lower case and without an article in front; empty for anything else.
+
+    Letters that stand together are a word; a single letter is none.
+    """
+    words: list[str] = []
+    is_open = False  # a word of single letters that may go on
+    for token in tokens:
+        if token.kind not in ("word", "letter") and not token.is_sign(*_STOPS):
+            return ()
+        if token.kind == "letter" and is_open and not token.gap:
+            words[-1] += token.text.casefold()
+        elif token.kind in ("word", "letter"):
+            words.append(token.text.casefold())
+        is_open = token.kind == "letter"
+    is_name = any(len(word) > 1 for word in words)
+    return tuple(words[words[0] in _ARTICLES and len(words) > 1 :]) if is_name else ()
+
+
+def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
+    """Whether an answer says the gold's words: alone, behind the verb of a sentence, or with what follows from them."""
+    answer = wording(tokens)
+    if not answer:
+        return False
+    if answer == gold or (answer[: len(gold)] == gold and answer[len(gold) :] in _WINS):
+        return True
+    if len(gold) == 1 and gold[0] in _OPPOSITES and answer[0] == gold[0]:
+        is_clause = len(tokens) > 1 and tokens[1].is_sign(",")
+        return is_clause and _TURNS.isdisjoint(answer) and _OPPOSITES[gold[0]] not in answer
+    verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in VERBS), 0)
+    behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
+    return verb > 0 and behind == gold and not any(is_doubt(word) and word not in gold for word in answer)
