@@ -30,7 +30,7 @@ from verifiers.answers.rationals import rational
 from verifiers.answers.statements import read
 from verifiers.answers.tree import names
 from verifiers.equivalence import judge
-from verifiers.normalise import canonical, key
+from verifiers.normalise import canonical
 from verifiers.numbers import numeral
 from verifiers.questions import read_question
 from verifiers.symbolic import expression
@@ -39,7 +39,7 @@ Pairs = list[tuple[str, str]]  # prediction, gold
 ROUNDS = 3
 TABLES = Path(__file__).parents[1] / "tests" / "verifiers" / "tables"
 TABLE_SECONDS = 5  # math-verify's own limit for a parse and for a comparison; ours has it for a pair
-CACHES = (canonical, key, numeral, expression, read, rational, is_zero, names)
+CACHES = (canonical, numeral, expression, read, rational, is_zero, names)
 
 
 def integers(low: int, high: int, number: int, seed: int) -> Pairs:

@@ -88,20 +88,7 @@ _PLAIN: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?<=[\])])\s*u\s*(?=[\[(])", r"\\cup "),
     )
 )
-_BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _IDLE_SPACE = re.compile(r"(?<![0-9A-Za-z,])\s+(?![A-Za-z]{2})|\s+(?![0-9A-Za-z\\])")
-# Whole answers with several names.
-_WHOLE: tuple[tuple[re.Pattern[str], str], ...] = (
-    (
-        re.compile(
-            r"(?:there (?:is|are) )?(?:no|none|the empty set|empty set|null set|dne|does not exist|\\\{\\\}|\{\})"
-            r"(?: (?:real |integer |such )?(?:solutions?|values?|roots?|answers?|numbers?))?(?: exists?)?"
-        ),
-        r"\emptyset",
-    ),
-    (re.compile(r"(?:all |the |set of )*real(?: number)?s?(?: line)?|\\mathbb\{r\}"), r"(-\infty, \infty)"),
-)
-_ONE_IN_BRACKETS = re.compile(r"^\(([A-Za-z])\)$|^\{(.)\}$")
 _TEXT = re.compile(r"\\text\s*\{([^{}]*)\}")
 
 
@@ -111,10 +98,6 @@ def canonical(text: str) -> str:
     text = text.strip().rstrip("\\").rstrip()
     if number := _PLAIN_NUMBER.fullmatch(text):
         return number[1]
-    for fence in ("**", "__", "``", "`", "*"):
-        if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
-            text = text[len(fence) : -len(fence)].strip()
-    text = _BOLD.sub(r"\1", text)
     text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁽⁾ⁿ]+", lambda run: "^{" + run[0].translate(_SUPERSCRIPTS) + "}", text)
     text = re.sub("[₀₁₂₃₄₅₆₇₈₉]+", lambda run: "_{" + run[0].translate(_SUBSCRIPTS) + "}", text)
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS))
@@ -123,11 +106,7 @@ def canonical(text: str) -> str:
     for pattern, replacement in _PLAIN:
         text = pattern.sub(replacement, text)
     text = _TEXT.sub(lambda match: rf"\text{{{inner}}}" if (inner := match[1].strip()) else "", text)
-    text = _tidy(text)
-    plain = _tidy(_TEXT.sub(r" \1 ", text)).casefold()
-    if plain == "no":  # the answer to a question
-        return text
-    return next((name for pattern, name in _WHOLE if pattern.fullmatch(plain)), text)
+    return _tidy(text)
 
 
 def _tidy(text: str) -> str:
@@ -135,12 +114,3 @@ def _tidy(text: str) -> str:
     text = text.strip().rstrip(".,;:!").strip() if not text.rstrip().endswith(("!", "..")) else text.strip()
     text = re.sub(r"\s*,\s+", ", ", re.sub(r"\s+", " ", text))
     return _IDLE_SPACE.sub("", text)
-
-
-@lru_cache(maxsize=4096)
-def key(text: str) -> str:
-    """A comparison key of a canonical text: without quotes, words in lower case."""
-    text = _tidy(re.sub(r"[\"']", " ", _TEXT.sub(r" \1 ", text)))
-    if re.search(r"[A-Za-z]{2}", re.sub(r"\\[a-zA-Z]+", "", text)):
-        text = re.sub(r"^(?:the|an?) (?=[a-z]{3})", "", text.casefold())
-    return _ONE_IN_BRACKETS.sub(lambda match: match[1] or match[2], text)

@@ -41,7 +41,6 @@ from reasoner.types import Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.scripted import Scripted, answering, prompt
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import PROBLEM, G, config
-from tests.verifiers.test_pool import ENDLESS
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 ROOT = Path(__file__).parents[2]
@@ -127,11 +126,11 @@ def model_is_fooled(completion):
     return replace(scored(score, right=first in (3, 4)), parts={"model:rm": score})
 
 
-def written(steps, *texts, seconds=2.0):
+def written(steps, *texts):
     """The metrics of an engine that always writes these texts, graded by the real workers."""
     prompts, weights = [prompt("a", r"\sqrt{2}"), prompt("b", "9")], RewardWeights()
     engine = Scripted({"a": texts, "b": texts})
-    with VerifierPool(1, seconds) as pool:
+    with VerifierPool(1, 2.0) as pool:
         return [
             {
                 "step": step,
@@ -157,7 +156,7 @@ def deaf(folder):
 # alarm -> (its cause, the fixtures that the cause needs)
 CAUSES = {
     "not finite": lambda folder: lived(folder, 2, second_is_five, lr=1e19, beta=0.001),
-    "grading fails": lambda: written(1, answering(ENDLESS), *[answering(9)] * 3, seconds=0.2),
+    "grading fails": lambda: written(1, answering("9" * 501), *[answering(9)] * 3),
     "sampler mismatch": lambda folder: lived(folder, 1, second_is_five, temperature=0.5),
     "stale weights": lambda deaf: deaf(),
     "entropy collapse": lambda hot: hot(),

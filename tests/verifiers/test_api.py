@@ -19,7 +19,7 @@ import sys
 from verifiers import grade, score_response
 assert grade("0.5", "1/2") and not grade("0.6", "1/2")
 assert "sympy" not in sys.modules
-hung = grade({ENDLESS!r}, r"\\sqrt{{7}}")
+hung = grade({ENDLESS!r}, "x")
 assert not hung and hung.verdict == "timed_out", hung
 assert grade("(x+1)^2", "x^2+2x+1")
 score = score_response("<think>so</think><answer>(x+1)^2</answer>", "x^2+2x+1")

@@ -32,7 +32,7 @@ HOSTILE = {
     "continued fraction": (r"1+\cfrac{1}{1+" * 20 + "1" + "}" * 20, r"\phi"),
     "binomial of binomials": (r"\binom{\binom{999}{500}}{2}", "5x"),
     "long sum": (r"\sum_{k=1}^{1000000000} k^{1/3}", "x+1"),
-    "endless sum": (ENDLESS, r"\sqrt{7}"),
+    "endless sum": (ENDLESS, "x"),
     "long product": (r"\prod_{k=1}^{99999} (x+k)", "x"),
     "integral": (r"\int_0^1 \sin(x^x) \cos(x^{x^x}) dx", r"\pi x"),
     "limit": (r"\lim_{x\to\infty} (1+1/x)^{x^x}", "ex"),
@@ -75,7 +75,7 @@ def test_a_hostile_answer_is_not_correct_and_has_no_effect(name: str) -> None:
 
 def test_grading_from_asynchronous_code() -> None:
     async def both() -> list[bool]:
-        pairs = [("x+1", "1+x"), (ENDLESS, r"\sqrt{7}"), ("7", "7.0"), (r"2\sqrt{2}", r"\sqrt{8}")]
+        pairs = [("x+1", "1+x"), (ENDLESS, "x"), ("7", "7.0"), (r"2\sqrt{2}", r"\sqrt{8}")]
         return [
             bool(judgement) for judgement in await asyncio.gather(*(asyncio.to_thread(grade, *pair) for pair in pairs))
         ]

@@ -383,10 +383,11 @@ def test_every_gold_is_right_against_itself(gold: str, answer: str) -> None:
     ("gold", "answer", "verdict", "layer"),
     [
         ("42", " 42 ", "correct", "identical"),
-        ("42", "84/2", "correct", "rational"),
+        ("42", "1,042", "wrong", "rational"),
+        ("42", "84/2", "correct", "numeric"),
         ("1,2", "2,1", "correct", "structure"),
         ("5", "2+3", "wrong", "undone"),
-        ("5", "not 5", "wrong", "hedge"),
+        ("5", "not 5", "wrong", "text"),
         ("yes", "no", "wrong", "text"),
         ("12_8", "12_9", "wrong", "base"),
         ("x+1", "1+x", "correct", "numeric"),
@@ -394,7 +395,8 @@ def test_every_gold_is_right_against_itself(gold: str, answer: str) -> None:
         ("5", "9" * 501, "refused", "a number of over 500 digits"),
         ("5", "9" * 2001, "refused", "over 2000 characters"),
         ("5", "9^{9^{9}}", "refused", "a power too large"),
-        ("5", "((", "unparsable", "math-verify"),
+        ("5", "((", "unparsable", "unread"),
+        ("x", "((", "unparsable", "math-verify"),
     ],
 )
 def test_the_judgement_names_the_layer_that_decided(gold: str, answer: str, verdict: str, layer: str) -> None:

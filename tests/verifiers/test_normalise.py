@@ -1,6 +1,6 @@
 import pytest
 
-from verifiers.normalise import canonical, key
+from verifiers.normalise import canonical
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,6 @@ from verifiers.normalise import canonical, key
         (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", r"\begin{pmatrix}1 \\2 \end{pmatrix}"),
         ("5!", "5!"),
         ("42 .", "42"),
-        ("no solutions exist", r"\emptyset"),
-        ("all real numbers", r"(-\infty, \infty)"),
         ("", ""),
     ],
 )
@@ -42,9 +40,3 @@ def test_spellings_are_normalised(text: str, form: str) -> None:
 )
 def test_a_canonical_text_stays_as_it_is(text: str) -> None:
     assert canonical(canonical(text)) == canonical(text)
-
-
-def test_case_matters_in_formulas_and_not_in_words() -> None:
-    assert key(r"\text{Monday}") == key("monday")
-    assert key("X") != key("x") and key("(C)") == key("C")
-    assert key("1 1/2") != key("11/2") and key("1, 234") != key("1,234")

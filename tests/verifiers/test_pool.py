@@ -63,7 +63,7 @@ def test_scores_come_in_order_and_are_counted() -> None:
 
 def test_a_late_item_times_out_and_its_batch_goes_on(pool: VerifierPool) -> None:
     before = pool.restarts
-    items = [*EASY[:10], (response(ENDLESS), problem(r"\sqrt{2}")), *EASY[10:20]]
+    items = [*EASY[:10], (response(ENDLESS), problem("x")), *EASY[10:20]]
     scores = pool.score(items)
     assert [score.verdict for score in scores] == [*EASY_VERDICTS[:10], Verdict.TIMED_OUT, *EASY_VERDICTS[10:20]]
     assert (scores[10].reward, scores[10].well_formed, scores[10].layer) == (0.2, True, "clock")
@@ -102,7 +102,7 @@ def test_an_item_that_kills_its_workers_is_crashed() -> None:
 
         killer = threading.Thread(target=kill_on_sight)
         killer.start()
-        scores = fresh.score([(response(ENDLESS), problem(r"\sqrt{2}")), *EASY[:5]])
+        scores = fresh.score([(response(ENDLESS), problem("x")), *EASY[:5]])
         stop.set()
         killer.join()
         assert [score.verdict for score in scores] == [Verdict.CRASHED, *EASY_VERDICTS[:5]]
@@ -181,7 +181,7 @@ def test_threads_get_the_same_verdicts(pool: VerifierPool) -> None:
 
 
 def test_vote_comparisons_run_in_the_workers(pool: VerifierPool) -> None:
-    assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, r"\sqrt{2}")]) == [True, False, False]
+    assert pool.same([("1/2", "0.5"), ("3", "4"), (ENDLESS, "x")]) == [True, False, False]
     assert pool.same([("25-3", "11*2")], rule="countdown") == [True]
 
 
@@ -224,7 +224,7 @@ def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> N
     worker = WorkerProcess(seconds=0.2, memory_mib=1024)
     while not worker.is_ready:
         assert worker.events() is not None
-    worker.send_batch("score", [0], [(response(ENDLESS), r"\sqrt{2}", "maths", "strict")])
+    worker.send_batch("score", [0], [(response(ENDLESS), "x", "maths", "strict")])
     worker._child.stdin.close()  # no parent enforces the time limit any more: only the alarm does
     assert worker._child.wait(timeout=120) == -signal.SIGALRM
     worker.kill()

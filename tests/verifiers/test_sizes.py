@@ -65,16 +65,16 @@ def test_hostile_lengths_are_graded_under_a_fixed_memory_limit() -> None:
 @pytest.mark.timeout(300)
 def test_grade_file_keeps_the_verdicts_around_hostile_lines(tmp_path: Path) -> None:
     nested = r"\boxed{" * 40_000 + "5" + "}" * 40_000
-    hostile_rows = {  # response, the verdicts that it may have
-        "nested boxes": (f"<think>a</think><answer>{nested}</answer>", {"correct"}),
-        "ten million characters": ("x" * 10_000_000, {"refused"}),
-        "endless algebra": (f"<think>a</think><answer>{ENDLESS}</answer>", {"timed_out"}),
-        "a lone surrogate": ("<think>a</think><answer>\udcff</answer>", {"wrong", "unparsable"}),
-        "digits": (int("9" * 4_000), {"malformed"}),
+    hostile_rows = {  # response, its gold, the verdicts that it may have
+        "nested boxes": (f"<think>a</think><answer>{nested}</answer>", r"\sqrt{25}", {"correct"}),
+        "ten million characters": ("x" * 10_000_000, r"\sqrt{25}", {"refused"}),
+        "endless algebra": (f"<think>a</think><answer>{ENDLESS}</answer>", "x", {"timed_out"}),
+        "a lone surrogate": ("<think>a</think><answer>\udcff</answer>", r"\sqrt{25}", {"wrong", "unparsable"}),
+        "digits": (int("9" * 4_000), r"\sqrt{25}", {"malformed"}),
     }
     lines, expected = [], []
-    for response, verdicts in hostile_rows.values():
-        for text, gold, allowed in (("<answer>7</answer>", "7", {"malformed"}), (response, r"\sqrt{25}", verdicts)):
+    for row in hostile_rows.values():
+        for text, gold, allowed in (("<answer>7</answer>", "7", {"malformed"}), row):
             lines.append(json.dumps({"response": text, "gold": gold}))
             expected.append(allowed)
         lines.append(json.dumps({"answer": "7", "gold": "7"}))
@@ -117,7 +117,7 @@ def test_a_batch_of_long_responses_costs_no_worker() -> None:
 
 def test_a_timed_out_item_keeps_what_its_worker_extracted_under_every_policy() -> None:
     with VerifierPool(seconds=0.5) as pool:
-        (box_result,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem(r"\sqrt{2}"))], policy="boxed")
+        (box_result,) = pool.score([(rf"so \boxed{{{ENDLESS}}}", problem("x"))], policy="boxed")
         assert (box_result.verdict, box_result.extracted, box_result.well_formed) == (Verdict.TIMED_OUT, ENDLESS, True)
 
 

@@ -9,7 +9,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.number_words import changes_value
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
-from verifiers.answers.sentences import is_relative, is_doubt
+from verifiers.answers.sentences import is_doubt, is_relative
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
@@ -20,6 +20,7 @@ from verifiers.answers.values import Amount, Expression, Value
 _CURRENCY = ("$", "€", "£")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
+_NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
 _PREPOSITIONS = ("in", "at", "on", "by")
 _CODES = ("usd", "eur", "gbp")
 
@@ -51,7 +52,8 @@ def amount(tokens: Tokens) -> Amount | None:
 
 
 def number_of_things(tokens: Tokens) -> Amount | None:
-    """A number of things that have no unit: "3 apples", "12 more apples", "2/3 of the total"; None for anything else."""
+    """A number of things that have no unit: "3 apples", "2/3 of the total", "12th grade"; None for anything else."""
+    tokens, is_ordinal = _without_ordinal(tokens)
     size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
     words = [token.text for token in tokens[size:]]
     if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
@@ -61,15 +63,28 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
     if len(words) == 1 and is_relative(words[0]) and not is_plural:
         return None
+    if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):
+        return None
     node = expression(tokens[:size])
     return None if names(node) else Amount(node, ((" ".join(words).removesuffix("s"), 1),), Fraction(1))
+
+
+def _without_ordinal(tokens: Tokens) -> tuple[Tokens, bool]:
+    """The tokens without the ending of an ordinal behind a first number, 12th or 12^{th}; whether there was one."""
+    text, end = "", 1
+    while end < len(tokens) and (len(text) < 2 or tokens[end].is_sign("}")):
+        text += "" if tokens[end].is_sign("^", "{", "}") else tokens[end].text
+        end += 1
+    is_ordinal = text in ("st", "nd", "rd", "th") and tokens[0].kind == "number"
+    return ([tokens[0], *tokens[end:]], True) if is_ordinal else (tokens, False)
 
 
 def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
     """The number and the unit of one part; a currency may stand in front."""
     size, currency = _currency(tokens)
     if currency is not None:
-        node = _number(tokens[size:])
+        is_twice = len(tokens) > 2 and unit(tokens[-1:]) == currency  # $5 dollars
+        node = _number(tokens[size : -1 if is_twice else None])
         return None if node is None else (node, currency)
     depth = nesting(tokens[0])
     for place in range(1, len(tokens)):

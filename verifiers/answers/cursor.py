@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from verifiers.answers.token import Token, UnreadableError
 
 END = Token("end", "")
-_SCRIPT_KINDS = ("number", "letter", "word")
+_SCRIPT_KINDS = ("number", "letter", "word", "operator")
 
 
 class Cursor:
@@ -49,6 +49,6 @@ class Cursor:
         while not self.take("}"):
             if self.here.kind not in _SCRIPT_KINDS and not self.here.is_sign(",", "+", "-"):
                 raise UnreadableError("a subscript")
-            text += "" if self.here.is_word("max", "min") else self.here.text
+            text += "" if self.here.text in ("max", "min") else self.here.text
             self.at += 1
         return f"_{text}" if text else ""

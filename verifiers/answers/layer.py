@@ -7,6 +7,8 @@ from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import read, read_sentence, read_with_units, tokens_of
+from verifiers.answers.token import UnreadableError
+from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
 from verifiers.answers.values import (
     Amount,
@@ -53,17 +55,23 @@ _LAYERS: dict[type, str] = {
     RealFamily: "family",
     Ratio: "ratio",
 }
+_FOR_ALGEBRA = (Expression, Function, Relation, Assignments)  # other kinds are never left to math-verify
 MAX_CHARACTERS = 1_000
+UNREAD = "unread"  # the layer of an answer that the grammar cannot read where the gold leaves nothing to algebra
 
 
 def compare(gold: str, answer: str) -> tuple[bool, str] | None:
-    """(whether they are equal, the kind of value that decided); None where the grammar cannot read or decide."""
+    """(whether they are equal, the kind of value that decided); None where algebra must decide."""
     if max(len(gold), len(answer)) > MAX_CHARACTERS:
-        return None
+        return False, UNREAD
     start_budget()
     gold_value, answer_value = read(gold), read(answer)
-    if (finding := _in_words(gold, answer, gold_value)) is not None:
-        return finding
+    finding = _in_words(gold, answer, gold_value) or _by_value(gold, answer, gold_value, answer_value)
+    return finding or _without_algebra(gold, answer, gold_value, answer_value)
+
+
+def _by_value(gold: str, answer: str, gold_value: Value | None, answer_value: Value | None) -> tuple[bool, str] | None:
+    """The finding on two values; None where one is not read, and where their equality is not decided."""
     if gold_value is None:
         return None
     if answer_value is None:
@@ -72,11 +80,31 @@ def compare(gold: str, answer: str) -> tuple[bool, str] | None:
     is_plain = isinstance(gold_value, Expression) and not names(gold_value.node)
     if is_plain or isinstance(gold_value, Amount) or isinstance(answer_value, Amount):
         gold_value, answer_value = read_with_units(gold, gold_value), read_with_units(answer, answer_value)
-    assert gold_value is not None and answer_value is not None
     result = equal(gold_value, answer_value)
     if result is None:
         return None
     return result, "undone" if not result and is_undone_for(gold_value, answer_value) else layer_of(gold_value)
+
+
+def _without_algebra(
+    gold: str, answer: str, gold_value: Value | None, answer_value: Value | None
+) -> tuple[bool, str] | None:
+    """Wrong, where no algebra could make the answer right: words, a structure, no reading for a number as gold."""
+    if _has_words(gold) or _has_words(answer):
+        return False, "text"
+    kinds = [value for value in (gold_value, answer_value) if value is not None]
+    if not all(isinstance(value, _FOR_ALGEBRA) for value in kinds):
+        return False, "structure"
+    if answer_value is None and isinstance(gold_value, Expression) and not names(gold_value.node):
+        return False, UNREAD
+    return None
+
+
+def _has_words(text: str) -> bool:
+    try:
+        return any(token.kind == "word" for token in tokenize(text))
+    except UnreadableError:
+        return False
 
 
 def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, str] | None:

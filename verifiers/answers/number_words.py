@@ -45,7 +45,8 @@ _CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
 _CHANGING_AT_END = frozenset({"below", "under", "beneath", "above", "negative", "odd", *PARTS})
 _CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
 # Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
-_LENGTHS = frozenset("unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer".split())
+_LENGTH_WORDS = "unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer"
+_LENGTHS = frozenset(_LENGTH_WORDS.split())
 _CHANGING_AT_START = frozenset(
     {("under", "par"), ("under", "freezing"), ("above", "par"), ("above", "freezing"), ("out", "of")}
     | {("basis", "point"), ("basis", "points")}

@@ -15,7 +15,6 @@ from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.token import Token, UnreadableError
 
-
 _MAX_LEADS = 12
 _PHRASE_WORDS = {tuple(phrase.split()): signs for phrase, signs in PHRASES.items()}
 _LONGEST = max(map(len, _PHRASE_WORDS))
@@ -182,7 +181,7 @@ def _times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) 
 
 
 def number_in_front(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens with the number words and the scales that they begin with as one number: "seven days", "3 dozen eggs"."""
+    """The tokens with the number words and scales at their begin as one number: "seven days", "3 dozen eggs"."""
     value, size = _number_at(tokens, 0)
     is_count = 0 < size < len(tokens) and not tokens[0].is_word("a") and tokens[size].text not in _NO_NOUNS
     head = _number_tokens(value, gap=False) if is_count else list(tokens[:1])

@@ -10,7 +10,6 @@ from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
 
-
 VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
 _SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "namely", "final", "answer", "the", "so"])
 # In any part of the sentence.
@@ -27,22 +26,23 @@ _DOUBT_WORDS = (
 _DOUBT = (_HEDGES | frozenset(_DOUBT_WORDS.split())) - {"about", "approximately"}
 # Between the verb and the value, or behind the value: what is stated is something else.
 _RELATIVE_WORDS = (
-    "plus minus times over divided less more least most fewer greater smaller larger after before between beyond above "
-    "below under until within exceeds exceed twice half halved double doubled triple tripled squared square cubed cube "
-    "root roots factorial power powers opposite negation negative inverse reciprocal sum difference product quotient "
-    "anything divides divide divisible divisor divisors equation lemma step numerator denominator prime composite too "
-    "bound bounds bounded digit digits something option options candidate candidates ignore accept close near nearly "
-    "almost next previous multiple multiples factor factors about approximately even odd mod modulo remainder base"
+    "plus minus times over divided less more least most fewer greater smaller larger after before between beyond "
+    "above below under up until within exceeds exceed twice half halved double doubled triple tripled squared square "
+    "cubed cube root roots factorial power powers opposite negation negative inverse reciprocal sum difference "
+    "product quotient anything divides divide divisible divisor divisors equation lemma step numerator denominator "
+    "prime composite too bound bounds bounded digit digits something option options candidate candidates ignore "
+    "accept close near nearly almost next previous multiple multiples factor factors about approximately even odd mod "
+    "modulo remainder base"
 )
 _RELATIVE = frozenset(_RELATIVE_WORDS.split())
 # Beside the only number of a sentence, which is then one of several things or a name.
-_AMONG = frozenset("or and up out infinitely them these those one".split())
+_AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 _PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.
 _CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
 _OBJECT_WORDS = (
-    "solution number integer value pair triple function polynomial root prime point sequence set triangle quadruple "
-    "tuple real positive natural rational"
+    "solution answer number integer value pair triple function polynomial root prime point sequence set triangle "
+    "quadruple tuple real positive natural rational"
 )
 _OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
 _REMARKS = ("rounded", "exact", "exactly")
@@ -95,7 +95,9 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         return _number_at_end(tokens)
     lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
     is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
-    if is_call or not _is_lead(lead) or not _is_rest(rest) or (not lead and not rest):
+    is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
+    is_rest = _is_rest(rest[2:] if is_counted else rest)
+    if is_call or not _is_lead(lead) or not is_rest or (not lead and not rest):
         return None
     return core
 
@@ -116,6 +118,10 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     if len(places) != 1 or len(words) < 2 or not is_plain:
         return None
     if any(word in _HEDGES or word in _DOUBT or word in _RELATIVE or word in _AMONG for word in words):
+        return None
+    if any(
+        token.kind == "word" and in_words(token.text) is not None for token in tokens[: places[0]]
+    ):  # three of the 7
         return None
     first, end = places[0], places[0] + 1
     while end < len(tokens) and tokens[end].is_sign("%"):
@@ -196,6 +202,8 @@ def states_nothing(tokens: Tokens) -> bool:
         return False
     while words and words[0] in ("there", "is", "are", "exist", "exists", "so", "hence", "thus", "therefore"):
         words = words[1:]
+    if words[:1] == ["none"]:
+        return all(word in ("exist", "exists") for word in words[1:])
     if words[:1] != ["no"] or len(words) < 2:
         return False
     rest = words[1:]

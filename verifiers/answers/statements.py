@@ -71,6 +71,10 @@ def _readable(tokens: list[Token]) -> Value | None:
         has_letters = isinstance(value, Expression) and names(value.node)
         return amount(tokens) or value if has_letters else value
     except UnreadableError:
+        pass
+    try:
+        return quantity(tokens)
+    except UnreadableError:
         return None
 
 

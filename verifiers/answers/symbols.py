@@ -41,9 +41,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "wedge": ("word", "and"),
     "lor": ("word", "or"),
     "vee": ("word", "or"),
-    "max": ("word", "max"),
-    "min": ("word", "min"),
-    **{name: ("operator", name) for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf")},
+    **{
+        name: ("operator", name)
+        for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf", "max", "min")
+    },
     "choose": ("sign", "choose"),
     "over": ("sign", "over"),
     "bmod": ("word", "mod"),

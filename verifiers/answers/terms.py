@@ -43,6 +43,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
         return _brackets(*inside, statement)
+    if inside is not None and inside[0] == "{" and not inside[1]:
+        return Nothing()
     if inside is not None and inside[0] == "{":
         return _set(inside[1], statement) if _has_comma(inside[1]) else statement(inside[1])
     if inside is not None:

@@ -11,7 +11,10 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    r"""One token. `kind`: number, letter, function, operator (\lim), word, sign or vulgar (½). `gap`: white space before it."""
+    r"""One token. `kind`: number, letter, function, operator (\lim), word, sign or vulgar (½).
+
+    `gap`: whether there is white space before it.
+    """
 
     kind: str
     text: str

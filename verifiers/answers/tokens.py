@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from verifiers.answers.letter_scanner import LetterScanner
+from verifiers.answers.accent_scanner import UNIT_VECTORS, AccentScanner
 from verifiers.answers.number_scanner import PERIODS
 from verifiers.answers.symbols import (
     CHARACTERS,
@@ -30,8 +30,6 @@ from verifiers.answers.token import Token, UnreadableError
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
 _BOLD = ("mathbf", "boldsymbol", "bm")
-_UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
-_ACCENTS = ("vec", "hat", "overrightarrow", "widehat")
 
 
 def tokenize(text: str) -> tuple[Token, ...]:
@@ -41,7 +39,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     return tuple(scanner.tokens)
 
 
-class _Scanner(LetterScanner):
+class _Scanner(AccentScanner):
     """Reads commands and other characters, beside letters and numbers."""
 
     def scan(self) -> None:
@@ -88,7 +86,18 @@ class _Scanner(LetterScanner):
             self._font(name)
         elif name in ("begin", "end"):
             self._environment(name)
-        elif name in ("overline", "bar", "dot", "underline", "vec", "hat", "overrightarrow", "tilde", "widehat"):
+        elif name in (
+            "overline",
+            "bar",
+            "dot",
+            "ddot",
+            "underline",
+            "vec",
+            "hat",
+            "overrightarrow",
+            "tilde",
+            "widehat",
+        ):
             self._accent(name)
         elif name in PLAIN_MATRICES and self.text[self.at :].lstrip().startswith("{"):
             self._open(f"end {name}")
@@ -137,15 +146,6 @@ class _Scanner(LetterScanner):
         if self._peek() == "[" and bracket and space.endswith(("pt", "em", "ex", "mm", "cm")):
             self.at += len(space) + 2
 
-    def _open(self, kind: str) -> None:
-        """Enter the braces that must follow; they leave no token."""
-        self._skip_spaces()
-        if self._peek() != "{":
-            raise UnreadableError("a brace is missing")
-        self.at += 1
-        self.closing.append(kind)
-        self.gap = self.gap or kind == "text"
-
     def _font(self, name: str) -> None:
         r"""`\mathrm{e}` is the letter, `\mathrm{cm}` and `\operatorname{cis}` are words or functions."""
         self._skip_spaces()
@@ -158,7 +158,7 @@ class _Scanner(LetterScanner):
             elif bare in NUMBER_SETS and name in _BOLD:
                 self.sign(NUMBER_SETS[bare])
             elif len(bare) == 1:
-                self.add("letter", _UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
+                self.add("letter", UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
             else:
                 self.gap = True
                 self.add("word", bare if bare.isupper() else bare.casefold())
@@ -201,44 +201,6 @@ class _Scanner(LetterScanner):
             if not set(columns) <= set("lcr| "):
                 raise UnreadableError("columns")
             self.at += len(columns) + 2
-
-    def _accent(self, name: str) -> None:
-        r"""A bar or dot over the digits of a decimal marks its period; over letters, a segment or a vector."""
-        last = self.tokens[-1] if self.tokens else None
-        self._skip_spaces()
-        content = self._peek() if self._peek().isdigit() else self.text[self.at + 1 :].partition("}")[0]
-        is_decimal = last is not None and last.kind == "number" and "." in last.text and not self.gap
-        if is_decimal and name in ("overline", "bar", "dot") and content.isdigit() and content.isascii():
-            assert last is not None
-            head, mark, period = last.text.partition("r")
-            if mark and name != "dot":
-                raise UnreadableError("two periods")
-            self.tokens[-1] = Token("number", f"{head}r{period}{content}", last.gap)
-            self.at += len(content) + 2 * (self._peek() == "{")
-            if name == "dot":
-                self._digits_to_next_dot()
-        elif name in _ACCENTS and content.strip(" \\math{") in _UNIT_VECTORS and self._peek() == "{":
-            self.add("letter", _UNIT_VECTORS[content.strip(" \\math{")])
-            self.at = self.text.index("}", self.at) + 1
-        elif name in _ACCENTS and self._peek() in _UNIT_VECTORS and self._peek():
-            self.add("letter", _UNIT_VECTORS[self._peek()])
-            self.at += 1
-        elif self._peek() == "{" and name != "dot":
-            self._open("")
-        else:
-            raise UnreadableError("accent")
-
-    def _digits_to_next_dot(self) -> None:
-        r"""`0.\dot{1}42\dot{8}`: the digits between two dots are in the period too."""
-        end = self.at
-        while self.text[end : end + 1].isdigit():
-            end += 1
-        if end > self.at and self.text.startswith("\\dot", end):
-            last = self.tokens[-1]
-            self.tokens[-1] = Token("number", last.text + self.text[self.at : end], last.gap)
-            self.at = end
-        elif end > self.at:
-            raise UnreadableError("digits after a period")
 
     # --------------------------------------------------------------------------------------- characters
 

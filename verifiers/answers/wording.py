@@ -1,4 +1,4 @@
-"""Answers in words: "Alice", "Yes, such a set exists.", "It is a circle", "The second player has a winning strategy"."""
+"""Answers in words: "Alice", "Yes, such a set exists.", "It is a circle", "Alice has a winning strategy"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from verifiers.answers.slices import Tokens
 
 _ARTICLES = ("the", "a", "an")
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
-_TURNS = frozenset("but unless except or maybe".split())  # behind "yes," and "no,"
+_TURNS = frozenset(["but", "unless", "except", "or", "maybe"])  # behind "yes," and "no,"
 _WINS = frozenset(
     tuple(words.split())
     for words in (

@@ -72,12 +72,23 @@ def test_near_misses_are_not_equal(gold: str, answer: str) -> None:
     assert result is None or not result[0]
 
 
-@pytest.mark.parametrize("text", ["1/2x", "not 42", "42 or so", "print(42)", "answer(7)"])
-def test_what_the_grammar_cannot_read_is_left_to_other_layers(text: str) -> None:
-    assert compare(text, text) is None
+@pytest.mark.parametrize("text", ["1/2x", r"x\int_0^1 t dt", r"\max(x,-x)"])
+def test_expressions_that_the_grammar_cannot_read_are_left_to_algebra(text: str) -> None:
+    assert compare(text, text) is None and compare("x", text) is None
+
+
+@pytest.mark.parametrize("gold", ["42", "(1,2)", r"\text{Alice}", "C", "x+1"])
+@pytest.mark.parametrize("text", ["not 42", "42 or so", "print(42)", "answer(7)"])
+def test_words_are_never_left_to_algebra(gold: str, text: str) -> None:
+    assert compare(gold, text) == (False, "text")
+
+
+@pytest.mark.parametrize("text", [r"\sum_{k=1}^{5} 1", r"\gcd(14, 21)", r"\int_0^5 dx", "((", "5..6", "x" * 1001])
+def test_a_number_as_gold_leaves_nothing_to_algebra(text: str) -> None:
+    assert compare("5", text) == (False, "unread")
 
 
 def test_hostile_nesting_is_bounded() -> None:
     for text in ("(" * 39 + "1" + ")" * 39, "-" * 900, "|" * 300, "1," * 290, r"\sqrt{" * 38 + "2" + "}" * 38):
         compare(text, "5")
-    assert compare("(" * 300, "5") is None
+    assert compare("(" * 300, "5") is None and compare("5", "(" * 300) == (False, "unread")

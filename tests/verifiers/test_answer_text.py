@@ -1,0 +1,31 @@
+import pytest
+
+from verifiers.answer_text import answer_part, texts_of
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("42", "42"),
+        (r"so \boxed{1} or \boxed{42}", "42"),
+        ("**Answer: 42**", "Answer: 42"),
+        ("### 42", "42"),
+        ("`x + 1`", "x + 1"),
+        ("The product is **42**.", "The product is 42."),
+        ("2**3", "2**3"),
+        ("The answer is 42. I hope it is correct.", "The answer is 42"),
+        ("Therefore $x<3$.", "x<3"),
+        (r"Therefore \(x<3\) is the solution", "x<3"),
+        ("Not $x<3$", "Not $x<3$"),
+        ("It is more than $3$", "It is more than $3$"),
+        ("$x<3$ or $x>5$", "$x<3$ or $x>5$"),
+        ("2 + $x$", "2 + $x$"),
+    ],
+)
+def test_the_part_of_a_text_that_states_the_answer(text: str, answer: str) -> None:
+    assert answer_part(text) == answer
+
+
+def test_a_box_is_whole_and_a_sentence_has_a_part() -> None:
+    assert texts_of(r"\boxed{5 \text{ cm}} or so") == (r"5 \text{ cm}", r"5 \text{ cm}")
+    assert texts_of("Thus $x = 3$.") == ("Thus $x = 3$.", "x = 3")

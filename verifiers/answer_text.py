@@ -1,0 +1,57 @@
+"""The text of an answer in what a model writes: the last box, or the only formula of a sentence, without markup."""
+
+from __future__ import annotations
+
+import re
+
+from data.answer_key import last_box
+from verifiers.answers.sentences import is_doubt, is_relative
+
+# One formula between maths delimiters, text in bold, and what some solutions end with.
+_FORMULA = re.compile(
+    r"(?<!\\)\$\$([^$]+)\$\$|(?<!\\)\$([^$]+)(?<!\\)\$|(?<!\\)\\\[(.+?)(?<!\\)\\\]|(?<!\\)\\\((.+?)(?<!\\)\\\)",
+    re.DOTALL,
+)
+_BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
+_AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
+_FENCES = ("**", "__", "``", "`", "*")
+_OF_MATHS = frozenset("0123456789\\=<>^+*/")
+
+
+def texts_of(text: str) -> tuple[str, str]:
+    """The whole answer and the part of it that states the value, the same for a box; both without markup."""
+    box = last_box(text)
+    whole = _without_markup(text if box is None else box)
+    return whole, whole if box is not None else _formula(whole)
+
+
+def answer_part(text: str) -> str:
+    """The content of the last box; without a box, the only formula of a sentence, or the text. Without markup."""
+    return texts_of(text)[1]
+
+
+def _without_markup(text: str) -> str:
+    """The text without headings, bold and code marks."""
+    if "hope" in text:
+        text = _AFTERWORD.sub("", text)
+    text = text.strip().rstrip("\\").strip()
+    for fence in _FENCES if text[:1] in "*_`#" else ():
+        text = text.lstrip("#").strip()
+        if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
+            text = text[len(fence) : -len(fence)].strip()
+    return _BOLD.sub(r"\1", text) if "**" in text else text
+
+
+def _formula(text: str) -> str:
+    """The only formula of a sentence with words alone around it ("Thus $x<3$."); otherwise the text unchanged."""
+    matches = list(_FORMULA.finditer(text)) if "$" in text or "\\" in text else []
+    if len(matches) != 1:
+        return text
+    before, after = text[: matches[0].start()], text[matches[0].end() :]
+    words = [word.strip(".,;:!").casefold() for word in f"{before} {after}".split()]
+    is_end = not after.strip(" .!\n") or after.split()[0] in ("is", "are")
+    if not is_end or not any(len(word) > 1 for word in words) or not _OF_MATHS.isdisjoint(before + after):
+        return text
+    if any(is_doubt(word) or is_relative(word) for word in words):
+        return text
+    return str(next(filter(None, matches[0].groups())))
