@@ -23,6 +23,7 @@ _CHUNK = 256  # pairs between two lines of progress
 _WIDTH = 90  # characters of a text in the printout
 _MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the report and in the JSON
 
+_UNEXPLAINED = Explanation("", "")
 AGREE, OURS, THEIRS = "agree", "only ours accepts", "only math-verify accepts"
 OUTCOMES = (AGREE, OURS, THEIRS, "its error", "its timeout", "ours unjudged")  # each pair has one
 
@@ -45,7 +46,7 @@ class ComparedPair:
     pair: Pair
     ours: Judgement
     theirs: Judgement
-    explanation: Explanation = Explanation("", "")
+    explanation: Explanation = _UNEXPLAINED
 
     @property
     def outcome(self) -> str:
