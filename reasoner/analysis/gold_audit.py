@@ -75,7 +75,7 @@ def _tuple_or_interval(problem: Problem, value: Value) -> str:
 
 def _choice_letter(problem: Problem, value: Value) -> str:
     has_choices = question_of(problem).choices
-    return "a letter, and the question has no choices" if letter_of(value) and not has_choices else ""
+    return "a letter, and no choices are read in the question" if letter_of(value) and not has_choices else ""
 
 
 def _rounded(problem: Problem, value: Value) -> str:
@@ -93,8 +93,11 @@ def _rounded(problem: Problem, value: Value) -> str:
     return ""
 
 
-def _base_of_logarithm(_: Problem, value: Value) -> str:
-    return "a logarithm without a base" if any(each.op == "unknownlog" for each in _nodes(value)) else ""
+def _base_of_logarithm(problem: Problem, value: Value) -> str:
+    if not any(each.op == "unknownlog" for each in _nodes(value)):
+        return ""
+    result = compare(problem.answer, problem.answer.replace(r"\log", r"\ln"))
+    return "" if result is not None and result[0] else "a logarithm without a base, on which the value depends"
 
 
 AMBIGUITIES: tuple[Callable[[Problem, Value], str], ...] = (
@@ -115,6 +118,8 @@ def _nodes(value: Value) -> Iterator[Node]:
 def _several(value: Value) -> str:
     if isinstance(value, typed.Sequence) and value.kind == "list" and len(value.items) > 1:
         return f"{len(value.items)} values"
+    if isinstance(value, Assignments) and len(value.names) > 1:
+        return f"{len(value.names)} named values"
     if any(each.op in ("plusminus", "minusplus") for each in _nodes(value)):
         return "both signs"
     return ""

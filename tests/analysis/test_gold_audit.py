@@ -34,6 +34,8 @@ GOLDS = [
     (r"\approx 3.1", "How far?", [AMBIGUOUS]),
     (r"\log 5", "?", [AMBIGUOUS]),
     (r"\log_2 5", "?", []),
+    (r"\frac{\log 2}{\log 2 - \log 3}", "?", []),
+    ("AB = 9, CD = 4", "?", [SEVERAL]),
     (r"\text{Friday}", "?", [WORDS]),
     ("ellipse", "?", [WORDS]),
     ("f(4 - x)", "?", [UNREAD]),
