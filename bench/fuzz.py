@@ -78,9 +78,11 @@ def mutated_row(rng: Random, *, hostile: bool = False) -> Pair:
 def number(rng: Random) -> str:
     forms = (
         lambda: str(rng.randint(-20, 200)), lambda: f"{rng.randint(0, 99)}.{rng.randint(0, 999)}",
-        lambda: rf"\frac{{{rng.randint(-9, 9)}}}{{{rng.randint(0, 12)}}}", lambda: f"{rng.randint(1, 9)}/{rng.randint(0, 9)}",
+        lambda: rf"\frac{{{rng.randint(-9, 9)}}}{{{rng.randint(0, 12)}}}",
+        lambda: f"{rng.randint(1, 9)}/{rng.randint(0, 9)}",
         lambda: f"{rng.randint(0, 9)}e{rng.randint(-9, 9)}", lambda: f"0.{rng.randint(0, 9)}({rng.randint(0, 99)})",
-        lambda: f"{rng.randint(1, 9)},{rng.randint(100, 999)}", lambda: str(10 ** rng.randint(10, 60) + rng.randint(-1, 1)),
+        lambda: f"{rng.randint(1, 9)},{rng.randint(100, 999)}",
+        lambda: str(10 ** rng.randint(10, 60) + rng.randint(-1, 1)),
     )  # fmt: skip
     return rng.choice(forms[:1] * 6 + forms)()
 
@@ -92,10 +94,12 @@ def expression(rng: Random, depth: int = 3) -> str:
     a, b = (partial(expression, rng, depth - 1) for _ in range(2))
     forms: tuple[Callable[[], str], ...] = (
         lambda: f"{a()} + {b()}", lambda: f"{a()} - {b()}", lambda: rf"{a()} \cdot {b()}", lambda: f"({a()})({b()})",
-        lambda: rf"\frac{{{a()}}}{{{b()}}}", lambda: rf"\sqrt{{{a()}}}", lambda: rf"\sqrt[{rng.randint(2, 7)}]{{{a()}}}",
+        lambda: rf"\frac{{{a()}}}{{{b()}}}", lambda: rf"\sqrt{{{a()}}}",
+        lambda: rf"\sqrt[{rng.randint(2, 7)}]{{{a()}}}",
         lambda: f"({a()})^{{{rng.randint(-9, 40)}}}", lambda: f"{rng.randint(2, 9)}^{{{b()}}}", lambda: f"-{a()}",
         lambda: rf"\{rng.choice(('sin', 'cos', 'tan', 'arctan', 'ln', 'log', 'exp', 'arcsin', 'cosh'))}({a()})",
-        lambda: rf"|{a()}|", lambda: f"{rng.randint(0, 60)}!", lambda: rf"\binom{{{rng.randint(0, 40)}}}{{{rng.randint(0, 20)}}}",
+        lambda: rf"|{a()}|", lambda: f"{rng.randint(0, 60)}!",
+        lambda: rf"\binom{{{rng.randint(0, 40)}}}{{{rng.randint(0, 20)}}}",
         lambda: rf"{rng.randint(0, 720)}^\circ", lambda: rf"\pm {a()}", lambda: rf"\log_{{{rng.randint(1, 9)}}} {a()}",
         lambda: rf"\lfloor {a()} \rfloor", lambda: rf"\sum_{{k=1}}^{{{rng.choice(('n', '10', '99'))}}} {b()}",
     )  # fmt: skip
@@ -110,15 +114,18 @@ def statement(rng: Random) -> str:
         e, partial(expression, rng, 4), lambda: ", ".join(e() for _ in range(rng.randint(2, 5))),
         lambda: rf"{ends()}{e()}, {e()}{rng.choice(')]')}", lambda: rf"({e()}, {e()}) \cup [{e()}, \infty)",
         lambda: rf"\{{{e()}, {e()}, {e()}\}}", lambda: rf"\{{x : {e()} < x \le {e()}\}}", lambda: f"{e()} < x < {e()}",
-        lambda: rf"x = {e()} + {e()}k, k \in \mathbb{{Z}}", lambda: rf"x \ne {e()}", lambda: f"|x - {number(rng)}| < {e()}",
-        lambda: rf"x \equiv {number(rng)} \pmod{{{number(rng)}}}", lambda: f"x = {e()}, y = {e()}", lambda: f"f(x) = {e()}",
+        lambda: rf"x = {e()} + {e()}k, k \in \mathbb{{Z}}", lambda: rf"x \ne {e()}",
+        lambda: f"|x - {number(rng)}| < {e()}",
+        lambda: rf"x \equiv {number(rng)} \pmod{{{number(rng)}}}", lambda: f"x = {e()}, y = {e()}",
+        lambda: f"f(x) = {e()}",
         lambda: f"{expression(rng, 3)} = {e()}", lambda: f"{number(rng)}:{number(rng)}", lambda: rf"{e()} \text{{ cm}}",
         lambda: rf"{number(rng)} {rng.choice(('km/h', 'hours', 'm^2', 'dollars', '%', 'degrees', 'apples'))}",
         lambda: rf"\begin{{pmatrix}} {e()} & {e()} \\ {e()} & {e()} \end{{pmatrix}}", lambda: f"({e()}, {e()}, {e()})",
         lambda: rf"\begin{{cases}} {e()} & x < {number(rng)} \\ {e()} & x \ge {number(rng)} \end{{cases}}",
         lambda: rf"\mathbb{{R}} \setminus \{{{e()}, {e()}\}}", lambda: f"all real numbers except {e()}",
         lambda: f"({rng.choice('ABCDE')}) {e()}", lambda: f"{rng.randint(0, 200)}_{rng.randint(2, 16)}",
-        lambda: rf"({e()}, {e()}) + t({e()}, {e()}), t \in \mathbb{{R}}", lambda: f"{e()} if n is even, {e()} if n is odd",
+        lambda: rf"({e()}, {e()}) + t({e()}, {e()}), t \in \mathbb{{R}}",
+        lambda: f"{e()} if n is even, {e()} if n is odd",
         lambda: f"{e()} or {e()}", lambda: f"multiples of {number(rng)}", lambda: f"So we get a total of {e()} ways",
     )  # fmt: skip
     return rng.choice(forms)()

@@ -68,19 +68,22 @@ class VerifierPool:
         weights: RewardWeights = DEFAULT_WEIGHTS,
         *,
         policy: str = "strict",
+        questions: Sequence[Question] | None = None,
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
     ) -> list[Score]:
         """Score each (response, problem), in order. `tokens` is the length of each response, for rewards that use it.
 
-        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). ValueError for an
-        unknown policy, and for a problem whose rule is unknown.
+        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
+        questions say about the answers, by default as read from the problems. ValueError for an unknown policy, and for
+        a problem whose rule is unknown.
         """
         if policy not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+        facts = [question_of(problem) for _, problem in items] if questions is None else questions
         jobs = [
-            (response, problem.answer, check_rule(problem.verifier), policy, encode(question_of(problem)))
-            for response, problem in items
+            (response, problem.answer, check_rule(problem.verifier), policy, encode(question))
+            for (response, problem), question in zip(items, facts, strict=True)
         ]
         results = self._run("score", jobs)
         scores = [

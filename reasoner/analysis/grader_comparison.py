@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from data import Problem
 from reasoner.analysis.report_format import Block, Paragraph, Section, Table
 from reasoner.console import log, shorten
 from reasoner.evals.tables import align_rows
 from reasoner.runs.json_files import check, parse
 from verifiers import Judgement, Verdict, VerifierPool
 from verifiers.answers.explanation import Explanation
-from verifiers.questions import read_question
+from verifiers.questions import Question, question_of, read_question
 from verifiers.score import UNJUDGED
 
 SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
@@ -23,7 +24,7 @@ _CHUNK = 256  # pairs between two lines of progress
 _WIDTH = 90  # characters of a text in the printout
 _MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the report and in the JSON
 
-_UNEXPLAINED = Explanation("", "")
+_UNEXPLAINED, NOTHING_KNOWN = Explanation("", ""), Question()
 AGREE, OURS, THEIRS = "agree", "only ours accepts", "only math-verify accepts"
 OUTCOMES = (AGREE, OURS, THEIRS, "its error", "its timeout", "ours unjudged")  # each pair has one
 
@@ -35,7 +36,7 @@ class Pair:
     place: str  # the line of the file, or the name of the rollout
     prediction: str
     gold: str
-    question: str = ""
+    question: Question = NOTHING_KNOWN
     is_right: bool | None = None
 
 
@@ -64,8 +65,8 @@ class ComparedPair:
 
 
 def pairs_of_file(path: Path) -> list[Pair]:
-    """The pairs of a file of JSON lines: `gold` with `prediction` (or `answer`), and where they are known `question`
-    and a label, `correct` or `label`. ValueError naming the line that cannot be used.
+    """The pairs of a file of JSON lines: `gold` with `prediction` (or `answer`), and where they are known `question`,
+    `tolerance` and a label, `correct` or `label`. ValueError naming the line that cannot be used.
     """
     try:
         lines = path.read_text("utf-8").split("\n")
@@ -81,7 +82,8 @@ def _pair(where: str, place: str, line: str) -> Pair:
         raise ValueError(f"{where}: it must have gold and prediction; it has {', '.join(row) or 'nothing'}")
     label = row.get("correct", row.get("label"))
     is_right = label if isinstance(label, bool) else None
-    return Pair(place, str(prediction), str(row["gold"]), str(row.get("question") or ""), is_right)
+    problem = Problem(place, str(row.get("question") or ""), str(row["gold"]), columns=row)
+    return Pair(place, str(prediction), problem.answer, question_of(problem), is_right)
 
 
 def pairs_of_run(run_dir: Path) -> list[Pair]:
@@ -97,7 +99,8 @@ def pairs_of_run(run_dir: Path) -> list[Pair]:
         for row in pq.read_table(shard_path(run_dir, step), columns=columns).to_pylist():
             if row["extracted"] is not None and row["verifier"] == "maths":
                 key = row["extracted"], row["gold"], row["question"]
-                pairs.setdefault(key, Pair("{step}.{group}.{sample}".format(**row), *key))
+                name = "{step}.{group}.{sample}".format(**row)
+                pairs.setdefault(key, Pair(name, row["extracted"], row["gold"], read_question(row["question"])))
     return list(pairs.values())
 
 
@@ -118,7 +121,7 @@ def compare(pairs: Sequence[Pair]) -> list[ComparedPair]:
 
 def _compare_chunk(pool: VerifierPool, pairs: Sequence[Pair]) -> list[ComparedPair]:
     texts = [(pair.prediction, pair.gold) for pair in pairs]
-    questions = [read_question(pair.question) for pair in pairs]
+    questions = [pair.question for pair in pairs]
     graded = zip(pairs, pool.judge(texts, questions=questions), pool.judge_by_peer(texts), strict=True)
     compared = [ComparedPair(*each) for each in graded]
     differing = [place for place, each in enumerate(compared) if each.outcome != AGREE]

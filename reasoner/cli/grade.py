@@ -31,10 +31,12 @@ def add_arguments(command: Parser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response)",
+        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response); a "
+        "question and a tolerance are used where they are given",
     )
     command.add_argument("--gold", help="the gold answer to grade --answer against")
     command.add_argument("--answer", help="the answer to grade, without a file")
+    command.add_argument("--question", help="the question, which may name choices, a unit or an order of the answer")
     command.add_argument("--rule", default="maths", help="how answers are compared: maths or countdown [maths]")
     command.add_argument(
         "--explain",
@@ -61,12 +63,14 @@ def run_grade(args: argparse.Namespace) -> None:
     elif args.file is not None:
         grade_file(args.file, args.rule, args.json)
     elif args.gold is not None and args.answer is not None:
-        grade_one(args.gold, args.answer, args.rule, args.json, is_explained=args.explain)
+        grade_one(args.gold, args.answer, args.rule, args.json, question=args.question, is_explained=args.explain)
     else:
         raise ValueError("grade needs --gold and --answer, or a file, or --compare")
 
 
-def grade_one(gold: str, answer: str, rule: str, out: Path | None, *, is_explained: bool = False) -> None:
+def grade_one(
+    gold: str, answer: str, rule: str, out: Path | None, *, question: str | None = None, is_explained: bool = False
+) -> None:
     """Print the verdict, the layer that decided, what was compared and how long it took.
 
     `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
@@ -74,7 +78,7 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None, *, is_explain
     from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
-    result = grade(answer, gold, rule)
+    result = grade(answer, gold, rule, question=question)
     row = {
         "verdict": str(result.verdict),
         "layer": result.layer,
@@ -101,7 +105,7 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 def grade_file(path: Path, rule: str, out: Path | None) -> None:
     """Grade a file of JSON lines, and print a table and a summary. A row has `gold` with `response` (a whole response
-    in the strict form) or `answer` (the answer alone).
+    in the strict form) or `answer` (the answer alone), and may have `question` and `tolerance`.
 
     Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
@@ -190,7 +194,10 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
         verifier = check_rule(str(row.get("verifier", rule)))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    return str(text), Problem(str(number), "", str(row["gold"]), str(path), "file", verifier=verifier)
+    question = str(row.get("question") or "")
+    return str(text), Problem(
+        str(number), question, str(row["gold"]), str(path), "file", verifier=verifier, columns=row
+    )
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:
