@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -93,7 +93,7 @@ class ChatWorkers:
                 if "text" in event:
                     texts[event["sample"]] = texts.get(event["sample"], "") + event["text"]
                 if "ended" in event and request["gold"]:
-                    yield event | {"score": grade_response(texts[event["sample"]], request["gold"], request["rule"])}
+                    yield event | {"score": grade_response(texts[event["sample"]], request)}
                 else:
                     yield event
         finally:
@@ -151,11 +151,14 @@ def _number_between(values: dict[str, Any], name: str, default: float, low: floa
     return value
 
 
-def grade_response(response: str, gold: str, rule: str) -> dict[str, Any]:
-    """Grade a response as the reward does; and the last answer anywhere in it, found by lenient extraction."""
-    score = score_response(response, gold, rule)
+def grade_response(response: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Grade a response as the reward does, by the gold, rule and question of a request; and the last answer anywhere in
+    it, found by lenient extraction.
+    """
+    gold, rule, question = request["gold"], request["rule"], request["question"]
+    score = score_response(response, gold, rule, question=question)
     answer = extract(response, "lenient").answer
-    is_correct = None if answer is None else bool(grade(answer, gold, rule))
+    is_correct = None if answer is None else bool(grade(answer, gold, rule, question=question))
     fields = {name: value for name, value in asdict(score).items() if name != "seconds"}
     return fields | {"lenient_answer": answer, "is_leniently_correct": is_correct}
 

@@ -13,14 +13,23 @@ from data.table_rows import USUAL_COLUMNS, Columns, problems
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
 
 
-def load_file(path: Path, columns: Columns | None = None, limit: int | None = None) -> list[Problem]:
-    """Load the first `limit` problems of a file. ValueError with the file, and the line if one is faulty."""
+def load_file(
+    path: Path,
+    columns: Columns | None = None,
+    limit: int | None = None,
+    *,
+    on_fault: Callable[[str], None] | None = None,
+) -> list[Problem]:
+    """Load the first `limit` problems of a file. ValueError with the file, and the line if one is faulty; `on_fault`,
+    where it is given, is called with the text for a row that holds no problem instead.
+    """
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
     result: list[Problem] = []
-    for problem in problems(READERS[path.suffix](path), source=path.stem, split="file", columns=columns):
+    rows = READERS[path.suffix](path)
+    for problem in problems(rows, source=path.stem, split="file", columns=columns, on_fault=on_fault):
         result.append(problem)
         if len(result) == limit:
             break

@@ -72,15 +72,16 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def load(spec: str, *, limit: int | None = None) -> list[Problem]:
+def load(spec: str, *, limit: int | None = None, on_fault: Callable[[str], None] | None = None) -> list[Problem]:
     """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
+    `on_fault`: called with the text of each row of a local file that holds no problem, which is then left out.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
     if is_file(spec):
-        return load_file(*_file(spec), limit)
+        return load_file(*_file(spec), limit, on_fault=on_fault)
     source, split = _source(spec)
     return source.load(split, limit)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from data.answer_key import final_answer
@@ -23,18 +23,33 @@ REQUIRED = ("question", "answer")
 
 
 def problems(
-    rows: Iterable[tuple[str, Mapping[str, Any]]], *, source: str, split: str, columns: Columns | None = None
+    rows: Iterable[tuple[str, Mapping[str, Any]]],
+    *,
+    source: str,
+    split: str,
+    columns: Columns | None = None,
+    on_fault: Callable[[str], None] | None = None,
 ) -> Iterator[Problem]:
-    """Convert (position, row) pairs to problems. ValueError with the position for a faulty row or a repeated id."""
+    """Convert (position, row) pairs to problems.
+
+    ValueError with the position for a faulty row or a repeated id; `on_fault` is called with its text instead, where it
+    is given, and the row is left out.
+    """
     columns = columns or {}
     for field in columns:
         if field not in USUAL_COLUMNS:
             raise ValueError(f"a problem has no field {field!r}; fields that can be mapped: {', '.join(USUAL_COLUMNS)}")
     seen: dict[str, str] = {}
     for number, (where, row) in enumerate(rows):
-        problem = _problem(where, row, columns, default_id=f"{source}/{split}/{number}", source=source, split=split)
-        if problem.id in seen:
-            raise ValueError(f"{where}: id {problem.id!r} was used before, by {seen[problem.id]}")
+        try:
+            problem = _problem(where, row, columns, default_id=f"{source}/{split}/{number}", source=source, split=split)
+            if problem.id in seen:
+                raise ValueError(f"{where}: id {problem.id!r} was used before, by {seen[problem.id]}")
+        except ValueError as error:
+            if on_fault is None:
+                raise
+            on_fault(str(error))
+            continue
         seen[problem.id] = where
         yield problem
 

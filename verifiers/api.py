@@ -29,23 +29,37 @@ def grade(prediction: str, gold: str, rule: str = "maths", *, question: str | Qu
     list is in order, and how far a number may be from the gold. Without it the verdict is that of the two texts alone.
     ValueError for an unknown rule, and for a gold answer that the rule cannot use.
     """
-    facts = read_question(question) if isinstance(question, str) else question
+    facts = _facts(question)
     try:
         with without_algebra(SECONDS):
             return judge(prediction, gold, rule, facts)
     except UndecidedError:
-        return _pool(os.getpid()).judge([(prediction, gold)], rule, questions=[facts or Question()])[0]
+        return _pool(os.getpid()).judge([(prediction, gold)], rule, questions=[facts])[0]
 
 
-def score_response(response: str, gold: str, rule: str = "maths", weights: RewardWeights = DEFAULT_WEIGHTS) -> Score:
-    """Grade one response, prefilled `<think>` included, and compute its reward. ValueError as for `grade`."""
-    problem = Problem("", "", gold, "", "", verifier=rule)
+def score_response(
+    response: str,
+    gold: str,
+    rule: str = "maths",
+    weights: RewardWeights = DEFAULT_WEIGHTS,
+    *,
+    question: str | Question | None = None,
+) -> Score:
+    """Grade one response, prefilled `<think>` included, and compute its reward. `question` and ValueError as for
+    `grade`; reward functions see a question that is a text.
+    """
+    facts = _facts(question)
+    problem = Problem("", question if isinstance(question, str) else "", gold, "", "", verifier=rule)
     try:
         with without_algebra(SECONDS):
-            score = judge_response(response, gold, rule)
+            score = judge_response(response, gold, rule, question=facts)
     except UndecidedError:
-        return _pool(os.getpid()).score([(response, problem)], weights)[0]
+        return _pool(os.getpid()).score([(response, problem)], weights, questions=[facts])[0]
     return add_reward(RewardInput(response, problem, score), weights)
+
+
+def _facts(question: str | Question | None) -> Question:
+    return read_question(question) if isinstance(question, str) else question or Question()
 
 
 @lru_cache(maxsize=1)

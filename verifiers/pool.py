@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from data.problem import Problem
+from verifiers.answers.explanation import Explanation
 from verifiers.equivalence import check_rule
 from verifiers.extract import EXTRACTORS
 from verifiers.limits import too_long
@@ -67,19 +68,22 @@ class VerifierPool:
         weights: RewardWeights = DEFAULT_WEIGHTS,
         *,
         policy: str = "strict",
+        questions: Sequence[Question] | None = None,
         tokens: Sequence[int] | None = None,
         max_tokens: int = 0,
     ) -> list[Score]:
         """Score each (response, problem), in order. `tokens` is the length of each response, for rewards that use it.
 
-        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). ValueError for an
-        unknown policy, and for a problem whose rule is unknown.
+        `policy` names the form that an answer must have to count (verifiers.extract.EXTRACTORS). `questions`: what the
+        questions say about the answers, by default as read from the problems. ValueError for an unknown policy, and for
+        a problem whose rule is unknown.
         """
         if policy not in EXTRACTORS:
             raise ValueError(f"unknown extraction policy {policy!r}; known are {', '.join(EXTRACTORS)}")
+        facts = [question_of(problem) for _, problem in items] if questions is None else questions
         jobs = [
-            (response, problem.answer, check_rule(problem.verifier), policy, encode(question_of(problem)))
-            for response, problem in items
+            (response, problem.answer, check_rule(problem.verifier), policy, encode(question))
+            for (response, problem), question in zip(items, facts, strict=True)
         ]
         results = self._run("score", jobs)
         scores = [
@@ -95,11 +99,16 @@ class VerifierPool:
         """Judge each (prediction, gold), in order, by what its question says about the answer where one is given."""
         texts = map(encode, questions or [Question()] * len(pairs))
         jobs = [(*pair, check_rule(rule), text) for pair, text in zip(pairs, texts, strict=True)]
-        results = self._run("judge", jobs)
-        return [
-            Judgement(Verdict(r["verdict"]), r["layer"], r.get("gold_form", ""), r.get("answer_form", ""), r["seconds"])
-            for r in results
-        ]
+        return list(map(_judgement, self._run("judge", jobs)))
+
+    def judge_by_peer(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+        """math-verify's own judgement on each (prediction, gold), in order: verifiers.peer."""
+        return list(map(_judgement, self._run("peer", list(pairs))))
+
+    def explain(self, pairs: Sequence[tuple[str, str]]) -> list[Explanation]:
+        """What the grammar reads in each (prediction, gold), and how they differ; empty texts where that fails."""
+        results = self._run("explain", list(pairs))
+        return [Explanation(**result.get("explanation", {"gold": "", "answer": ""})) for result in results]
 
     def same(self, pairs: Sequence[tuple[str, str]], rule: str = "maths") -> list[bool]:
         """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""
@@ -250,6 +259,11 @@ class _Work:
                 self.finish(number, {"verdict": Verdict.CRASHED, "layer": "death", "seconds": 0.0})
                 numbers = numbers[1:]
         self.waiting.extendleft(reversed(numbers))
+
+
+def _judgement(result: dict[str, Any]) -> Judgement:
+    forms = result.get("gold_form", ""), result.get("answer_form", "")
+    return Judgement(Verdict(result["verdict"]), result["layer"], *forms, result["seconds"])
 
 
 def _score(result: dict[str, Any]) -> Score:

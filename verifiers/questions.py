@@ -20,6 +20,7 @@ from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.results import all_equal
+from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import read, read_with_units
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tokens import tokenize
@@ -37,7 +38,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("pair", re.compile(r"ordered (?:pair|triple)|coordinates of|as a point", re.IGNORECASE)),
     ("order", re.compile(r"in (?:increasing|decreasing|ascending|descending|this|that)? ?order\b", re.IGNORECASE)),
 )
-_TOLERANCES = ("tolerance", "error")  # columns of data sets that hold an absolute tolerance: OlympiadBench has "error"
+_TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
 _MAX_CHARACTERS = 20_000
 
 
@@ -48,14 +49,14 @@ class Question:
     choices: tuple[tuple[str, str], ...] = ()  # (letter, text)
     unit: str = ""  # in words: "square meters"
     form: str = ""  # "interval", "pair" or "order"
-    tolerance: str = ""  # absolute, as a decimal; "" for an exact comparison
+    tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "" for an exact comparison
 
     def __bool__(self) -> bool:
         return bool(self.choices or self.unit or self.form or self.tolerance)
 
 
 def question_of(problem: Problem) -> Question:
-    """What a problem's question, and its columns "tolerance" or "error", say about the answer."""
+    """What a problem's question, and its columns "tolerance" or "error" ("0.01" or "1%"), say about the answer."""
     question = read_question(problem.question)
     tolerance = _tolerance(problem.columns)
     return Question(question.choices, question.unit, question.form, tolerance) if tolerance else question
@@ -64,7 +65,7 @@ def question_of(problem: Problem) -> Question:
 def _tolerance(columns: Mapping[str, object]) -> str:
     values = [str(columns[name]).strip() for name in _TOLERANCES if columns.get(name) not in (None, "")]
     try:
-        return next((value for value in values if Fraction(value) > 0), "")
+        return next((value for value in values if Fraction(value.removesuffix("%")) > 0), "")
     except (ValueError, ZeroDivisionError):
         return ""
 
@@ -184,8 +185,8 @@ def _is(gold: str, answer: str) -> bool:
 
 def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str] | None:
     """The question's unit, tolerance and form."""
-    if question.tolerance and _is_number(gold) and _is_number(answer):
-        return _is_near(gold, answer, Fraction(question.tolerance)), "tolerance"
+    if question.tolerance and _is_number(gold) and _is_number(answer) and not is_undone_for(gold, answer):
+        return _is_near(gold, answer, question.tolerance), "tolerance"
     if question.unit and isinstance(answer, Amount) and isinstance(gold, Expression) and not names(gold.node):
         powers, factor = _known_unit(question.unit) or ((), Fraction(1))
         result = equal_amounts(Amount(gold.node, powers, factor), answer)
@@ -208,9 +209,12 @@ def _is_number(value: Value) -> bool:
     return node is not None and not names(node)
 
 
-def _is_near(gold: Value, answer: Value, tolerance: Fraction) -> bool:
+def _is_near(gold: Value, answer: Value, tolerance: str) -> bool:
+    """Whether a number lies within a tolerance of the gold, absolute or in per cent of it; its unit is converted."""
     assert isinstance(gold, Expression | Amount) and isinstance(answer, Expression | Amount)
     if isinstance(gold, Amount) and isinstance(answer, Amount) and gold.powers != answer.powers:
         return False
     scale = answer.factor / gold.factor if isinstance(gold, Amount) and isinstance(answer, Amount) else Fraction(1)
-    return abs(approximation(answer.node) * float(scale) - approximation(gold.node)) <= float(tolerance) * (1 + 1e-12)
+    value = approximation(gold.node)
+    size = float(Fraction(tolerance.removesuffix("%"))) * (abs(value) / 100 if tolerance.endswith("%") else 1)
+    return abs(approximation(answer.node) * float(scale) - value) <= size * (1 + 1e-12)

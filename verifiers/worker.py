@@ -21,8 +21,10 @@ from math import ceil
 from time import process_time
 from typing import Any
 
-from verifiers import symbolic
+from verifiers import peer, symbolic
+from verifiers.answers.explanation import explain
 from verifiers.equivalence import judge, same_answer
+from verifiers.maths import answer_part
 from verifiers.questions import decode
 from verifiers.rewards import Reading, judge_response
 from verifiers.score import Verdict
@@ -50,7 +52,21 @@ def _same(_send: Callable[..., None], left: str, right: str, rule: str) -> bool:
     return same_answer(left, right, rule)
 
 
-TASKS: dict[str, Callable[..., Any]] = {"score": _score, "judge": _judge, "same": _same}
+def _peer(_send: Callable[..., None], prediction: str, gold: str) -> dict[str, Any]:
+    return asdict(peer.judge(prediction, gold))
+
+
+def _explain(_send: Callable[..., None], prediction: str, gold: str) -> dict[str, Any]:
+    return {"explanation": asdict(explain(answer_part(gold), answer_part(prediction)))}
+
+
+TASKS: dict[str, Callable[..., Any]] = {
+    "score": _score,
+    "judge": _judge,
+    "same": _same,
+    "peer": _peer,
+    "explain": _explain,
+}
 
 
 def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_json
+from reasoner.cli.arguments import Parser, add_json, add_runs_folder
 
 if TYPE_CHECKING:
     from data import Problem
@@ -31,30 +31,46 @@ def add_arguments(command: Parser) -> None:
         nargs="?",
         type=Path,
         metavar="FILE",
-        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response)",
+        help="JSON lines, each with gold and answer (the answer alone), or gold and response (a whole response); a "
+        "question and a tolerance are used where they are given",
     )
     command.add_argument("--gold", help="the gold answer to grade --answer against")
     command.add_argument("--answer", help="the answer to grade, without a file")
+    command.add_argument("--question", help="the question, which may name choices, a unit or an order of the answer")
     command.add_argument("--rule", default="maths", help="how answers are compared: maths or countdown [maths]")
     command.add_argument(
         "--explain",
         action="store_true",
         help="with --gold and --answer: print both as read by the grammar, and a value that shows how they differ",
     )
+    command.add_argument(
+        "--compare",
+        metavar="FILE|RUN",
+        help="grade by math-verify as well and print where it differs: JSON lines with gold and prediction, and where "
+        "known question and correct (true or false), or a run, whose extracted answers are compared",
+    )
+    add_runs_folder(command)
+    command.add_argument("--out", type=Path, metavar="FILE", help="with --compare: also write a report in Markdown")
     add_json(command, "the verdicts")
 
 
 def run_grade(args: argparse.Namespace) -> None:
-    """Grade the file, or the one answer. ValueError where neither is given."""
-    if args.file is not None:
+    """Grade the file, or the one answer, or compare graders. ValueError where none of them is given."""
+    if args.compare is not None:
+        compare_graders(args)
+    elif args.out is not None:
+        raise ValueError("--out belongs to --compare; --json writes the verdicts")
+    elif args.file is not None:
         grade_file(args.file, args.rule, args.json)
     elif args.gold is not None and args.answer is not None:
-        grade_one(args.gold, args.answer, args.rule, args.json, is_explained=args.explain)
+        grade_one(args.gold, args.answer, args.rule, args.json, question=args.question, is_explained=args.explain)
     else:
-        raise ValueError("grade needs --gold and --answer, or a file")
+        raise ValueError("grade needs --gold and --answer, or a file, or --compare")
 
 
-def grade_one(gold: str, answer: str, rule: str, out: Path | None, *, is_explained: bool = False) -> None:
+def grade_one(
+    gold: str, answer: str, rule: str, out: Path | None, *, question: str | None = None, is_explained: bool = False
+) -> None:
     """Print the verdict, the layer that decided, what was compared and how long it took.
 
     `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
@@ -62,7 +78,7 @@ def grade_one(gold: str, answer: str, rule: str, out: Path | None, *, is_explain
     from reasoner.console import escape_controls, print_result
     from verifiers import grade
 
-    result = grade(answer, gold, rule)
+    result = grade(answer, gold, rule, question=question)
     row = {
         "verdict": str(result.verdict),
         "layer": result.layer,
@@ -89,7 +105,7 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
 
 def grade_file(path: Path, rule: str, out: Path | None) -> None:
     """Grade a file of JSON lines, and print a table and a summary. A row has `gold` with `response` (a whole response
-    in the strict form) or `answer` (the answer alone).
+    in the strict form) or `answer` (the answer alone), and may have `question` and `tolerance`.
 
     Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
@@ -115,6 +131,27 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
                 log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")
     _write(out, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
+
+
+def compare_graders(args: argparse.Namespace) -> None:
+    """Print where our grader and math-verify differ on the pairs of a file or of a run."""
+    from reasoner.analysis.grader_comparison import compare, pairs_of_file, pairs_of_run, sections, text, values
+    from reasoner.analysis.report_format import as_markdown
+    from reasoner.console import print_result
+    from reasoner.runs.io import write_text
+    from reasoner.runs.run_dir import find_run
+
+    if args.file is not None or args.gold is not None or args.answer is not None or args.rule != "maths":
+        raise ValueError("--compare takes its pairs from one file or run, and compares rule maths")
+    is_pairs = Path(args.compare).is_file()
+    pairs = pairs_of_file(Path(args.compare)) if is_pairs else pairs_of_run(find_run(args.compare, args.runs))
+    if not pairs:
+        raise ValueError(f"{args.compare} has no pairs to grade")
+    compared = compare(pairs)
+    print_result(text(compared))
+    if args.out is not None:
+        write_text(args.out, as_markdown(f"Graders on {args.compare}", sections(compared)))
+    _write(args.json, values(compared))
 
 
 def summary(scores: Sequence[Score]) -> str:
@@ -157,7 +194,10 @@ def _item(path: Path, number: int, line: str, rule: str) -> tuple[str, Problem]:
         verifier = check_rule(str(row.get("verifier", rule)))
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from error
-    return str(text), Problem(str(number), "", str(row["gold"]), str(path), "file", verifier=verifier)
+    question = str(row.get("question") or "")
+    return str(text), Problem(
+        str(number), question, str(row["gold"]), str(path), "file", verifier=verifier, columns=row
+    )
 
 
 def _row(problem: Problem, score: Score) -> dict[str, object]:

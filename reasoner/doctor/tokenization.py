@@ -12,6 +12,7 @@ from reasoner.doctor.findings import Finding, Severity
 from reasoner.inference.stop_tokens import decode_completions, stop_token_ids
 from reasoner.rollouts.prompts import Template
 from reasoner.types import Prompt, SamplingParams
+from verifiers.questions import question_of
 from verifiers.rewards import judge_response
 
 # A correct response by extraction policy (verifiers.extract.EXTRACTORS).
@@ -108,7 +109,9 @@ def _correct_response(
         marker = stop_texts_inside[0]
         text = f"{marker!r} is a token of its own, but is encoded with other tokens: completions do not end there"
         return Finding(Severity.ERROR, "stop", text)
-    score = judge_response(template.prefill + text, prompt.problem.answer, prompt.problem.verifier, template.extract)
+    problem = prompt.problem
+    response, question = template.prefill + text, question_of(problem)
+    score = judge_response(response, problem.answer, problem.verifier, template.extract, question=question)
     if not (score.correct and score.well_formed):
         # Cut before its answer, no response can count.
         severity = Severity.WARNING if prompt.problem.answer in text else Severity.ERROR

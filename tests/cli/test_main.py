@@ -52,7 +52,7 @@ def refused(capsys, *arguments: object) -> str:
         (["eval", "--pass@1", "--temperature", "0"], "--temperature is 0"),
         (["eval", "--model", "nothing-here"], "no model 'nothing-here'"),
         (["eval", "--prompt", "r2"], "r2"),
-        (["grade"], "grade needs --gold and --answer, or a file"),
+        (["grade"], "grade needs --gold and --answer, or a file, or --compare"),
         (["grade", "--gold", "1", "--answer", "1", "--rule", "physics"], "physics"),
         (["data", "show", "gsm9k"], "gsm9k"),
     ],

@@ -3,7 +3,7 @@
 import pytest
 
 from data.problem import Problem
-from verifiers import Verdict, VerifierPool, grade
+from verifiers import Verdict, VerifierPool, grade, score_response
 from verifiers.questions import Question, decode, encode, question_of, read_question
 
 AMC = r"What is its volume? $\textbf{(A)}\ 12\pi\qquad\textbf{(B)}\ 24\pi\qquad\textbf{(C)}\ 36\pi$"
@@ -83,3 +83,33 @@ def test_question_survives_the_way_to_a_worker() -> None:
 
 def test_question_does_not_open_the_size_limits() -> None:
     assert grade("(" * 50 + "5" + ")" * 50, "5", question=AMC).verdict is Verdict.REFUSED
+
+
+def test_a_tolerance_in_per_cent_is_a_share_of_the_gold() -> None:
+    question = question_of(Problem("", "", "4.5e33", columns={"tolerance": "2%"}))
+    assert question.tolerance == "2%"
+    for answer in ("4.5e33", r"4.58 \times 10^{33}", r"4.42 \times 10^{33}"):
+        assert grade(answer, "4.5e33", question=question)
+    for answer in (r"4.6 \times 10^{33}", r"4.5 \times 10^{32}", "-4.5e33", "4.5", "4.58"):
+        assert not grade(answer, "4.5e33", question=question)
+    assert grade("-98.5", "-100", question=question) and not grade("-97.5", "-100", question=question)
+    assert not grade(r"4.58 \times 10^{33}", "4.5e33")
+
+
+def test_a_tolerance_converts_units_and_leaves_no_arithmetic_to_do() -> None:
+    question = Question(tolerance="0.1")
+    assert grade("5.05 cm", "5 cm", question=question) and grade("50.5 mm", "5 cm", question=question)
+    assert not grade("5.05 mm", "5 cm", question=question) and not grade("5.05 s", "5 cm", question=question)
+    assert not grade("2+3", "5", question=question)
+    assert not grade("5.05, 7", "5", question=question) and not grade("5.05x", "5", question=question)
+
+
+def test_a_response_is_scored_by_its_question() -> None:
+    for answer, is_correct in ((r"24\pi", True), (r"36\pi", False), (r"(B)\ 36\pi", False)):
+        response = f"<think>a</think><answer>{answer}</answer>"
+        assert score_response(response, "B", question=AMC).correct is is_correct
+        assert not score_response(response, "B").correct or answer.startswith("(B)")
+    near = Question(tolerance="1%")
+    undecided = r"<think>a</think><answer>\int_0^1 \sin(x^2)\,dx</answer>"  # needs algebra: graded by a worker
+    assert score_response("<think>a</think><answer>3.15</answer>", "3.14", question=near).correct
+    assert not score_response(undecided, "3.14", question=near).correct

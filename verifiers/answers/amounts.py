@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.number_words import changes_value
+from verifiers.answers.rationals import rational
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
 from verifiers.answers.sentences import is_doubt, is_relative
@@ -48,7 +49,10 @@ def amount(tokens: Tokens) -> Amount | None:
     nodes = [node if part == last else multiply(node, number(part.factor / last.factor)) for node, part in known]
     if len(nodes) > 1 and any(names(node) for node in nodes):
         return None
-    return Amount(nodes[0] if len(nodes) == 1 else add(*nodes), last.powers, last.factor, len(nodes))
+    if len(nodes) == 1:
+        return Amount(nodes[0], last.powers, last.factor)
+    total = rational(add(*nodes)) if all(is_numeral(node) for node, _ in known) else None  # 3 hours 20 minutes: 200
+    return Amount(add(*nodes) if total is None else number(total), last.powers, last.factor, len(nodes))
 
 
 def number_of_things(tokens: Tokens) -> Amount | None:

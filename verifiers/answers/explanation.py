@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from verifiers.answers.comparison import points
 from verifiers.answers.display import expression_text, value_text
-from verifiers.answers.evaluation import approximation, is_zero
+from verifiers.answers.evaluation import approximation, is_zero, start_budget
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import as_reals, complement, intersection
 from verifiers.answers.statements import read
@@ -23,15 +23,16 @@ class Explanation:
 
     gold: str
     answer: str
-    counterexample: str
+    counterexample: str = ""
 
 
 def explain(gold: str, answer: str) -> Explanation:
     """What the grammar reads in two answers, and an example of their difference."""
+    start_budget()
     values = [read(text) for text in (gold, answer)]
     texts = [UNREAD if value is None else value_text(value) for value in values]
     if values[0] is None or values[1] is None:
-        return Explanation(texts[0], texts[1], "")
+        return Explanation(texts[0], texts[1])
     try:
         example = _difference(values[0], values[1])
     except (NoValueError, TooLargeError, UnreadableError):

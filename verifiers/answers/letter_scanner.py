@@ -2,6 +2,8 @@ r"""Runs of letters: words that are functions or constants, words of the grammar
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
 
@@ -44,12 +46,20 @@ class LetterScanner(NumberScanner):
     def _word_in_text(self, run: str, word: str) -> None:
         if word in ("cis", "sin", "cos", "tan", "ln", "log"):
             self._function(word)
-        elif len(run) == 1 and run != "a" and not self._is_after_value():
+        elif len(run) == 1 and not (word == "a" and self._is_article(run)) and not self._is_after_value():
             self.add("letter", run)
         elif word in ("pi", "sqrt"):
             self._function("sqrt") if word == "sqrt" else self.add("letter", "π")
         else:
             self.add("word", word)
+
+    def _is_article(self, run: str) -> bool:
+        """Whether an a stands in front of another word; in `\\text{A, B}` and `\\text{A and B}` it is a letter."""
+        rest = self.text[self.at :].lstrip()
+        following = "".join(takewhile(str.isalpha, rest[:12]))
+        if following in ("and", "or", "is", "are"):
+            return False
+        return len(following) > 1 if run == "A" else rest[:1] not in (",", ";", ")")
 
     def _is_after_value(self) -> bool:
         """Whether a letter in text stands behind a value, as a unit does: `5\\text{ m}`."""

@@ -74,7 +74,7 @@ class NumberScanner:
 
     def _group(self) -> bool:
         """Step over a separator of thousands; false where none follows."""
-        for mark in (",", "\\text{,}", "{,}", ",\\! ", ",\\!", "{,}\\!", "\\,", "'"):
+        for mark in (",", "\\text{,}", "{,}", ",\\!", ",\\! ", "{,}\\!", "{,}\\! ", "\\,", "'"):
             after = self.at + len(mark)
             digits = self.text[after : after + 4]
             is_group = len(digits) >= 3 and digits[:3].isdigit() and not digits[3:].isdigit()

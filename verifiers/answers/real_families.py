@@ -136,7 +136,7 @@ def _equal_affine(gold: Rows, gold_domains: Domains, answer: Rows, answer_domain
         return False
     try:
         change = _linear_change(gold, answer)
-    except (NoValueError, TooLargeError, ZeroDivisionError):
+    except (NoValueError, TooLargeError, ZeroDivisionError, ValueError):  # the last two: mpmath, a singular matrix
         return None
     if change is None:
         return False

@@ -92,3 +92,10 @@ def test_hostile_nesting_is_bounded() -> None:
     for text in ("(" * 39 + "1" + ")" * 39, "-" * 900, "|" * 300, "1," * 290, r"\sqrt{" * 38 + "2" + "}" * 38):
         compare(text, "5")
     assert compare("(" * 300, "5") is None and compare("5", "(" * 300) == (False, "unread")
+
+
+def test_family_whose_constants_do_not_count_is_not_equal() -> None:
+    gold = r"y=C_1\cos 2x+C_2\sin 2x"
+    for answer in (r"y=0C_1\cos x+C_2\sin x", r"y=0C_1\cos 2x+C_2\sin 2x", r"y=0C_1+0C_2+\sin x"):
+        result = compare(gold, answer)
+        assert result is None or not result[0]

@@ -1,0 +1,235 @@
+"""Our grader beside math-verify on the same pairs: where their verdicts differ, and what each reads on both sides."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from data import Problem
+from reasoner.analysis.report_format import Block, Paragraph, Section, Table
+from reasoner.console import log, shorten
+from reasoner.evals.tables import align_rows
+from reasoner.runs.json_files import check, parse
+from verifiers import Judgement, Verdict, VerifierPool
+from verifiers.answers.explanation import Explanation
+from verifiers.questions import Question, question_of, read_question
+from verifiers.score import UNJUDGED
+
+SECONDS = 5.0  # of processor time for each grader and pair; math-verify's own limit for a comparison
+_CHUNK = 256  # pairs between two lines of progress
+_WIDTH = 90  # characters of a text in the printout
+_MAX_SHOWN = 20  # pairs of an outcome in the printout; all of them are in the report and in the JSON
+
+_UNEXPLAINED, NOTHING_KNOWN = Explanation("", ""), Question()
+AGREE, OURS, THEIRS = "agree", "only ours accepts", "only math-verify accepts"
+OUTCOMES = (AGREE, OURS, THEIRS, "its error", "its timeout", "ours unjudged")  # each pair has one
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A prediction with its gold. `is_right`: the label of the file, None where it has none."""
+
+    place: str  # the line of the file, or the name of the rollout
+    prediction: str
+    gold: str
+    question: Question = NOTHING_KNOWN
+    is_right: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """A pair with both judgements; `explanation` is that of our grammar for pairs on which they differ."""
+
+    pair: Pair
+    ours: Judgement
+    theirs: Judgement
+    explanation: Explanation = _UNEXPLAINED
+
+    @property
+    def outcome(self) -> str:
+        """One of OUTCOMES. An error of math-verify inside a comparison, which it takes for a refusal, is an error."""
+        if self.ours.verdict in UNJUDGED:
+            return "ours unjudged"
+        if self.theirs.verdict is Verdict.TIMED_OUT:
+            return "its timeout"
+        if self.theirs.verdict in UNJUDGED or (not self.theirs and self.theirs.layer != "math-verify"):
+            return "its error"
+        return AGREE if bool(self.ours) == bool(self.theirs) else OURS if self.ours else THEIRS
+
+
+# ------------------------------------------------------------------------------------------------ pairs
+
+
+def pairs_of_file(path: Path) -> list[Pair]:
+    """The pairs of a file of JSON lines: `gold` with `prediction` (or `answer`), and where they are known `question`,
+    `tolerance` and a label, `correct` or `label`. ValueError naming the line that cannot be used.
+    """
+    try:
+        lines = path.read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    return [_pair(f"{path}, line {number}", str(number), line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _pair(where: str, place: str, line: str) -> Pair:
+    row = check(parse(line, where, allow_nan=True, numbers_as_text=True), where, {})
+    prediction = row.get("prediction", row.get("answer"))
+    if row.get("gold") is None or prediction is None:
+        raise ValueError(f"{where}: it must have gold and prediction; it has {', '.join(row) or 'nothing'}")
+    label = row.get("correct", row.get("label"))
+    is_right = label if isinstance(label, bool) else None
+    problem = Problem(place, str(row.get("question") or ""), str(row["gold"]), columns=row)
+    return Pair(place, str(prediction), problem.answer, question_of(problem), is_right)
+
+
+def pairs_of_run(run_dir: Path) -> list[Pair]:
+    """The different pairs of extracted answer and gold among the rollouts of a run that rule "maths" graded."""
+    import pyarrow.parquet as pq
+
+    from reasoner.runs.index_shards import shard_steps
+    from reasoner.runs.rollouts import shard_path
+
+    columns = ["step", "group", "sample", "question", "gold", "verifier", "extracted"]
+    pairs: dict[tuple[str, str, str], Pair] = {}
+    for step in sorted(shard_steps(run_dir)):
+        for row in pq.read_table(shard_path(run_dir, step), columns=columns).to_pylist():
+            if row["extracted"] is not None and row["verifier"] == "maths":
+                key = row["extracted"], row["gold"], row["question"]
+                name = "{step}.{group}.{sample}".format(**row)
+                pairs.setdefault(key, Pair(name, row["extracted"], row["gold"], read_question(row["question"])))
+    return list(pairs.values())
+
+
+# ------------------------------------------------------------------------------------------------ comparison
+
+
+def compare(pairs: Sequence[Pair]) -> list[ComparedPair]:
+    """Grade every pair by both graders, in isolated processes."""
+    compared: list[ComparedPair] = []
+    workers = min(os.cpu_count() or 1, 8, 1 + len(pairs) // 32)
+    with VerifierPool(workers=workers, seconds=SECONDS, preload=True) as pool:
+        for start in range(0, len(pairs), _CHUNK):
+            compared += _compare_chunk(pool, pairs[start : start + _CHUNK])
+            if len(pairs) > _CHUNK:
+                log(f"graded {len(compared):,} of {len(pairs):,}")
+    return compared
+
+
+def _compare_chunk(pool: VerifierPool, pairs: Sequence[Pair]) -> list[ComparedPair]:
+    texts = [(pair.prediction, pair.gold) for pair in pairs]
+    questions = [pair.question for pair in pairs]
+    graded = zip(pairs, pool.judge(texts, questions=questions), pool.judge_by_peer(texts), strict=True)
+    compared = [ComparedPair(*each) for each in graded]
+    differing = [place for place, each in enumerate(compared) if each.outcome != AGREE]
+    for place, explanation in zip(differing, pool.explain([texts[place] for place in differing]), strict=True):
+        one = compared[place]
+        compared[place] = ComparedPair(one.pair, one.ours, one.theirs, explanation)
+    return compared
+
+
+# ------------------------------------------------------------------------------------------------ report
+
+
+def counts(compared: Sequence[ComparedPair]) -> list[list[str]]:
+    """A table: the pairs of each of our layers, and of all, by outcome."""
+    rows = [["decided by", "pairs", *OUTCOMES]]
+    layers = Counter(each.ours.layer for each in compared)
+    for name in (*(name for name, _ in layers.most_common()), "all"):
+        outcomes = Counter(each.outcome for each in compared if name in (each.ours.layer, "all"))
+        rows.append([name, f"{outcomes.total():,}", *(f"{outcomes[outcome]:,}" for outcome in OUTCOMES)])
+    return rows
+
+
+def label_counts(compared: Sequence[ComparedPair]) -> list[list[str]]:
+    """A table: what each grader does with the pairs that the file labels; [] where it labels none."""
+    labelled = [each for each in compared if each.pair.is_right is not None]
+    rows = [["against the labels", "pairs", "as labelled", "wrong accepted", "right refused", "errors", "timeouts"]]
+    for name, side in (("ours", "ours"), ("math-verify", "theirs")):
+        judgements = [(getattr(each, side), each.pair.is_right) for each in labelled]
+        numbers = (
+            len(labelled),
+            sum(bool(judgement) == is_right for judgement, is_right in judgements),
+            sum(bool(judgement) and not is_right for judgement, is_right in judgements),
+            sum(not judgement and is_right is True for judgement, is_right in judgements),
+            sum(_is_error(judgement, side) for judgement, _ in judgements),
+            sum(judgement.verdict is Verdict.TIMED_OUT for judgement, _ in judgements),
+        )
+        rows.append([name, *(f"{number:,}" for number in numbers)])
+    return rows if labelled else []
+
+
+def _is_error(judgement: Judgement, side: str) -> bool:
+    is_inside = side == "theirs" and not judgement and judgement.layer != "math-verify"
+    return judgement.verdict is Verdict.CRASHED or (is_inside and judgement.verdict not in UNJUDGED)
+
+
+def _readings(each: ComparedPair) -> dict[str, str]:
+    """What was compared: both texts, and both as each grader reads them."""
+    explanation, pair = each.explanation, each.pair
+    values = {
+        "gold": pair.gold,
+        "answer": pair.prediction,
+        "gold to us": explanation.gold,
+        "answer to us": explanation.answer,
+        "gold to math-verify": each.theirs.gold_form,
+        "answer to math-verify": each.theirs.answer_form,
+        "difference": "" if each.ours else explanation.counterexample,
+    }
+    return {name: value for name, value in values.items() if value or name in ("gold", "answer")}
+
+
+def _reason(each: ComparedPair) -> str:
+    theirs = "" if each.theirs.layer == "math-verify" else f" ({each.theirs.layer})"
+    return f"ours: {each.ours.verdict} by {each.ours.layer}; math-verify: {each.theirs.verdict}{theirs}"
+
+
+def text(compared: Sequence[ComparedPair]) -> str:
+    """The comparison for a terminal: the counts, and the first pairs of each outcome but agreement."""
+    parts = [_aligned(table) for table in (counts(compared), label_counts(compared)) if table]
+    for outcome in OUTCOMES[1:]:
+        pairs = [each for each in compared if each.outcome == outcome]
+        if not pairs:
+            continue
+        more = f", the first {_MAX_SHOWN}" if len(pairs) > _MAX_SHOWN else ""
+        lines = [f"{outcome}: {len(pairs):,}{more}"]
+        for each in pairs[:_MAX_SHOWN]:
+            lines.append(f"  {each.pair.place}  {_reason(each)}")
+            lines += [f"      {name:<22} {shorten(value, _WIDTH)}" for name, value in _readings(each).items()]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(align_rows(rows))
+
+
+def sections(compared: Sequence[ComparedPair]) -> list[Section]:
+    """The comparison as a report: the counts, and a table of all pairs of each outcome but agreement."""
+    tables: list[Block] = [Table(table) for table in (counts(compared), label_counts(compared)) if table]
+    result: list[Section] = [("Counts", tables)]
+    for outcome in OUTCOMES[1:]:
+        pairs = [each for each in compared if each.outcome == outcome]
+        names = list(dict.fromkeys(name for each in pairs for name in _readings(each)))
+        rows = [[each.pair.place, _reason(each), *(_readings(each).get(name, "") for name in names)] for each in pairs]
+        blocks: list[Block] = [Table([["pair", "verdicts", *names], *rows])] if rows else [Paragraph("None.")]
+        result.append((f"{outcome.capitalize()}: {len(pairs):,}", blocks))
+    return result
+
+
+def values(compared: Sequence[ComparedPair]) -> list[dict[str, Any]]:
+    """The pairs as plain values for JSON."""
+    return [
+        {
+            "place": each.pair.place,
+            "outcome": each.outcome,
+            "label": each.pair.is_right,
+            "ours": {"verdict": str(each.ours.verdict), "layer": each.ours.layer},
+            "math-verify": {"verdict": str(each.theirs.verdict), "layer": each.theirs.layer},
+        }
+        | _readings(each)
+        for each in compared
+    ]

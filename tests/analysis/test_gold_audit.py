@@ -1,0 +1,118 @@
+"""`reasoner data audit`: each kind of finding on golds that have it, and none on golds that do not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from data import Problem
+from reasoner.analysis.gold_audit import KINDS, Finding, audit, counts, gold_findings, sections, text, values
+from reasoner.analysis.report_format import as_markdown
+from reasoner.cli.main import main
+
+SEVERAL, AMBIGUOUS, WORDS, UNREAD = "several", "ambiguous", "words", "unread"
+
+# gold, question, the kinds that it shows by itself
+GOLDS = [
+    ("12", "How many?", []),
+    (r"\frac{1}{2}", "?", []),
+    ("1, 2, 3", "?", [SEVERAL]),
+    (r"\{1, 2, 3\}", "?", []),
+    (r"1 \pm \sqrt{2}", "?", [SEVERAL]),
+    (r"\text{A, D, F}", "?", [SEVERAL]),
+    (r"11,\! 111,\! 100", "?", []),
+    ("(1, 2)", "What is it?", [AMBIGUOUS]),
+    ("(1, 2)", "Find the ordered pair.", []),
+    ("(1, 2)", "Answer in interval notation.", []),
+    (r"(1, \infty)", "What is it?", []),
+    ("[1, 2)", "What is it?", []),
+    ("B", "Which is it?", [AMBIGUOUS]),
+    ("B", "Which is it? (A) 1 (B) 2 (C) 3", []),
+    ("1.25", "How far, to the nearest hundredth?", [AMBIGUOUS]),
+    ("1.25", "How far?", []),
+    ("4.5e33", "How far?", [AMBIGUOUS]),
+    (r"\approx 3.1", "How far?", [AMBIGUOUS]),
+    (r"\log 5", "?", [AMBIGUOUS]),
+    (r"\log_2 5", "?", []),
+    (r"\frac{\log 2}{\log 2 - \log 3}", "?", []),
+    ("AB = 9, CD = 4", "?", [SEVERAL]),
+    (r"\text{Friday}", "?", [WORDS]),
+    ("ellipse", "?", [WORDS]),
+    ("f(4 - x)", "?", [UNREAD]),
+    ("MR = SRMC", "?", [UNREAD]),
+    ("7" * 600, "?", [UNREAD]),
+]
+
+
+@pytest.mark.parametrize(("gold", "question", "kinds"), GOLDS)
+def test_gold_has_the_findings_of_its_form(gold: str, question: str, kinds: list[str]) -> None:
+    assert [kind for kind, _ in gold_findings(Problem("1", question, gold))] == kinds
+
+
+def test_a_stated_tolerance_settles_a_rounded_gold() -> None:
+    assert not list(gold_findings(Problem("1", "Round it.", "1.25", columns={"tolerance": "0.01"})))
+
+
+SETS = {
+    "a.jsonl": [
+        Problem("1", "What is $1+1$?", "2", columns={"solution": "so #### 3"}),
+        Problem("2", "What is $1-1$?", "0", columns={"solution": r"so it is \boxed{0.0}"}),
+        Problem("3", "What is 2+2?", "4", columns={"solution": "a proof without an answer"}),
+        Problem("4", "Use 1 2 3 to make 9", "(1+2)*3", verifier="countdown"),
+    ],
+    "b.jsonl?question=q&answer=a": [
+        Problem("1", "what is 1+1", "3"),
+        Problem("2", "What is $2+2$?", "4.0"),
+        Problem("3", "?", "9" * 600),
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def findings() -> list[Finding]:
+    return audit(SETS, {"b.jsonl?question=q&answer=a": ["b.jsonl, line 4: the answer is blank"]})
+
+
+def test_contradictions_and_repetitions_are_found_across_sources(findings: list[Finding]) -> None:
+    found = {(each.kind, each.source[:1], each.problem): each.detail for each in findings}
+    assert set(found) == {
+        ("unusable", "b", ""),
+        ("solution", "a", "1"),
+        ("conflict", "b", "1"),
+        ("repeated", "b", "2"),
+        ("unread", "b", "3"),
+        ("undecided", "b", "3"),
+    }
+    assert found["solution", "a", "1"] == "its solution ends with 3"
+    assert found["conflict", "b", "1"] == "2 in a.jsonl, 1"
+
+
+def test_counts_are_of_problems_by_source(findings: list[Finding]) -> None:
+    header, first, second = counts(SETS, findings)
+    assert header == ["source", "problems", *KINDS]
+    assert first[:2] == ["a.jsonl", "4"] and second[:2] == ["b.jsonl", "3"]
+    assert dict(zip(header, second, strict=True))["undecided"] == "1"  # two of its texts, one problem
+
+
+def test_report_holds_all_findings_and_the_printout_the_first(findings: list[Finding]) -> None:
+    page = as_markdown("Gold answers", sections(SETS, findings))
+    assert all(f"## {kind.capitalize()}: " in page for kind in KINDS)
+    assert page.count("not accepted: ") == 2
+    shown = text(SETS, findings, examples=1)
+    assert shown.count("not accepted: ") == 1 and "  and 1 more" in shown
+    assert values(findings)[0]["kind"] == findings[0].kind
+
+
+def test_audit_of_a_file_leaves_out_the_rows_that_hold_no_problem(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file, page, out = tmp_path / "mine.jsonl", tmp_path / "report.md", tmp_path / "findings.json"
+    rows = [{"question": "1+1?", "answer": "2"}, {"question": "1+2?"}, {"question": "1+3?", "answer": "1, 3"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["data", "audit", str(file), "--out", str(page), "--json", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1].split()[:3] == ["mine.jsonl", "2", "1"]
+    assert "line 2: no column 'answer'" in printed
+    assert [each["kind"] for each in json.loads(out.read_text())] == ["unusable", "several"]
+    assert page.read_text().startswith("# Gold answers")
+    assert main(["data", "show", str(file)]) == 2  # elsewhere such a row is an error

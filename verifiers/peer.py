@@ -1,0 +1,47 @@
+r"""math-verify's own verdict on a pair, to compare with ours: `reasoner grade --compare`, bench/grading.py.
+
+Both sides are boxed, which is its best configuration, and all its settings are its defaults. Its limits of time, which
+work in a main thread only, are off: this runs in a worker of verifiers.pool, which has limits of its own.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+from verifiers import symbolic
+from verifiers.score import Judgement, Verdict
+
+
+def boxed(text: str) -> str:
+    return text if "boxed" in text else rf"\boxed{{{text}}}"
+
+
+def judge(prediction: str, gold: str) -> Judgement:
+    """math-verify's verdict, with both sides as it reads them; the layer is "math-verify" or the name of its error.
+
+    UNPARSABLE where it reads nothing on one side. An error inside a comparison is a refusal to it (WRONG).
+    """
+    library = _library()
+    sides = [library.parse(boxed(text), parsing_timeout=None) for text in (gold, prediction)]
+    forms = [str(side[0]) if side else "" for side in sides]
+    if not all(sides):
+        return Judgement(Verdict.UNPARSABLE, "math-verify", *forms)
+    try:
+        is_equal, layer = _verify(*sides, raise_on_error=True), "math-verify"
+    except Exception as error:
+        is_equal, layer = _verify(*sides, raise_on_error=False), type(error).__name__
+    return Judgement(Verdict.CORRECT if is_equal else Verdict.WRONG, layer, *forms)
+
+
+def _verify(gold: list[Any], prediction: list[Any], *, raise_on_error: bool) -> bool:
+    return bool(_library().verify(gold, prediction, timeout_seconds=None, raise_on_error=raise_on_error))
+
+
+@lru_cache(maxsize=1)
+def _library() -> SimpleNamespace:
+    symbolic.warm_up()  # imports it while the clock of the worker stands
+    from math_verify import parse, verify
+
+    return SimpleNamespace(parse=parse, verify=verify)
