@@ -7,6 +7,7 @@ from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from data.mixture import mixture_of
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
 from reasoner.models.sharding import is_sharded, num_own_values
@@ -22,7 +23,7 @@ def run_summary(
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     return {
         "model": model_line(cfg, policy),
-        "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
+        "problems": _problems_line(cfg, prompts),
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
         + (f"; CONTROL ARM: rewards are {cfg.control}" if cfg.control else ""),
@@ -31,6 +32,13 @@ def run_summary(
         "run folder": str(run_dir),
         "expected time": "said after the first step; " + _EXPECTED.get(cfg.model, "not measured for this model"),
     }
+
+
+def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
+    count = cfg.data.prompts_per_step
+    mixture = mixture_of(cfg.data.train, [prompt.problem.source for prompt in prompts])
+    about = f"{cfg.data.train}: {len(prompts):,} questions" if mixture is None else mixture.describe(cfg.steps * count)
+    return f"{about}, {count} a step"
 
 
 def sft_summary(
