@@ -1,10 +1,11 @@
-"""`reasoner data list` and `reasoner data show`: the problem sets."""
+"""`reasoner data list`, `show` and `contamination`: the problem sets."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING
 
+from data.overlap import THRESHOLD
 from reasoner.cli.arguments import Parser, add_action, add_actions
 from reasoner.console import print_result
 
@@ -14,13 +15,29 @@ if TYPE_CHECKING:
 
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
-    actions = add_actions(command, ("list", "show"))
+    actions = add_actions(command, ("list", "show", "contamination"))
     add_action(actions, "list", "list the problem sets by name", list_sets)
     show = add_action(actions, "show", "show problems of a set", show_problems)
     show.add_argument(
         "spec", metavar="SET", help="a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
     )
     show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
+    _add_contamination(actions)
+
+
+def _add_contamination(actions: argparse._SubParsersAction[Parser]) -> None:
+    about = "list the problems of an evaluation set that stand in a training set, exactly or nearly (docs/DATA.md)"
+    contamination = add_action(actions, "contamination", about, show_contamination)
+    contamination.add_argument("training", metavar="TRAIN", help="the training set, named as --data")
+    contamination.add_argument("evaluation", metavar="EVAL", help="the evaluation set, named as --data")
+    contamination.add_argument(
+        "--threshold",
+        type=float,
+        default=THRESHOLD,
+        help="share of an evaluation question's 5-word runs in one training question, from which on it is near "
+        f"[{THRESHOLD:g}]",
+    )
+    contamination.add_argument("-n", "--n", type=int, default=10, metavar="N", help="show the first N pairs [10]")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -59,3 +76,20 @@ def _print_preview(spec: str) -> list[Problem]:
         print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
     print_result("")
     return preview.problems
+
+
+def show_contamination(args: argparse.Namespace) -> None:
+    """Print how many problems of the evaluation set stand in the training set, and the pairs."""
+    from data import load
+    from data.overlap import describe_overlaps, find_overlaps
+    from data.registry import evaluation_spec
+
+    evaluation = load(evaluation_spec(args.evaluation))
+    overlaps = find_overlaps(load(args.training), evaluation, args.threshold)
+    print_result(f"{args.evaluation} in {args.training}: {describe_overlaps(overlaps, len(evaluation))}")
+    for overlap in overlaps[: args.n]:
+        kind = "exact" if overlap.is_exact else f"near, {overlap.share:.0%} of the 5-word runs"
+        print_result(f"\n{overlap.evaluation.id} and {overlap.training.id}: {kind}")
+        print_result(f"  evaluation: {overlap.evaluation.question}\n  training:   {overlap.training.question}")
+    if len(overlaps) > args.n:
+        print_result(f"\nand {len(overlaps) - args.n:,} more: --n {len(overlaps)}")

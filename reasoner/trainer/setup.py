@@ -19,6 +19,7 @@ from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
+from reasoner.evals.contamination import contamination_line
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -227,7 +228,7 @@ def open_training_run(
     prompts = start.render(training)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
-    def summary(steps_done: int) -> Mapping[str, str]:
+    def summary(steps_done: int) -> dict[str, str]:
         return run_summary(start.cfg, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
 
     with open_components(start, prompts, fingerprints, summary, reward_functions) as run:
@@ -239,7 +240,7 @@ def open_components(
     start: RunStart,
     prompts: Sequence[Prompt],
     training: Mapping[str, str],
-    summary: Callable[[int], Mapping[str, str]],
+    summary: Callable[[int], dict[str, str]],
     reward_functions: Sequence[RewardFunction] = (),
 ) -> Iterator[TrainingRun]:
     """Open the run folder, the engine, the log and the trackers of a run of any stage; close them whatever happens.
@@ -281,7 +282,8 @@ def open_components(
         world.from_first(open_folder, "the run folder")
         if start.resolved.note:
             log(start.resolved.note)
-        for name, line in summary(steps_done).items():
+        evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
+        for name, line in (summary(steps_done) | _contamination(prompts, evaluation)).items():
             log(f"{name + ':':<15}{line}")
         generator = stack.enter_context(
             open_generator(
@@ -320,6 +322,13 @@ def open_components(
             start=steps_done,
             world=world,
         )
+
+
+def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence[Prompt]]) -> dict[str, str]:
+    """The line of the summary on evaluation problems that stand in the training set; none without both."""
+    sets = {name: [prompt.problem for prompt in prompts] for name, prompts in evaluation.items()}
+    line = contamination_line([prompt.problem for prompt in training], sets) if training else ""
+    return {"contamination": line} if line else {}
 
 
 def check_processes(cfg: Config, world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -18,7 +18,7 @@ from reasoner.types import Prompt
 
 def run_summary(
     cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     """The plan of a run of reinforcement learning by subject."""
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     return {
@@ -48,7 +48,7 @@ def sft_summary(
     split: ExampleSplit,
     run_dir: Path,
     start: int,
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     """The plan of a supervised run by subject, with an example."""
     sft, example = cfg.sft, split.training[0]
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in split.left_out.items())
