@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -32,8 +32,10 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns, columns_of
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.rollouts.reward_process import RewardProcess
+from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
@@ -144,6 +146,10 @@ def open_generator(
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
+        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
+        if len({function.name for function in functions}) < len(functions):
+            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
+        check_columns(functions, columns_of(prompt.problem for prompt in prompts))
         generator = RolloutGenerator(
             engine,
             pool,
@@ -151,7 +157,7 @@ def open_generator(
             sampling,
             cfg,
             dynamic_sampling=algorithm.dynamic_sampling,
-            reward_functions=reward_functions,
+            reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             prefetcher=prefetcher,
             progress=progress,
@@ -160,6 +166,16 @@ def open_generator(
         generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
         yield generator
+
+
+def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
+    """The functions of reward.functions, to be called in a process that ends with the stack."""
+    functions = load_reward_functions(cfg.reward.functions)
+    if not functions:
+        return []
+    limits = {"seconds": cfg.verify.seconds, "memory_mib": cfg.verify.memory_mib}
+    process = stack.enter_context(RewardProcess(cfg.reward.functions, **limits))
+    return [replace(function, process=process) for function in functions]
 
 
 @dataclass(frozen=True, slots=True)
