@@ -79,7 +79,7 @@ def _add_problems(command: Parser) -> None:
     problems.add_argument(
         "--data",
         action="append",
-        help="problem sets of `reasoner data list`, or .jsonl and .parquet files; with commas or repeated "
+        help="problem sets: names of `reasoner data list`, files, folders or ORG/NAME; with commas or repeated "
         "[generated:heldout]",
     )
     problems.add_argument(

@@ -10,16 +10,20 @@ import pytest
 from reasoner.models.resolve import BASE
 from tests.fixtures.forkserver import TRAINING, forkserver
 
-pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built"),
+]
 
 SMALL = {
     "data.prompts_per_step": 4,
     "data.question": "task",
     "data.answer": "gold",
     "algo.group_size": 2,
-    "sampling.max_tokens": 24,
+    "sampling.max_tokens": 16,
     "validation.interval": 0,
-    "eval.heldout_problems": 2,
+    "eval.heldout_problems": 1,
     "eval.samples": 1,
     "run.save_interval": 2,
     "threads": 1,
