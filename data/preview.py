@@ -23,7 +23,7 @@ _MAX_ROWS = 5  # named for each reason
 class Preview:
     """Counts over all rows of a table."""
 
-    num_rows: int = 0
+    num_rows: int = 0  # without lines that cannot be read
     table_columns: Counter[str] = field(default_factory=Counter)  # rows that have the column
     mapping: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # field -> its columns
     gold_forms: Counter[str] = field(default_factory=Counter)
@@ -43,8 +43,8 @@ class Preview:
     def lines(self) -> Iterator[str]:
         """The counts as lines of text."""
         num_left_out = len(self.faults) + len(self.bad_golds)
-        num_unreadable = len(self.problems) + num_left_out - self.num_rows
-        yield f"rows: {self.num_rows + num_unreadable:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
+        num_rows = len(self.problems) + num_left_out
+        yield f"rows: {num_rows:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
         yield "columns: " + (", ".join(self._column(name) for name in self.table_columns) or "none")
         for name in USUAL_COLUMNS:
             if columns := self.mapping.get(name):
