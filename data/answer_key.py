@@ -43,7 +43,15 @@ def last_box(text: str) -> str | None:
 
 def final_answer(solution: str) -> str:
     """The gold answer of a solution in either form; a text in neither form is itself the answer, trimmed."""
+    return gold_answer(solution)[1]
+
+
+def gold_answer(solution: str) -> tuple[str, str]:
+    """(a key of GOLD_FORMS, the answer trimmed) of a solution or of an answer alone."""
     if "####" in solution:
-        return solution.rpartition("####")[2].strip()
+        return "hashes", solution.rpartition("####")[2].strip()
     content = last_box(solution)
-    return (solution if content is None else content).strip()
+    return ("plain", solution.strip()) if content is None else ("boxed", content.strip())
+
+
+GOLD_FORMS = {"hashes": "after ####", "boxed": "in \\boxed{}", "plain": "plain"}

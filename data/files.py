@@ -1,44 +1,44 @@
-"""Problems from a local .jsonl or .parquet file, and problems written as .jsonl."""
+"""Rows of local files (.jsonl, .json, .csv, .parquet) and folders of them, and problems written as .jsonl."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
-from data.table_rows import USUAL_COLUMNS, Columns, problems
+from data.table_rows import USUAL_COLUMNS
 
 Row = tuple[str, dict[str, Any]]  # the position ("FILE, line 3") and the row
+_MOST_CHARACTERS = 10_000_000  # of a field of a .csv file
 
 
-def load_file(
-    path: Path,
-    columns: Columns | None = None,
-    limit: int | None = None,
-    *,
-    on_fault: Callable[[str], None] | None = None,
-) -> list[Problem]:
-    """Load the first `limit` problems of a file. ValueError with the file, and the line if one is faulty; `on_fault`,
-    where it is given, is called with the text for a row that holds no problem instead.
+def read_files(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+    """The rows of a file, or of the files of a folder in the order of their names. A line that cannot be read goes to
+    `on_fault`. ValueError for files that cannot be read.
     """
+    for file in files_of(path):
+        yield from READERS[file.suffix](file, on_fault)
+
+
+def files_of(path: Path) -> Sequence[Path]:
+    """The file itself, or those of a folder that can be read, by name. ValueError where there are none."""
+    if path.is_dir():
+        files = sorted(file for file in path.iterdir() if file.suffix in READERS and file.is_file())
+        if not files:
+            raise ValueError(f"{path}: the folder has no file that can be read; known are {', '.join(READERS)}")
+        return files
     if path.suffix not in READERS:
         raise ValueError(f"{path}: unknown kind of file {path.suffix!r}; known are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path}: there is no such file")
-    result: list[Problem] = []
-    rows = READERS[path.suffix](path)
-    for problem in problems(rows, source=path.stem, split="file", columns=columns, on_fault=on_fault):
-        result.append(problem)
-        if len(result) == limit:
-            break
-    if not result:
-        raise ValueError(f"{path}: the file holds no problems")
-    return result
+    return [path]
 
 
-def _jsonl(path: Path) -> Iterator[Row]:
+def _jsonl(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     with path.open(encoding="utf-8") as file:
         lines = enumerate(file, start=1)
         while True:
@@ -52,18 +52,54 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 continue
             where = f"{path}, line {number}"
             try:
-                row = json.loads(line)
+                yield where, _object(json.loads(line))
             except json.JSONDecodeError as error:
-                raise ValueError(f"{where}: not valid JSON ({error.msg} at column {error.colno})") from None
-            # ValueError: a number of thousands of digits; RecursionError: brackets nested a thousand deep.
+                on_fault(RowFault(where, f"not valid JSON ({error.msg} at column {error.colno})"))
             except (ValueError, RecursionError) as error:
-                raise ValueError(f"{where}: not JSON that can be read ({error})") from None
-            if not isinstance(row, dict):
-                raise ValueError(f"{where}: expected a JSON object, got {type(row).__name__}")
-            yield where, row
+                on_fault(RowFault(where, f"not JSON that can be read ({error})"))
+            except TypeError as error:
+                on_fault(RowFault(where, str(error)))
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _json(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+    """The rows of a JSON array, alone or as "data" of an object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: not JSON that can be read ({error})") from None
+    rows = content.get("data") if isinstance(content, dict) else content
+    if not isinstance(rows, list):
+        raise ValueError(f'{path}: expected a JSON array of objects, or an object {{"data": [...]}}')
+    for number, row in enumerate(rows, start=1):
+        where = f"{path}, row {number}"
+        try:
+            yield where, _object(row)
+        except TypeError as error:
+            on_fault(RowFault(where, str(error)))
+
+
+def _csv(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
+    """The rows of a .csv file, whose first line names the columns."""
+    csv.field_size_limit(_MOST_CHARACTERS)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        table = csv.DictReader(file, strict=True)
+        try:
+            for number, row in enumerate(table, start=1):
+                where = f"{path}, row {number} (up to line {table.line_num})"
+                if None in row or None in row.values():
+                    reason = f"the row has not {len(table.fieldnames or ())} values as the first line has names"
+                    on_fault(RowFault(where, reason))
+                    continue
+                yield where, row
+        except UnicodeDecodeError as error:
+            raise ValueError(f"{path}: not a UTF-8 text ({error.reason})") from None
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {table.line_num}: not CSV that can be read ({error})") from None
+
+
+def _parquet(path: Path, on_fault: OnFault = refuse) -> Iterator[Row]:
     import pyarrow
     from pyarrow import parquet
 
@@ -78,11 +114,22 @@ def _parquet(path: Path) -> Iterator[Row]:
         raise ValueError(f"{path}: not a parquet file ({error})") from None
 
 
-READERS: dict[str, Callable[[Path], Iterator[Row]]] = {".jsonl": _jsonl, ".parquet": _parquet}
+def _object(row: object) -> dict[str, Any]:
+    if not isinstance(row, dict):
+        raise TypeError(f"expected a JSON object, got {type(row).__name__}")
+    return row
+
+
+READERS: dict[str, Callable[..., Iterator[Row]]] = {  # (path, on_fault): on_fault for a line that cannot be read
+    ".jsonl": _jsonl,
+    ".json": _json,
+    ".csv": _csv,
+    ".parquet": _parquet,
+}
 
 
 def write_jsonl(path: Path, problems: Iterable[Problem]) -> None:
-    """Write problems as a .jsonl file that `load_file` reads, whole or not at all.
+    """Write problems as a .jsonl file that `data.load` reads, whole or not at all.
 
     ValueError for a column whose value JSON cannot hold, and where the file exists with other problems.
     """

@@ -59,20 +59,22 @@ HUB: dict[str, HubSource] = {
 def load_hub(name: str, split: str, limit: int | None = None) -> list[Problem]:
     """Load the first `limit` problems of a split of HUB[name]. DownloadError if it is neither cached nor reachable."""
     source = HUB[name]
-    rows = _rows(name, source, split)
+    rows = hub_rows(source.path, source.config, split, name=name)
     return list(islice(problems(rows, source=name, split=split, columns=source.columns), limit))
 
 
-def _rows(name: str, source: HubSource, split: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def hub_rows(path: str, config: str | None, split: str, *, name: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The (position, row) pairs of a split of a data set of the hub, which `name` is short for."""
     from datasets import load_dataset
 
     try:
-        table = load_dataset(source.path, source.config, split=split)
+        table = load_dataset(path, config, split=split)
     except (OSError, ValueError, RuntimeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
+        title = f"{name!r} ({path} of the hub)" if name else f"{path!r} of the hub"
         raise DownloadError(
-            f"cannot get {name!r} ({source.path} of the hub): {reason}. Without a network give a local copy instead: "
+            f"cannot get {title}: {reason}. Without a network give a local copy instead: "
             f"PATH.jsonl or PATH.parquet, with ?question=COLUMN&answer=COLUMN where its columns have other names"
         ) from error
     for number, row in enumerate(table):
-        yield f"{source.path}, {split} row {number}", row
+        yield f"{path}, {split} row {number}", row

@@ -7,7 +7,9 @@ The specs that `load` accepts (the split in brackets is the default):
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
     reasoning-gym:TASK                                               made by reasoning-gym, an extra
-    PATH.jsonl          PATH.parquet          PATH.jsonl?question=problem&answer=solution
+    FILE.jsonl  FILE.json  FILE.csv  FILE.parquet  FOLDER            with ?question=problem&answer=solution and others
+    ORG/NAME[:SPLIT]                                                 from the hub, with ?config=NAME and others
+    SPEC=WEIGHT,SPEC=WEIGHT,...                                      a mixture (data.mixture)
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
-from urllib.parse import parse_qsl
 
-from data.files import READERS, load_file
+from data.faults import OnFault
+from data.files import READERS
 from data.hub import HUB, load_hub
+from data.mixture import join_parts
 from data.problem import Problem
 from data.reasoning_gym import TASKS, load_reasoning_gym
+from data.spec import is_table, parse_table, split_mixture, with_columns
+from data.tables import load_table
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
@@ -72,38 +76,58 @@ SOURCES: dict[str, Source] = {
 }
 
 
-def load(spec: str, *, limit: int | None = None, on_fault: Callable[[str], None] | None = None) -> list[Problem]:
+def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None) -> list[Problem]:
     """Load the first `limit` problems of a spec (see the module docstring), always in the same order.
 
     ValueError for a name, split, file or row that cannot be used; DownloadError (a ValueError) for a failed download.
-    `on_fault`: called with the text of each row of a local file that holds no problem, which is then left out.
+    `on_fault`: called with each row of a file or hub data set that cannot be used, which is then left out.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
-    if is_file(spec):
-        return load_file(*_file(spec), limit, on_fault=on_fault)
+    parts = split_mixture(spec)
+    if len(parts) > 1:
+        return join_parts(
+            {part: load(part, on_fault=on_fault) for part, _ in parts}, [weight for _, weight in parts], limit
+        )
+    if is_table(spec, tuple(SOURCES)):
+        return load_table(parse_table(spec), limit, on_fault)
     source, split = _source(spec)
     return source.load(split, limit)
 
 
 def check(spec: str) -> None:
     """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded."""
-    if is_file(spec):
-        load_file(*_file(spec), 1)
-        return
-    source, _ = _source(spec)
-    if source.package and find_spec(source.package) is None:
-        raise ValueError(f"{spec!r} is {source.about}, which is not installed")
+    for part, _ in split_mixture(spec):
+        if is_table(part, tuple(SOURCES)):
+            table = parse_table(part)
+            if not table.is_hub:
+                load_table(table, 1)
+            continue
+        source, _ = _source(part)
+        if source.package and find_spec(source.package) is None:
+            raise ValueError(f"{part!r} is {source.about}, which is not installed")
 
 
-def is_file(spec: str) -> bool:
-    """Whether a spec is a local file and not a name."""
-    return bool(Path(spec.partition("?")[0]).suffix)
+def table_parts(spec: str) -> list[str]:
+    """The parts of a spec that have columns: files, folders, and data sets of the hub by their own names."""
+    return [part for part, _ in split_mixture(spec) if is_table(part, tuple(SOURCES))]
 
 
-def _file(spec: str) -> tuple[Path, dict[str, str]]:
-    path, _, mapping = spec.partition("?")
-    return Path(path).expanduser(), _columns(spec, mapping)
+def local_parts(spec: str) -> list[str]:
+    """The files and folders among the parts of a spec."""
+    return [part for part in table_parts(spec) if not parse_table(part).is_hub]
+
+
+def name_columns(spec: str, columns: Mapping[str, str]) -> str:
+    """The spec with these columns, by field of a problem, in the parts that do not name columns for the fields."""
+    return with_columns(spec, columns, tuple(SOURCES))
+
+
+def hub_sources(spec: str) -> list[str]:
+    """The names on the hub of the parts of a spec that are there."""
+    names_of = {part: part.partition("?")[0].partition(":")[0] for part, _ in split_mixture(spec)}
+    on_hub = [part for part in table_parts(spec) if parse_table(part).is_hub]
+    return [HUB[name].path if name in HUB else name for part, name in names_of.items() if name in HUB or part in on_hub]
 
 
 def _source(spec: str) -> tuple[Source, str]:
@@ -111,7 +135,8 @@ def _source(spec: str) -> tuple[Source, str]:
     name, _, split = spec.partition(":")
     if name not in SOURCES:
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, or a local file"
+            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, a local file or "
+            "folder, or ORG/NAME of the hub"
         )
     source = SOURCES[name]
     split = split or source.splits[0]
@@ -143,9 +168,12 @@ def describe() -> list[tuple[str, str]]:
     return [
         *names_with_split,
         *(
-            (f"PATH{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
+            (f"FILE{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS
         ),
+        ("FOLDER", "the files of a folder"),
+        ("ORG/NAME[:SPLIT]", "a data set of the hub; ?config=NAME"),
+        ("SET=0.7,SET=0.3", "a mixture with weights"),
     ]
 
 
@@ -156,13 +184,6 @@ def fingerprint(problems: Iterable[Problem]) -> str:
         line = json.dumps([problem.id, problem.question, problem.answer, problem.verifier], ensure_ascii=False)
         digest.update(line.encode() + b"\n")
     return digest.hexdigest()
-
-
-def _columns(spec: str, mapping: str) -> dict[str, str]:
-    pairs = parse_qsl(mapping, keep_blank_values=True)
-    if mapping and (not pairs or not all(column for _, column in pairs)):
-        raise ValueError(f"cannot read the columns of {spec!r}; write FILE?question=COLUMN&answer=COLUMN")
-    return dict(pairs)
 
 
 def _suggestion(name: str) -> str:

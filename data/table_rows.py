@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from data.answer_key import final_answer
+from data.answer_key import gold_answer
+from data.conversation import Conversation, is_conversation, read_conversation
+from data.faults import OnFault, RowFault, refuse
 from data.problem import Problem
 
 Columns = Mapping[str, str]  # field of Problem -> name of the column that holds it
 
-# The columns of a field without an explicit mapping: the first one that exists is used.
+# The columns of a field without an explicit mapping: the first one that exists is used. A dot leads into a column that
+# holds named values: reward_model.ground_truth is where verl has the gold answer.
 USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
-    "question": ("question", "problem"),
-    "answer": ("answer", "final_answer", "solution"),
+    "question": ("question", "problem", "prompt", "messages"),
+    "answer": ("answer", "final_answer", "ground_truth", "reward_model.ground_truth", "solution"),
     "id": ("id", "unique_id"),
     "level": ("level",),
     "subject": ("subject", "type"),
@@ -22,80 +26,122 @@ USUAL_COLUMNS: dict[str, tuple[str, ...]] = {
 REQUIRED = ("question", "answer")
 
 
+@dataclass(frozen=True, slots=True)
+class RowReading:
+    """A problem, and what it was read from."""
+
+    problem: Problem
+    columns: Columns  # the column of each field that the row has
+    gold_form: str  # a key of data.answer_key.GOLD_FORMS
+    left_out: tuple[str, ...] = ()  # of the row's conversation: keys of data.conversation.LEFT_OUT
+
+
 def problems(
+    rows: Iterable[tuple[str, Mapping[str, Any]]], *, source: str, split: str, columns: Columns | None = None
+) -> Iterator[Problem]:
+    """Convert (position, row) pairs to problems. ValueError with the position for a faulty row or a repeated id."""
+    return (reading.problem for reading in read_rows(rows, source=source, split=split, columns=columns))
+
+
+def read_rows(
     rows: Iterable[tuple[str, Mapping[str, Any]]],
     *,
     source: str,
     split: str,
     columns: Columns | None = None,
-    on_fault: Callable[[str], None] | None = None,
-) -> Iterator[Problem]:
-    """Convert (position, row) pairs to problems.
-
-    ValueError with the position for a faulty row or a repeated id; `on_fault` is called with its text instead, where it
-    is given, and the row is left out.
+    system: str = "refuse",
+    on_fault: OnFault = refuse,
+) -> Iterator[RowReading]:
+    """Convert (position, row) pairs to problems, with what each was read from. A row that cannot be used goes to
+    `on_fault`. `system`: the rule for system turns (data.conversation.SYSTEM_RULES). ValueError for an unknown field.
     """
     columns = columns or {}
-    for field in columns:
-        if field not in USUAL_COLUMNS:
-            raise ValueError(f"a problem has no field {field!r}; fields that can be mapped: {', '.join(USUAL_COLUMNS)}")
+    for name in columns:
+        if name not in USUAL_COLUMNS:
+            raise ValueError(f"a problem has no field {name!r}; fields that can be mapped: {', '.join(USUAL_COLUMNS)}")
     seen: dict[str, str] = {}
     for number, (where, row) in enumerate(rows):
         try:
-            problem = _problem(where, row, columns, default_id=f"{source}/{split}/{number}", source=source, split=split)
-            if problem.id in seen:
-                raise ValueError(f"{where}: id {problem.id!r} was used before, by {seen[problem.id]}")
+            reading = _read_row(row, columns, system, default_id=f"{source}/{split}/{number}", origin=(source, split))
+            if (name := reading.problem.id) in seen:
+                raise ValueError(f"id {name!r} was used before, by {seen[name]}")
         except ValueError as error:
-            if on_fault is None:
-                raise
-            on_fault(str(error))
+            on_fault(RowFault(where, str(error)))
             continue
-        seen[problem.id] = where
-        yield problem
+        seen[name] = where
+        yield reading
 
 
-def _problem(
-    where: str, row: Mapping[str, Any], columns: Columns, *, default_id: str, source: str, split: str
-) -> Problem:
-    values = {field: _value(where, row, field, columns) for field in USUAL_COLUMNS}
-    question, answer = (_text(where, field, values[field]) for field in REQUIRED)
-    gold = final_answer(answer)
+@dataclass(slots=True)
+class _Cells:
+    """The values of a row by field of a problem, and the columns that they stand in."""
+
+    row: Mapping[str, Any]
+    mapping: Columns
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def value(self, name: str, *, default: str = "") -> Any:
+        """The value of a field; `default` for a required field without a column. ValueError where that is empty."""
+        choices = (self.mapping[name],) if name in self.mapping else USUAL_COLUMNS[name]
+        for column in choices:
+            is_present, value = _lookup(self.row, column)
+            if is_present:
+                self.columns[name] = column
+                return value
+        if name not in self.mapping and (default or name not in REQUIRED):
+            return default or None
+        raise ValueError(
+            f"no column {' or '.join(map(repr, choices))} for the {name}; its columns are "
+            f"{', '.join(map(repr, self.row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
+        )
+
+
+def _read_row(
+    row: Mapping[str, Any], mapping: Columns, system: str, *, default_id: str, origin: tuple[str, str]
+) -> RowReading:
+    cells = _Cells(row, mapping)
+    question, talk = cells.value("question"), Conversation("", "", ())
+    if is_conversation(question):
+        talk = read_conversation(question, system)
+        question = talk.question
+    has_gold = bool(talk.reply) and gold_answer(talk.reply)[0] != "plain"
+    answer = _text("answer", cells.value("answer", default=talk.reply if has_gold else ""))
+    gold_form, gold = gold_answer(answer)
     if not gold:
-        raise ValueError(f"{where}: no final answer in {answer[:60]!r}")
-    return Problem(
-        id=str(values["id"]) if values["id"] not in (None, "") else default_id,
-        question=question,
+        raise ValueError(f"no final answer in {answer[:60]!r}")
+    identity, subject = cells.value("id"), cells.value("subject")
+    problem = Problem(
+        id=str(identity) if identity not in (None, "") else default_id,
+        question=_text("question", question),
         answer=gold,
-        source=source,
-        split=split,
-        level=_level(values["level"]),
-        subject=str(values["subject"]) if values["subject"] else None,
-        verifier=str(values["verifier"] or "maths"),
+        source=origin[0],
+        split=origin[1],
+        level=_level(cells.value("level")),
+        subject=str(subject) if subject else None,
+        verifier=str(cells.value("verifier") or "maths"),
         columns={name: value for name, value in row.items() if name not in USUAL_COLUMNS},
     )
+    cells.columns.setdefault("answer", f"the assistant's turn in {cells.columns['question']}")
+    return RowReading(problem, cells.columns, gold_form, talk.left_out)
 
 
-def _value(where: str, row: Mapping[str, Any], field: str, columns: Columns) -> Any:
-    names = (columns[field],) if field in columns else USUAL_COLUMNS[field]
-    for name in names:
-        if name in row:
-            return row[name]
-    if field in columns or field in REQUIRED:
-        raise ValueError(
-            f"{where}: no column {' or '.join(map(repr, names))} for the {field}; its columns are "
-            f"{', '.join(map(repr, row)) or 'none'} (map them: FILE?question=COLUMN&answer=COLUMN)"
-        )
-    return None
+def _lookup(row: Mapping[str, Any], column: str) -> tuple[bool, Any]:
+    """(whether the row has the column, its value). A dot in the name leads into a column of named values."""
+    if column in row:
+        return True, row[column]
+    outer, _, inner = column.partition(".")
+    nested = row.get(outer)
+    return _lookup(nested, inner) if inner and isinstance(nested, Mapping) else (False, None)
 
 
-def _text(where: str, field: str, value: Any) -> str:
+def _text(name: str, value: Any) -> str:
     if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
         value = ", ".join(part.strip() for part in value)  # several answers, as in OlympiadBench
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"{where}: the {field} is {value!r}; it must be a text or a number")
+        raise ValueError(f"the {name} is {value!r}; it must be a text or a number")
     text = str(value).strip()
     if not text:
-        raise ValueError(f"{where}: the {field} is blank")
+        raise ValueError(f"the {name} is blank")
     return text
 
 

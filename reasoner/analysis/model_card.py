@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data.hub import HUB
-from data.registry import SOURCES
+from data.registry import SOURCES, hub_sources
 from reasoner.analysis.run_command import PLACES, command, file_name, is_from_python, python_call, shown_value
 from reasoner.rollouts.prompts import Template
 from reasoner.runs.json_files import OBJECT, read_object
@@ -63,9 +62,8 @@ def front_matter(cfg: Mapping[str, Any], facts: CardFacts) -> str:
         fields["base_model"] = cfg["model"]
     if licence := facts.licence or ("apache-2.0" if cfg["model"] == "base" else ""):
         fields["license"] = licence
-    source = str(cfg["data.train"]).partition(":")[0].partition("?")[0]
-    if source in HUB:
-        fields["datasets"] = [HUB[source].path]
+    if sources := hub_sources(str(cfg["data.train"])):
+        fields["datasets"] = sources
     methods = ["sft"] if cfg.get("sft.data") else ["reinforcement-learning", str(cfg["algo.name"])]
     fields["tags"] = ["reasoner", "reasoning", "math", *methods]
     lines = []
@@ -144,7 +142,7 @@ def _rewards(stored: Mapping[str, Any]) -> str:
     names = {key.removeprefix("reward."): value for key, value in stored["config"].items() if key.startswith("reward.")}
     parts = [f"{value:g} × {name}" for name, value in names.items() if name in REWARDS and value]
     functions = stored.get("reward_functions") or {}
-    parts += [f"`{names[name]}`" for name in ("custom", "model") if names.get(name)]
+    parts += [f"`{file_name(names[name])}`" for name in ("custom", "functions", "model") if names.get(name)]
     return " + ".join([*parts, *(f"{weight:g} × `{name}`" for name, weight in functions.items())])
 
 

@@ -20,6 +20,7 @@ _PYTHON = "reasoner.train"  # the origin of settings from Python
 _FILES = (
     "model",
     "data.train",
+    "reward.functions",
     "sft.data",
     "prompt.style",
     "validation.data",
@@ -101,5 +102,6 @@ def shown_value(key: str, value: object) -> str:
 
 
 def file_name(spec: str) -> str:
-    """The name alone where the spec is an absolute path or one with dots; anything else as it is."""
-    return Path(spec).name if spec.startswith(("/", ".", "~")) else spec
+    """The name alone where the spec, or a part between commas, is an absolute path or one with dots; else as it is."""
+    parts = [Path(part).name if part.startswith(("/", ".", "~")) else part for part in spec.split(",")]
+    return ",".join(parts)

@@ -10,7 +10,7 @@ from typing import Any
 from data import Problem
 from data.table_rows import problems as problems_of_rows
 
-# A name of `reasoner data list`, a .jsonl or .parquet file, or rows: problems, mappings, or a `datasets.Dataset`.
+# A name as --data takes it (data.spec), or rows: problems, mappings, or a `datasets.Dataset`.
 Data = str | Path | Iterable[Problem | Mapping[str, Any]]
 
 

@@ -113,9 +113,9 @@ def train(
 
     Args:
         model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
-        data: The training problems: a name of `reasoner data list`, a .jsonl or .parquet file, or rows in memory, such
-            as a list of `Problem` or a `datasets.Dataset` with the columns question and answer. Rows are written to
-            problems.jsonl in the run folder. Default: that of the preset.
+        data: The training problems: a name as --data takes it (docs/DATA.md), or rows in memory, such as a list of
+            `Problem` or a `datasets.Dataset` with the columns question and answer. Rows are written to problems.jsonl
+            in the run folder. Default: that of the preset.
         reward_functions: Functions, or (function, weight) pairs, whose values are added to the graded reward (settings
             `reward.*`). A function is called with keyword arguments as TRL does it: `completions`, `prompts`,
             `completion_ids`, and every column of the problems, each a list with one entry per completion. It returns a
@@ -249,7 +249,7 @@ def _run(
     if (processes := max(num_launched(), resolved.config.processes)) > 1:
         raise ValueError(
             f"reasoner.train() is one process, not {processes}: use reasoner train --processes {processes}, with "
-            "reward functions that can be imported as --reward.custom module:function"
+            "reward functions as --reward.functions FILE.py:function"
         )
     with _removed_on_failure([] if resume else [run_dir / _FILES[key] for key in rows], run_dir):
         if not resume:

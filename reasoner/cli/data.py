@@ -1,26 +1,49 @@
-"""`reasoner data`: the problem sets, their problems, and an audit of their gold answers."""
+"""`reasoner data`: the problem sets, their problems, an audit of their gold answers, and contamination."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from data.overlap import THRESHOLD
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json
 from reasoner.console import print_result
+
+if TYPE_CHECKING:
+    from data import Problem
 
 
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
-    actions = add_actions(command, ("list", "show", "audit"))
+    actions = add_actions(command, ("list", "show", "audit", "contamination"))
     add_action(actions, "list", "list the problem sets by name", list_sets)
     show = add_action(actions, "show", "show problems of a set", show_problems)
-    show.add_argument("spec", metavar="SET", help="a name from `reasoner data list`, or a .jsonl or .parquet file")
+    show.add_argument(
+        "spec", metavar="SET", help="a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
+    )
     show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
     audit = add_action(actions, "audit", "list golds that cannot be read or decided, or contradict others", audit_golds)
     audit.add_argument("specs", nargs="+", metavar="SET", help="names from `reasoner data list`, or files, as for show")
     audit.add_argument("-n", "--n", type=int, default=5, metavar="N", help="print the first N findings of a kind [5]")
     audit.add_argument("--out", type=Path, metavar="FILE", help="also write a report with all findings, in Markdown")
     add_json(audit, "all findings")
+    _add_contamination(actions)
+
+
+def _add_contamination(actions: argparse._SubParsersAction[Parser]) -> None:
+    about = "list the problems of an evaluation set that stand in a training set, exactly or nearly (docs/DATA.md)"
+    contamination = add_action(actions, "contamination", about, show_contamination)
+    contamination.add_argument("training", metavar="TRAIN", help="the training set, named as --data")
+    contamination.add_argument("evaluation", metavar="EVAL", help="the evaluation set, named as --data")
+    contamination.add_argument(
+        "--threshold",
+        type=float,
+        default=THRESHOLD,
+        help="share of an evaluation question's 5-word runs in one training question, from which on it is near "
+        f"[{THRESHOLD:g}]",
+    )
+    contamination.add_argument("-n", "--n", type=int, default=10, metavar="N", help="show the first N pairs [10]")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -34,17 +57,23 @@ def list_sets(args: argparse.Namespace) -> None:
 
 
 def show_problems(args: argparse.Namespace) -> None:
-    """Print problems of a set: id, subject and level, question, gold answer."""
+    """Print what was understood of each file and hub data set, then problems: id, subject and level, question, gold
+    answer.
+    """
     from data import load
+    from data.registry import table_parts
 
-    for problem in load(args.spec, limit=args.n):
+    tables = {part: _print_preview(part) for part in table_parts(args.spec)}
+    problems = tables[args.spec][: args.n] if args.spec in tables else load(args.spec, limit=args.n)
+    for problem in problems:
         place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
         print_result(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
 
 
 def audit_golds(args: argparse.Namespace) -> None:
     """Print what is wrong or open with the golds of problem sets, by kind, and write it to --out and --json."""
-    from data import Problem, load
+    from data import load
+    from data.faults import RowFault
     from reasoner.analysis.gold_audit import audit, sections, text, values
     from reasoner.analysis.report_format import as_markdown
     from reasoner.runs.io import write_text
@@ -53,11 +82,43 @@ def audit_golds(args: argparse.Namespace) -> None:
     sources: dict[str, list[Problem]] = {}
     faults: dict[str, list[str]] = {}
     for spec in args.specs:
-        faults[spec] = []
-        sources[spec] = load(spec, on_fault=faults[spec].append)
+        found: list[RowFault] = []
+        sources[spec] = load(spec, on_fault=found.append)
+        faults[spec] = list(map(str, found))
     findings = audit(sources, faults)
     print_result(text(sources, findings, examples=args.n))
     if args.out is not None:
         write_text(args.out, as_markdown("Gold answers", sections(sources, findings)))
     if args.json is not None:
         write_json(args.json, values(findings))
+
+
+def _print_preview(spec: str) -> list[Problem]:
+    """Print what was understood of a file or a hub data set and what a run leaves out or refuses; return the rest."""
+    from data.preview import preview_table
+    from data.spec import parse_table
+    from reasoner.rollouts.dataset import gold_fault
+
+    preview = preview_table(table := parse_table(spec), gold_fault)
+    print_result("\n".join([f"{spec}:", *(f"  {line}" for line in preview.lines())]))
+    if table.faulty == "refuse" and preview.faults:
+        print_result("  a run refuses it for rows that have no question or no answer; ?faulty=skip leaves them out")
+    print_result("")
+    return preview.problems
+
+
+def show_contamination(args: argparse.Namespace) -> None:
+    """Print how many problems of the evaluation set stand in the training set, and the pairs."""
+    from data import load
+    from data.overlap import describe_overlaps, find_overlaps
+    from data.registry import evaluation_spec
+
+    evaluation = load(evaluation_spec(args.evaluation))
+    overlaps = find_overlaps(load(args.training), evaluation, args.threshold)
+    print_result(f"{args.evaluation} in {args.training}: {describe_overlaps(overlaps, len(evaluation))}")
+    for overlap in overlaps[: args.n]:
+        kind = "exact" if overlap.is_exact else f"near, {overlap.share:.0%} of the 5-word runs"
+        print_result(f"\n{overlap.evaluation.id} and {overlap.training.id}: {kind}")
+        print_result(f"  evaluation: {overlap.evaluation.question}\n  training:   {overlap.training.question}")
+    if len(overlaps) > args.n:
+        print_result(f"\nand {len(overlaps) - args.n:,} more: --n {len(overlaps)}")

@@ -79,7 +79,7 @@ def _add_problems(command: Parser) -> None:
     problems.add_argument(
         "--data",
         action="append",
-        help="problem sets of `reasoner data list`, or .jsonl and .parquet files; with commas or repeated "
+        help="problem sets: names of `reasoner data list`, files, folders or ORG/NAME; with commas or repeated "
         "[generated:heldout]",
     )
     problems.add_argument(
@@ -196,6 +196,7 @@ def _evaluate(args: argparse.Namespace, world: World) -> None:
 
 
 def _request(args: argparse.Namespace) -> EvalRequest:
+    from data.spec import split_list
     from reasoner.evals.request import EvalRequest
     from reasoner.evals.result import MetricKs
 
@@ -210,7 +211,7 @@ def _request(args: argparse.Namespace) -> EvalRequest:
         api=args.api,
         api_key_variable=args.api_key_variable,
         concurrency=args.concurrency,
-        data=[spec for text in args.data or [] for spec in _split(text)],
+        data=[spec for text in args.data or [] for spec in split_list(text) if spec],
         problems=args.problems,
         temperature=args.temperature,
         top_p=args.top_p,
@@ -228,8 +229,3 @@ def _request(args: argparse.Namespace) -> EvalRequest:
         out=args.out,
         name=args.name,
     )
-
-
-def _split(text: str) -> list[str]:
-    """The problem sets of a --data argument: the parts between commas, unless the whole names a file."""
-    return [text] if Path(text.partition("?")[0]).exists() else [part for part in text.split(",") if part]

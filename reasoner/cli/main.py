@@ -112,7 +112,7 @@ COMMANDS = (
         module="import_rollouts",  # import is a keyword
     ),
     Command("grade", "grade one answer, or a file of answers"),
-    Command("data", "list the problem sets, or show problems of one"),
+    Command("data", "list the problem sets, show how one is read, or find problems that two have in common"),
     Command("base", "build the embedded base model"),
 )
 

@@ -241,15 +241,15 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
     ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
     """
     from data import load
-    from data.registry import is_file
+    from data.registry import local_parts
     from reasoner.rollouts.dataset import filter_gradable
     from reasoner.trainer.preflight import preflight, problem_sets
 
     cfg = resolved.config
     checked = preflight(cfg, run_dir, download=False)
     for spec in problem_sets(cfg):
-        if is_file(spec):
-            filter_gradable(load(spec))
+        for part in local_parts(spec):
+            filter_gradable(load(part))
     if resolved.note:
         log(resolved.note)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}

@@ -12,6 +12,11 @@ from verifiers.rewards import RewardWeights
 
 @dataclass(frozen=True, slots=True)
 class RewardConfig(RewardWeights):
+    # Your reward functions with TRL's signature (lists of completions and columns to a list of numbers; also async),
+    # as FILE.py:function=weight or module:function=weight, separated by commas (weight 1 if none is stated). They are
+    # called in a process of their own, with the limits verify.seconds for each completion and verify.memory_mib:
+    # docs/DATA.md. Empty: none.
+    functions: str = ""
     # Reward models whose scores are added to the reward, as MODEL=WEIGHT, separated by commas (weight 1 if none is
     # stated): a run of `reasoner reward-model train`, a folder, or a hub name of a sequence classifier with one label
     # and the policy's vocabulary. Empty: none.

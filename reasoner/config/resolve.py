@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
+from data.registry import name_columns, table_parts
 from reasoner.config.former_names import renamed_setting
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config, EngineConfig
@@ -158,8 +159,27 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> RunSettings:
                 raise unknown_setting_error(key)
             config = _changed(config, key.split("."), value)
             origin[key] = name
+    config = _with_columns(config)
     check(config)
     return RunSettings(config, origin)
+
+
+def _with_columns(config: Config) -> Config:
+    """Write data.question and data.answer into the names of the problem sets that they apply to. ValueError where that
+    is none.
+    """
+    columns = {name: value for name in ("question", "answer") if (value := getattr(config.data, name))}
+    sets = {
+        "data.train": config.data.train,
+        "validation.data": config.validation.data,
+        "eval.heldout": config.eval.heldout,
+    }
+    if columns and not any(map(table_parts, sets.values())):
+        names = " and ".join(f"data.{name}" for name in columns)
+        raise ValueError(f"{names}: without a meaning for {', '.join(map(repr, sets.values()))}, which have no columns")
+    for key, spec in sets.items() if columns else ():
+        config = _changed(config, key.split("."), name_columns(spec, columns))
+    return config
 
 
 def _changed(node: Any, path: Sequence[str], value: object) -> Any:

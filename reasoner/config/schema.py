@@ -45,8 +45,16 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True)
 class DataConfig:
-    # Training problems: a name from `reasoner data list`, or a local .jsonl or .parquet file.
+    # Training problems: a name from `reasoner data list`, a file (.jsonl, .json, .csv, .parquet) or a folder of files,
+    # a data set of the hub (ORG/NAME:SPLIT?config=NAME), or a mixture of them with weights (SET=0.7,SET=0.3); see
+    # docs/DATA.md.
     train: str = "generated"
+    # Column of the question, in files and data sets of the hub whose name has no ?question=COLUMN of its own; also of
+    # validation.data and eval.heldout. Empty: question, problem, prompt or messages.
+    question: str = ""
+    # Column of the gold answer, likewise; a dot leads into a column of named values, as in reward_model.ground_truth.
+    # Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.
+    answer: str = ""
     # Problems per step; algo.group_size completions are sampled for each.
     prompts_per_step: int = 32
     # Leave out prompts longer than this, in tokens; the number left out is reported. 0: leave out only prompts that do
@@ -114,7 +122,7 @@ class VerifyConfig:
 
 @dataclass(frozen=True, slots=True)
 class ValidationConfig:
-    # Validation problems, by which the best checkpoint is chosen: a name from `reasoner data list`, or a local file.
+    # Validation problems, by which the best checkpoint is chosen, named as data.train is.
     # They are not the held-out problems, whose results are reported.
     data: str = "generated:validation"
     # Steps between validations. 0: no validation.
@@ -127,8 +135,8 @@ class ValidationConfig:
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:
-    # Held-out problems of the final table, which compares the model before and after training: a name from `reasoner
-    # data list`, or a local file.
+    # Held-out problems of the final table, which compares the model before and after training, named as
+    # data.train is.
     heldout: str = "generated:heldout"
     # Number of held-out problems, taken from the start of the set. 0: no final table.
     heldout_problems: int = 150

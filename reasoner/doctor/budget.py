@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from data.mixture import shares
+from data.spec import split_mixture
 from reasoner.config.schema import Config
 
 
@@ -54,7 +56,9 @@ def plan(cfg: Config) -> list[str]:
     table = (
         f"{run.heldout_completions:,} completions for the final table" if run.heldout_completions else "no final table"
     )
+    parts = shares(split_mixture(cfg.data.train))
     return [
+        *(["mixture: " + ", ".join(f"{share:.1%} {name}" for name, share in parts.items())] if parts else []),
         f"completions: {run.completions_per_step:,} a step ({cfg.data.prompts_per_step} questions x "
         f"{cfg.algo.group_size}) of at most {cfg.sampling.max_tokens:,} tokens; {run.completions:,} in "
         f"{run.steps:,} steps{limit}",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 
-from data import sample_indices
+from data import problem_order
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.progress import Progress, SampleCount
@@ -114,8 +114,9 @@ def next_prompts(prompts: Sequence[Prompt], cfg: Config, count: int) -> list[Pro
     """Prompts of the first `count` different problems that the run will sample, in order."""
     indices: dict[int, None] = {}
     step, size = 0, cfg.data.prompts_per_step
+    order = problem_order(cfg.data.train, [prompt.problem.source for prompt in prompts])
     while len(indices) < min(count, len(prompts)):
-        indices |= dict.fromkeys(sample_indices(len(prompts), step, size, cfg.seed))
+        indices |= dict.fromkeys(order(step, size, cfg.seed))
         step += 1
     return [prompts[i] for i in islice(indices, count)]
 

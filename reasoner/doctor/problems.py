@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from data import Problem
+from data.overlap import describe_overlaps, find_overlaps
 from reasoner.config.schema import Config
 from reasoner.doctor.findings import Finding, Severity
 from reasoner.rollouts.dataset import gold_fault
@@ -63,8 +64,6 @@ def check_epochs(prompts: Sequence[Prompt], evaluation: Sequence[Prompt], cfg: C
         yield Finding(Severity.WARNING, "epochs", f"{text}: the same one more than once in a step", suggestion)
     else:
         yield Finding(Severity.OK, "epochs", text)
-    known = {prompt.problem.question for prompt in prompts}
-    if seen := sum(prompt.problem.question in known for prompt in evaluation):
-        yield Finding(
-            Severity.WARNING, "evaluation", f"{seen} of its {len(evaluation)} questions are among those trained on"
-        )
+    overlaps = find_overlaps([prompt.problem for prompt in prompts], [prompt.problem for prompt in evaluation])
+    if overlaps:
+        yield Finding(Severity.WARNING, "evaluation", describe_overlaps(overlaps, len(evaluation)))

@@ -14,6 +14,7 @@ from reasoner.config.schema import EngineConfig
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals import eval_log
+from reasoner.evals.contamination import contamination_of_model
 from reasoner.evals.manifest import IDENTITY, check_set_names, eval_folder, make_manifest, provenance
 from reasoner.evals.rank_responses import RankResponses, end_others
 from reasoner.evals.request import EvalRequest
@@ -58,6 +59,8 @@ def evaluate_model(request: EvalRequest, pool: VerifierPool, world: World = ALON
     }
     eval_folder(request, manifest)  # and before anything is sampled
     log(f"{provenance(manifest)}\nthe first prompt:\n{prompts[specs[0]][0].text}")
+    if line := contamination_of_model(model.folder, problems):
+        log(line)
     longest = max(len(prompt.token_ids) for own in prompts.values() for prompt in own)
     sets: dict[str, dict[str, EvalResult]] = {spec: {} for spec in specs}
     factory = EngineFactory(model, engine_config, seed=request.seed, longest_prompt=longest)

@@ -58,7 +58,7 @@ class ModelSpec:
         ValueError for a model or prompt template that does not exist.
         """
         folder = resolve_model(model, runs=runs, step=step)
-        defaults = _training_settings(folder) or (find_preset("base", "cpu").values() if model == "base" else DEFAULTS)
+        defaults = training_settings(folder) or (find_preset("base", "cpu").values() if model == "base" else DEFAULTS)
         style = prompt or str(defaults.get("prompt.style", "r1-zero"))
         template = load_template(style)
         if extract:
@@ -123,7 +123,7 @@ class EngineFactory:
             self._engine.close()
 
 
-def _training_settings(folder: Path) -> Mapping[str, Any] | None:
+def training_settings(folder: Path) -> Mapping[str, Any] | None:
     """The settings of the run that a checkpoint folder belongs to; None for a folder that is no checkpoint."""
     path = folder.parent.parent / "config.json"
     if folder.parent.name != "checkpoints" or not path.is_file():

@@ -1,7 +1,8 @@
-"""Reward functions of a run that is started from Python: plain functions that add to the graded reward.
+"""Reward functions of the user's: functions that add to the graded reward, from Python or by setting reward.functions.
 
 A reward function has the signature that TRL's GRPOTrainer uses: it is called with keyword arguments, each a list with
-one entry per completion, and returns a list of as many numbers. None means that it does not apply to a completion.
+one entry per completion, and returns a list of as many numbers. None means that it does not apply to a completion. It
+may be asynchronous (`async def`).
 
     def brevity(completions, **columns):
         return [-len(completion) / 1000 for completion in completions]
@@ -9,12 +10,14 @@ one entry per completion, and returns a list of as many numbers. None means that
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import isfinite
 from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 from data import Problem
 from reasoner.types import RolloutGroup
@@ -33,6 +36,13 @@ ROLLOUT_COLUMNS = {
 PROBLEM_COLUMNS = ("id", "question", "answer", "source", "split", "level", "subject", "verifier")
 
 
+class RewardCaller(Protocol):
+    """Where functions are called in isolation (reasoner.rollouts.reward_process)."""
+
+    def values(self, function: RewardFunction, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None]:
+        """As RewardFunction.values."""
+
+
 @dataclass(frozen=True, slots=True)
 class RewardFunction:
     """A reward function with its name in the rollouts and its weight in the reward."""
@@ -40,6 +50,7 @@ class RewardFunction:
     name: str
     function: RewardCallable
     weight: float = 1.0
+    process: RewardCaller | None = None  # where it is called; None: in this process
 
     @property
     def parameters(self) -> list[inspect.Parameter]:
@@ -53,12 +64,16 @@ class RewardFunction:
         return {p.name for p in self.parameters if p.kind in kinds and p.default is inspect.Parameter.empty}
 
     def values(self, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None]:
-        """Call the function with the columns that it takes. ValueError unless it returns `size` finite numbers."""
-        check_columns([self], columns)
+        """Call the function with the columns that it takes, None in those that no problem has. ValueError unless it
+        returns `size` finite numbers.
+        """
+        columns = dict.fromkeys(self.required_columns, [None] * size) | dict(columns)
+        if self.process is not None:
+            return self.process.values(replace(self, process=None), columns, size)
         takes_all = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in self.parameters)
         names = columns if takes_all else {p.name for p in self.parameters} & columns.keys()
         try:
-            result = self.function(**{name: list(columns[name]) for name in names})
+            result = _result(self.function, {name: list(columns[name]) for name in names})
         except Exception as error:
             raise ValueError(f"reward function {self.name} failed: {type(error).__name__}: {error}") from error
         if isinstance(result, str) or not isinstance(result, Iterable):
@@ -66,12 +81,24 @@ class RewardFunction:
         values = list(result)
         if len(values) != size:
             raise ValueError(f"reward function {self.name} returned {len(values)} values for {size} completions")
-        return [self._number(value) for value in values]
+        for place, value in enumerate(values):
+            if value is not None and not (isinstance(value, Real) and isfinite(value)):
+                raise ValueError(
+                    f"reward function {self.name} returned {value!r:.80} for completion {place + 1} of {size}, of "
+                    f"problem {columns['id'][place]!r}; it must be a finite number or None"
+                )
+        return [None if value is None else float(value) for value in values]
 
-    def _number(self, value: object) -> float | None:
-        if value is not None and not (isinstance(value, Real) and isfinite(value)):
-            raise ValueError(f"reward function {self.name} returned {value!r:.80}; it must be a finite number or None")
-        return None if value is None else float(value)
+
+def _result(function: RewardCallable, columns: Mapping[str, Sequence[Any]]) -> Any:
+    """What a function returns; of an asynchronous one, what it returns in the end. Its event loop is in a thread of its
+    own, as a notebook has one in this thread.
+    """
+    result = function(**columns)
+    if not inspect.iscoroutine(result):
+        return result
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, result).result()
 
 
 def reward_functions_of(entries: Sequence[RewardCallable | tuple[RewardCallable, float]]) -> list[RewardFunction]:
@@ -79,10 +106,8 @@ def reward_functions_of(entries: Sequence[RewardCallable | tuple[RewardCallable,
     functions: list[RewardFunction] = []
     for entry in entries:
         function, weight = entry if isinstance(entry, tuple) and len(entry) == 2 else (entry, 1.0)
-        if not callable(function) or inspect.iscoroutinefunction(function):
-            raise ValueError(
-                f"reward_functions has {entry!r:.80}; it takes functions (not async) and (function, weight) pairs"
-            )
+        if not callable(function):
+            raise ValueError(f"reward_functions has {entry!r:.80}; it takes functions and (function, weight) pairs")
         name = getattr(function, "__name__", type(function).__name__)
         if isinstance(weight, bool) or not isinstance(weight, Real) or not isfinite(weight):
             raise ValueError(f"the weight of reward function {name} is {weight!r}; it must be a finite number")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from data import Problem, load, sample_indices
+from data import Problem, load, problem_order
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
@@ -88,7 +88,8 @@ def _request(plan: ExpertIteration, cfg: Config, problems: Sequence[Problem], nu
         top_p=cfg.sampling.top_p,
         max_tokens=cfg.sampling.max_tokens,
     )
-    places = sample_indices(len(problems), number - 1, min(plan.problems, len(problems)), cfg.seed)
+    order = problem_order(plan.data, [problem.source for problem in problems])
+    places = order(number - 1, min(plan.problems, len(problems)), cfg.seed)
     return SampleRequest(
         model=spec,
         problems=[problems[place] for place in places],

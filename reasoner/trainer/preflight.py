@@ -21,6 +21,7 @@ from reasoner.rl.algorithms import Algorithm, resolve_algorithm
 from reasoner.rollouts.dataset import prompt_token_limit
 from reasoner.rollouts.prompts import Template, load_template
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs.run_dir import check_writable
 from reasoner.sft.sources import check_source
 from reasoner.trainer.trackers import check_trackers
@@ -48,6 +49,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_engine(cfg.engine.name)
     check_lora(cfg)
     check_learned_rewards(cfg, algorithm)
+    check_reward_functions(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     check_sharding(cfg, algorithm)
     for spec in problem_sets(cfg):
@@ -87,6 +89,13 @@ def check_lora(cfg: Config) -> None:
         )
     if cfg.lora.rank and find_spec("peft") is None:
         raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
+
+
+def check_reward_functions(cfg: Config) -> None:
+    """Raise ValueError for reward functions that cannot be imported, and where a control replaces their values."""
+    if cfg.control and cfg.reward.functions:
+        raise ValueError(f"control is {cfg.control!r}: it replaces all rewards, so reward.functions has no effect")
+    load_reward_functions(cfg.reward.functions)
 
 
 def check_learned_rewards(cfg: Config, algorithm: Algorithm) -> None:

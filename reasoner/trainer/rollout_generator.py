@@ -9,7 +9,7 @@ from functools import partial
 
 from torch import Tensor
 
-from data import Problem, sample_indices
+from data import Problem, problem_order
 from reasoner.config.schema import Config
 from reasoner.distributed.world import ALONE, World
 from reasoner.progress import Progress
@@ -93,6 +93,7 @@ class RolloutGenerator:
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
         self._dynamic_sampling = dynamic_sampling
+        self._problem_order = problem_order(cfg.data.train, [prompt.problem.source for prompt in prompts])
         is_shuffled = cfg.control == "wrong-gold"
         self._shuffled: Mapping[str, Problem] = shuffled_answers(prompts, cfg.seed) if is_shuffled else {}
 
@@ -115,10 +116,10 @@ class RolloutGenerator:
         """The prompts of a step (round 0), and of each round that may replace zero-variance groups."""
         size, seed = self.cfg.data.prompts_per_step, self.cfg.seed
         if number == 0:
-            indices = sample_indices(len(self.prompts), step, size, seed)
+            indices = self._problem_order(step, size, seed)
         else:
             position = step * self._num_rounds + number - 1
-            indices = sample_indices(len(self.prompts), position, size, replacement_seed(seed))
+            indices = self._problem_order(position, size, replacement_seed(seed))
         return [self.prompts[i] for i in indices]
 
     def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -19,6 +19,7 @@ from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
+from reasoner.evals.contamination import contamination_line
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -31,8 +32,10 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rollouts.dataset import filter_prompts
 from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns, columns_of
 from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.rollouts.reward_process import RewardProcess
+from reasoner.rollouts.reward_sources import load_reward_functions
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
@@ -143,6 +146,10 @@ def open_generator(
         workers = -(-cfg.verify.workers // world.local_size)  # rounded up
         pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
         prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
+        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
+        if len({function.name for function in functions}) < len(functions):
+            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
+        check_columns(functions, columns_of(prompt.problem for prompt in prompts))
         generator = RolloutGenerator(
             engine,
             pool,
@@ -150,7 +157,7 @@ def open_generator(
             sampling,
             cfg,
             dynamic_sampling=algorithm.dynamic_sampling,
-            reward_functions=reward_functions,
+            reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
             prefetcher=prefetcher,
             progress=progress,
@@ -159,6 +166,16 @@ def open_generator(
         generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
         yield generator
+
+
+def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
+    """The functions of reward.functions, to be called in a process that ends with the stack."""
+    functions = load_reward_functions(cfg.reward.functions)
+    if not functions:
+        return []
+    limits = {"seconds": cfg.verify.seconds, "memory_mib": cfg.verify.memory_mib}
+    process = stack.enter_context(RewardProcess(cfg.reward.functions, **limits))
+    return [replace(function, process=process) for function in functions]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +244,7 @@ def open_training_run(
     prompts = start.render(training)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
-    def summary(steps_done: int) -> Mapping[str, str]:
+    def summary(steps_done: int) -> dict[str, str]:
         return run_summary(start.cfg, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
 
     with open_components(start, prompts, fingerprints, summary, reward_functions) as run:
@@ -239,7 +256,7 @@ def open_components(
     start: RunStart,
     prompts: Sequence[Prompt],
     training: Mapping[str, str],
-    summary: Callable[[int], Mapping[str, str]],
+    summary: Callable[[int], dict[str, str]],
     reward_functions: Sequence[RewardFunction] = (),
 ) -> Iterator[TrainingRun]:
     """Open the run folder, the engine, the log and the trackers of a run of any stage; close them whatever happens.
@@ -281,7 +298,8 @@ def open_components(
         world.from_first(open_folder, "the run folder")
         if start.resolved.note:
             log(start.resolved.note)
-        for name, line in summary(steps_done).items():
+        evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
+        for name, line in (summary(steps_done) | _contamination(prompts, evaluation)).items():
             log(f"{name + ':':<15}{line}")
         generator = stack.enter_context(
             open_generator(
@@ -320,6 +338,13 @@ def open_components(
             start=steps_done,
             world=world,
         )
+
+
+def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence[Prompt]]) -> dict[str, str]:
+    """The line of the summary on evaluation problems that stand in the training set; none without both."""
+    sets = {name: [prompt.problem for prompt in prompts] for name, prompts in evaluation.items()}
+    line = contamination_line([prompt.problem for prompt in training], sets) if training else ""
+    return {"contamination": line} if line else {}
 
 
 def check_processes(cfg: Config, world: World) -> None:

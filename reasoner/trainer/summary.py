@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from data.mixture import mixture_of
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
 from reasoner.models.sharding import is_sharded, num_own_values
@@ -17,12 +18,12 @@ from reasoner.types import Prompt
 
 def run_summary(
     cfg: Config, algorithm: Algorithm, policy: PreTrainedModel, prompts: Sequence[Prompt], run_dir: Path, start: int
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     """The plan of a run of reinforcement learning by subject."""
     per_step = cfg.data.prompts_per_step * cfg.algo.group_size
     return {
         "model": model_line(cfg, policy),
-        "problems": f"{cfg.data.train}: {len(prompts):,} questions, {cfg.data.prompts_per_step} a step",
+        "problems": _problems_line(cfg, prompts),
         "algorithm": f"{cfg.algo.name}, G = {cfg.algo.group_size}, "
         f"beta {cfg.algo.beta:g} ({algorithm.kl} in the {algorithm.kl_in}), lr {cfg.optim.lr:g}, seed {cfg.seed}"
         + (f"; CONTROL ARM: rewards are {cfg.control}" if cfg.control else ""),
@@ -33,6 +34,13 @@ def run_summary(
     }
 
 
+def _problems_line(cfg: Config, prompts: Sequence[Prompt]) -> str:
+    count = cfg.data.prompts_per_step
+    mixture = mixture_of(cfg.data.train, [prompt.problem.source for prompt in prompts])
+    about = f"{cfg.data.train}: {len(prompts):,} questions" if mixture is None else mixture.describe(cfg.steps * count)
+    return f"{about}, {count} a step"
+
+
 def sft_summary(
     cfg: Config,
     policy: PreTrainedModel,
@@ -40,7 +48,7 @@ def sft_summary(
     split: ExampleSplit,
     run_dir: Path,
     start: int,
-) -> Mapping[str, str]:
+) -> dict[str, str]:
     """The plan of a supervised run by subject, with an example."""
     sft, example = cfg.sft, split.training[0]
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in split.left_out.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -127,7 +127,7 @@ def open_sft_run(
     )
     start = replace(start, resolved=with_length(resolved, len(split.training)))
 
-    def summary(steps_done: int) -> Mapping[str, str]:
+    def summary(steps_done: int) -> dict[str, str]:
         return sft_summary(start.cfg, trainer.policy, tokenizer, split, run_dir, steps_done)
 
     with open_components(start, [], {"sft.data": split.fingerprint}, summary) as run:

@@ -8,7 +8,7 @@ import pytest
 from huggingface_hub import ModelCard
 
 from reasoner.analysis.model_card import CardFacts, model_card
-from reasoner.analysis.run_command import command, python_call
+from reasoner.analysis.run_command import command, python_call, shown_value
 from reasoner.cli.main import build_parser
 from reasoner.cli.train import new_run
 from reasoner.config.presets import find_preset
@@ -154,3 +154,9 @@ def test_card_tells_how_the_run_prompted(tmp_path):
     assert "ends with `<think>`" in text and "ends at `</a>`" in text
     assert "vllm serve ada/sums" in text and "/v1/chat/completions" in text
     assert "/v1/chat/completions" not in card(run_dir, has_chat_template=False)
+
+
+def test_folders_of_the_parts_of_a_mixture_and_of_reward_functions_are_not_told():
+    spec = "/home/ada/a.jsonl?question=q=0.7,gsm8k=0.2,~/b.csv=0.1"
+    assert shown_value("data.train", spec) == "a.jsonl?question=q=0.7,gsm8k=0.2,b.csv=0.1"
+    assert shown_value("reward.functions", "/home/ada/rewards.py:f=0.5,mine:g") == "rewards.py:f=0.5,mine:g"

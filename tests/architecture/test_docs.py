@@ -106,6 +106,7 @@ def all_flags() -> frozenset[str]:
     names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
         ("data", "show"),
+        ("data", "contamination"),
         ("base", "build"),
         *(("reward-model", name) for name in ("train", "eval", "score")),
     ]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from data.files import load_file, write_jsonl
+from data import load
+from data.files import write_jsonl
 from data.problem import Problem
 
 PROBLEMS = [
@@ -19,18 +20,18 @@ PROBLEMS = [
 def test_written_problems_are_read_back_with_their_columns(tmp_path: Path) -> None:
     file = tmp_path / "new" / "mine.jsonl"
     write_jsonl(file, PROBLEMS)
-    loaded = load_file(file)
+    loaded = load(str(file))
     assert loaded == [replace(problem, source="mine", split="file") for problem in PROBLEMS]
     assert [problem.columns for problem in loaded] == [problem.columns for problem in PROBLEMS]
     write_jsonl(file, loaded)  # the same problems: nothing to do
-    assert load_file(file) == loaded
+    assert load(str(file)) == loaded
 
 
 def test_columns_are_those_that_are_no_fields_of_a_problem(tmp_path: Path) -> None:
     file = tmp_path / "mine.jsonl"
     row = {"id": "a", "problem": "1+1?", "solution": "#### 2", "level": 1, "hint": "two"}
     file.write_text(json.dumps(row) + "\n")
-    (problem,) = load_file(file)
+    (problem,) = load(str(file))
     assert (problem.question, problem.answer) == ("1+1?", "2")
     assert problem.columns == {"problem": "1+1?", "solution": "#### 2", "hint": "two"}
 
@@ -44,7 +45,7 @@ def test_other_problems_in_the_file_are_not_overwritten(tmp_path: Path) -> None:
     write_jsonl(file, PROBLEMS[:1])
     with pytest.raises(ValueError, match=r"mine\.jsonl holds other problems; choose another name, or delete it"):
         write_jsonl(file, PROBLEMS[1:])
-    assert len(load_file(file)) == 1
+    assert len(load(str(file))) == 1
 
 
 def test_column_that_json_cannot_hold_is_named(tmp_path: Path) -> None:

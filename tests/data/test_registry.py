@@ -92,8 +92,8 @@ FAULTS = [
     ((GOOD, "{'question': 1}"), "line 2: not valid JSON"),
     ((GOOD, '{"question": "?", "answer": ' + "9" * 5000 + "}"), "line 2: not JSON that can be read"),
     ((GOOD, "[1, 2]"), "line 2: expected a JSON object, got list"),
-    ((GOOD, {"question": "1+1?"}), "line 2: no column 'answer' or 'final_answer' or 'solution'"),
-    (({"prompt": "1+1?", "answer": "2"},), "line 1: no column 'question' or 'problem'"),
+    ((GOOD, {"question": "1+1?"}), "line 2: no column 'answer' or 'final_answer' or 'ground_truth'"),
+    (({"query": "1+1?", "answer": "2"},), "line 1: no column 'question' or 'problem'"),
     ((GOOD, {"question": "1+1?", "answer": "  "}), "line 2: the answer is blank"),
     ((GOOD, {"question": "", "answer": "2"}), "line 2: the question is blank"),
     ((GOOD, {"question": "1+1?", "answer": None}), "line 2: the answer is None"),
@@ -116,7 +116,11 @@ def test_a_faulty_file_is_one_error_that_names_file_and_line(tmp_path: Path, lin
     [
         (b"\xff\xfe\x00", "x.jsonl", "not a UTF-8 text"),
         (b"PAR0", "x.parquet", "not a parquet file"),
-        (b"", "x.csv", ".csv"),
+        (b"", "x.xlsx", ".xlsx"),
+        (b"\xff,b\n", "x.csv", "not a UTF-8 text"),
+        (b'question,answer\n"1', "x.csv", "not CSV that can be read"),
+        (b'{"rows": []}', "x.json", "expected a JSON array"),
+        (b"[1", "x.json", "not JSON that can be read"),
     ],
 )
 def test_files_of_another_kind_are_refused(tmp_path: Path, content: bytes, name: str, message: str) -> None:

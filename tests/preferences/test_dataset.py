@@ -117,7 +117,7 @@ def test_files_are_read_by_their_ending(tmp_path: Path):
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [row for _, row in read_rows(tmp_path / "pairs.jsonl")] == rows
     with pytest.raises(ValueError, match="unknown kind of file"):
-        list(read_rows(tmp_path / "pairs.csv"))
+        list(read_rows(tmp_path / "pairs.xlsx"))
     with pytest.raises(ValueError, match="there is no such file"):
         list(read_rows(tmp_path / "others.jsonl"))
 

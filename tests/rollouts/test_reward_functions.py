@@ -1,5 +1,6 @@
 """Reward functions: the columns that they are called with, the rewards that they add, and what is refused."""
 
+import asyncio
 from dataclasses import replace
 from fractions import Fraction
 
@@ -109,15 +110,35 @@ def test_values_may_be_any_real_number(number):
     assert rewards(applied(constant)) == [[2.2, 1.2], [2.2, 1.2]]
 
 
+def bad(value, place, name):
+    """The message on a value of a function called broken."""
+    return (
+        f"reward function broken returned {value} for completion {place} of 4, of problem {name!r}; "
+        "it must be a finite number or None"
+    )
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ([1.0] * 3, "reward function broken returned 3 values for 4 completions"),
         ([], "reward function broken returned 0 values for 4 completions"),
-        ([1.0, float("nan"), 1.0, 1.0], "reward function broken returned nan; it must be a finite number or None"),
-        ([1.0, 1.0, 1.0, float("-inf")], "reward function broken returned -inf; it must be a finite number or None"),
-        ([1.0, "0.5", 1.0, 1.0], "reward function broken returned '0.5'; it must be a finite number or None"),
-        ([1.0, 1j, 1.0, 1.0], "reward function broken returned 1j; it must be a finite number or None"),
+        (
+            [1.0, float("nan"), 1.0, 1.0],
+            bad("nan", 2, "odd"),
+        ),
+        (
+            [1.0, 1.0, 1.0, float("-inf")],
+            bad("-inf", 4, "even"),
+        ),
+        (
+            [1.0, "0.5", 1.0, 1.0],
+            bad("'0.5'", 2, "odd"),
+        ),
+        (
+            [1.0, 1j, 1.0, 1.0],
+            bad("1j", 2, "odd"),
+        ),
         ("1234", "reward function broken returned '1234'; it must return a list of numbers"),
         (0.5, "reward function broken returned 0.5; it must return a list of numbers"),
         (None, "reward function broken returned None; it must return a list of numbers"),
@@ -141,6 +162,34 @@ def test_exception_of_a_function_is_named_and_kept():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
+def test_asynchronous_function_is_awaited():
+    async def size(completions):
+        return await asyncio.gather(*(one(completion) for completion in completions))
+
+    async def one(completion):
+        await asyncio.sleep(0)
+        return float(len(completion))
+
+    assert rewards(applied(size)) == [[1.2 + 8, 0.2 + 9], [1.2 + 10, 0.2 + 11]]
+
+
+def test_asynchronous_function_runs_where_an_event_loop_runs_already():
+    async def size(completions):
+        return [1.0] * len(completions)
+
+    async def notebook():
+        return applied(size)
+
+    assert rewards(asyncio.run(notebook())) == [[2.2, 1.2], [2.2, 1.2]]
+
+
+def test_column_that_these_problems_do_not_have_is_none():
+    def only_hint(completions, hints):
+        return [None if hint is None else 1.0 for hint in hints]
+
+    assert rewards(applied(only_hint)) == rewards(GROUPS)  # as in a validation on other problems
+
+
 def test_missing_column_is_named_with_those_that_exist():
     def needs(completions, answers, *, bonus=1.0):
         return completions
@@ -153,15 +202,10 @@ def correct(completions):
     return completions
 
 
-async def waits(completions):
-    return completions
-
-
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
         (["brevity"], "reward_functions has 'brevity'; it takes functions"),
-        ([waits], "not async"),
         ([(print, "1")], "the weight of reward function print is '1'; it must be a finite number"),
         ([(print, float("inf"))], "the weight of reward function print is inf; it must be a finite number"),
         ([print, (print, 2.0)], "reward function 'print' has the name of another reward; rename it"),

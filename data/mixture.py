@@ -1,0 +1,131 @@
+"""Mixtures of problem sets with weights: which problems each training step gets.
+
+A pure function of (seed, step), as data.sampler is for one set. Letters: K parts with weights w_1 to w_K, which add up
+to 1 after division by their sum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache, partial
+from itertools import pairwise
+from random import Random
+
+from data.problem import Problem
+from data.sampler import sample_indices
+from data.spec import split_mixture
+
+
+def join_parts(
+    parts: Mapping[str, Sequence[Problem]], weights: Sequence[Fraction | None], limit: int | None = None
+) -> list[Problem]:
+    """The problems of a mixture, part after part; with a limit, as many of each part as its weight says, and as its
+    size says without weights. `source` of a problem is its part. An id that an earlier part has gets the part's number.
+    """
+    numbers = [len(part) for part in parts.values()]
+    if limit is not None:
+        numbers = part_counts(limit, [weight or Fraction(size) for weight, size in zip(weights, numbers, strict=True)])
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    for number, (name, part) in enumerate(parts.items(), start=1):
+        own = [
+            replace(problem, source=name, id=f"{problem.id}#{number}" if problem.id in seen else problem.id)
+            for problem in part[: numbers[number - 1]]
+        ]
+        seen |= {problem.id for problem in part}
+        problems += own
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Sets of problems, one after the other in a list, and the weight of each."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    weights: tuple[Fraction, ...]
+
+    def indices(self, step: int, count: int, seed: int) -> list[int]:
+        """The indices, in the list of all problems, of the `count` problems of a step.
+
+        The steps read one infinite stream of places. Every part has as many of the first n places as its weight says,
+        to within K - 1, and reads its problems from a stream of epochs of its own. No step has a problem twice unless a
+        part's share of it exceeds half the part.
+        """
+        places = range(step * count, (step + 1) * count + 1)
+        counts = [part_counts(place, self.weights) for place in places]
+        starts = [sum(self.sizes[:part]) for part in range(len(self.sizes))]
+        indices = []
+        for before, after in pairwise(counts):
+            part = next(k for k, (a, b) in enumerate(zip(before, after, strict=True)) if b > a)
+            epoch, place = divmod(before[part], self.sizes[part])
+            indices.append(starts[part] + _epoch(self.sizes[part], f"{seed}/{part}", epoch)[place])
+        return indices
+
+    def describe(self, num_problems: int) -> str:
+        """The share of each part, and how often a run that samples `num_problems` reads it."""
+        parts = []
+        for (name, share), size in zip(
+            shares(zip(self.names, self.weights, strict=True)).items(), self.sizes, strict=True
+        ):
+            parts.append(f"{share:.1%} {name} ({size:,} questions, {num_problems * share / size:.1f} epochs)")
+        return ", ".join(parts)
+
+
+def shares(parts: Iterable[tuple[str, Fraction | None]]) -> dict[str, float]:
+    """The share of each part of a mixture (data.spec.split_mixture); empty where no weights are stated."""
+    weights = {name: weight for name, weight in parts if weight is not None}
+    return {name: float(weight / sum(weights.values())) for name, weight in weights.items()}
+
+
+def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
+    """The mixture that a spec names, of problems with these sources in order; None for a spec without weights.
+
+    ValueError for a part of which no problem is left.
+    """
+    parts = split_mixture(spec)
+    if parts[0][1] is None:
+        return None
+    sizes = Counter(sources)
+    for name, _ in parts:
+        if not sizes[name]:
+            raise ValueError(f"no problem of {name!r} is left in the mixture {spec!r}")
+    names, weights = zip(*parts, strict=True)
+    return Mixture(names, tuple(sizes[name] for name in names), weights)
+
+
+def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int], list[int]]:
+    """The function of (step, count, seed) that gives the indices of a step's problems: of a mixture by its weights, of
+    anything else data.sampler. `sources`: of the problems in order.
+    """
+    mixture = mixture_of(spec, sources)
+    return partial(sample_indices, len(sources)) if mixture is None else mixture.indices
+
+
+def part_counts(num_places: int, weights: Sequence[Fraction]) -> list[int]:
+    """How many of the first `num_places` places each part has. They add up, and none falls when a place is added: the
+    first part takes its share rounded down, the second one its share of the rest, and so on.
+    """
+    counts, rest, total = [], num_places, sum(weights)
+    for weight in weights[:-1]:
+        counts.append(int(rest * weight / total) if total else 0)
+        rest -= counts[-1]
+        total -= weight
+    return [*counts, rest]
+
+
+@lru_cache(maxsize=64)
+def _epoch(size: int, seed: str, epoch: int) -> tuple[int, ...]:
+    """The order of one epoch of a part: a permutation of one half of its problems, then one of the other half. The
+    halves are the same in every epoch, so the end of an epoch and the start of the next have no problem in common.
+    """
+    order = list(range(size))
+    Random(f"{seed}/halves").shuffle(order)
+    halves = order[: size // 2], order[size // 2 :]
+    rng = Random(f"{seed}/{epoch}")
+    for half in halves:
+        rng.shuffle(half)
+    return (*halves[0], *halves[1])

@@ -1,0 +1,97 @@
+"""What was understood of a file, a folder or a data set of the hub, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from data.answer_key import GOLD_FORMS
+from data.conversation import LEFT_OUT
+from data.faults import RowFault
+from data.files import Row
+from data.problem import Problem
+from data.spec import TableSpec
+from data.table_rows import USUAL_COLUMNS, RowReading
+from data.tables import read_table, table_rows
+
+_MAX_REASONS = 10
+_MAX_ROWS = 5  # named for each reason
+
+
+@dataclass(slots=True)
+class Preview:
+    """Counts over all rows of a table."""
+
+    num_rows: int = 0  # without lines that cannot be read
+    table_columns: Counter[str] = field(default_factory=Counter)  # rows that have the column
+    mapping: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # field -> its columns
+    gold_forms: Counter[str] = field(default_factory=Counter)
+    conversations: Counter[str] = field(default_factory=Counter)  # what was left out of how many
+    faults: list[RowFault] = field(default_factory=list)  # rows that a run refuses, or leaves out by ?faulty=skip
+    bad_golds: list[RowFault] = field(default_factory=list)  # rows that a run leaves out
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, reading: RowReading) -> None:
+        """Count a row that became a problem."""
+        self.problems.append(reading.problem)
+        self.gold_forms[reading.gold_form] += 1
+        self.conversations.update(reading.left_out)
+        for name, column in reading.columns.items():
+            self.mapping[name][column] += 1
+
+    def lines(self) -> Iterator[str]:
+        """The counts as lines of text."""
+        num_left_out = len(self.faults) + len(self.bad_golds)
+        num_rows = len(self.problems) + num_left_out
+        yield f"rows: {num_rows:,}, problems: {len(self.problems):,}, left out: {num_left_out:,}"
+        yield "columns: " + (", ".join(self._column(name) for name in self.table_columns) or "none")
+        for name in USUAL_COLUMNS:
+            if columns := self.mapping.get(name):
+                yield f"{name} is read from " + ", ".join(_times(columns, len(self.problems)))
+        if self.gold_forms:
+            forms = Counter({GOLD_FORMS[form]: number for form, number in self.gold_forms.items()})
+            yield "gold answers: " + ", ".join(_times(forms, len(self.problems)))
+        for kind, number in self.conversations.items():
+            yield f"not part of the question: {LEFT_OUT[kind]}, in {number:,} conversations"
+        yield from self._fault_lines()
+
+    def _column(self, name: str) -> str:
+        number = self.table_columns[name]
+        return name if number == self.num_rows else f"{name} ({number:,} rows)"
+
+    def _fault_lines(self) -> Iterator[str]:
+        places: dict[str, list[str]] = defaultdict(list)
+        for fault in (*self.faults, *self.bad_golds):
+            places[fault.reason].append(fault.where)
+        for reason, rows in list(places.items())[:_MAX_REASONS]:
+            more = f" and {len(rows) - _MAX_ROWS:,} more" if len(rows) > _MAX_ROWS else ""
+            yield f"left out, {len(rows):,}: {reason}\n    {'; '.join(rows[:_MAX_ROWS])}{more}"
+        if len(places) > _MAX_REASONS:
+            number = sum(map(len, list(places.values())[_MAX_REASONS:]))
+            yield f"left out, {number:,}: for {len(places) - _MAX_REASONS:,} other reasons"
+
+
+def preview_table(table: TableSpec, gold_fault: Callable[[Problem], str]) -> Preview:
+    """Read all rows. `gold_fault` says why the gold answer of a problem cannot be graded, "" if it can."""
+    preview = Preview()
+
+    def rows() -> Iterator[Row]:
+        for where, row in table_rows(table, preview.faults.append):
+            preview.num_rows += 1
+            preview.table_columns.update(row.keys())
+            places.append(where)
+            yield where, row
+
+    places: list[str] = []
+    for reading in read_table(table, rows(), preview.faults.append):
+        if reason := gold_fault(reading.problem):
+            preview.bad_golds.append(RowFault(places[-1], f"the gold answer cannot be graded ({reason})"))
+        else:
+            preview.add(reading)
+    return preview
+
+
+def _times(counts: Counter[str], total: int) -> Iterator[str]:
+    """Names with their counts where they are not all."""
+    return (name if number == total else f"{name} ({number:,})" for name, number in counts.most_common())

@@ -1,0 +1,140 @@
+"""The names of problem sets as users write them, taken apart.
+
+    NAME[:SPLIT]                      a named set of data.registry
+    FILE or FOLDER[?OPTIONS]          a local file, or the files of a folder
+    ORG/NAME[:SPLIT][?OPTIONS]        a data set of the hub
+    SPEC=WEIGHT,SPEC=WEIGHT,...       a mixture; without weights every problem counts alike
+
+OPTIONS are key=value pairs joined by &: question=COLUMN, answer=COLUMN and the other fields of a problem, system=drop
+or keep (data.conversation), faulty=skip (leave out rows that cannot be used), and config=NAME (of the hub's data set).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from urllib.parse import parse_qsl, quote
+
+from data.conversation import SYSTEM_RULES
+from data.files import READERS
+
+_WEIGHT = re.compile(r"(.+)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)")
+_CHOICES = {"system": SYSTEM_RULES, "faulty": ("refuse", "skip")}  # the first is the default
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A file, a folder or a data set of the hub, and how its rows are read."""
+
+    name: str  # path, or ORG/NAME
+    split: str = ""  # of a data set of the hub
+    config: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    system: str = "refuse"
+    faulty: str = "refuse"
+
+    @property
+    def is_hub(self) -> bool:
+        return bool(self.split)
+
+
+def is_table(spec: str, names: Sequence[str] = ()) -> bool:
+    """Whether a spec is a file, a folder or a data set of the hub, and none of the names of sets."""
+    path = spec.partition("?")[0]
+    if path.partition(":")[0] in names:
+        return False
+    return is_file(path) or _is_hub(path)
+
+
+def is_file(spec: str) -> bool:
+    """Whether a spec is a local file or folder."""
+    path = Path(spec.partition("?")[0])
+    is_alone = len(path.parts) == 1 and path.suffix[1:].isalpha()  # ORG/my.data is a data set of the hub
+    is_path = spec.startswith(("/", "~", ".")) or path.suffix in READERS or is_alone
+    return bool(spec) and (is_path or path.expanduser().exists())
+
+
+def _is_hub(path: str) -> bool:
+    return re.fullmatch(r"[\w.-]+/[\w.-]+(:.+)?", path) is not None
+
+
+def parse_table(spec: str) -> TableSpec:
+    """Take a spec apart for which is_table holds. ValueError for options that cannot be read."""
+    name, _, query = spec.partition("?")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if query and (not pairs or not all(value for _, value in pairs)):
+        raise ValueError(f"cannot read the columns of {spec!r}; write FILE?question=COLUMN&answer=COLUMN")
+    options = dict(pairs)
+    split = ""
+    if not is_file(spec):
+        name, _, split = name.partition(":")
+        split = split or "train"
+    config = options.pop("config", None)
+    if config is not None and not split:
+        raise ValueError(f"{spec!r} has config={config}; only a data set of the hub has configurations")
+    rules = {key: options.pop(key, known[0]) for key, known in _CHOICES.items()}
+    for key, value in rules.items():
+        if value not in _CHOICES[key]:
+            raise ValueError(f"{spec!r} has {key}={value}; known are {', '.join(_CHOICES[key])}")
+    return TableSpec(name, split, config, options, **rules)
+
+
+def with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str] = ()) -> str:
+    """The spec with these columns wherever it reads a table that does not map the fields itself."""
+    return ",".join(
+        _with_columns(part, columns, names) + ("" if weight is None else f"={_decimal(weight)}")
+        for part, weight in split_mixture(spec)
+    )
+
+
+def _with_columns(spec: str, columns: Mapping[str, str], names: Sequence[str]) -> str:
+    if not is_table(spec, names):
+        return spec
+    own = parse_table(spec).columns
+    options = [f"{field}={quote(column, safe='. ')}" for field, column in columns.items() if field not in own]
+    return spec + ("&" if "?" in spec else "?") * bool(options) + "&".join(options)
+
+
+def split_mixture(spec: str) -> list[tuple[str, Fraction | None]]:
+    """The parts of a mixture with their weights, None where none are stated; one part for anything else.
+
+    ValueError for a weight that is not above 0, for parts with and without one, and for a part that stands twice.
+    """
+    texts = split_list(spec)
+    if len(texts) == 1:
+        return [(spec, None)]
+    parts = [_weighted(text) for text in texts]
+    names = [name for name, _ in parts]
+    for name, weight in parts:
+        if not name:
+            raise ValueError(f"the mixture {spec!r} has an empty part")
+        if names.count(name) > 1:
+            raise ValueError(f"the mixture {spec!r} has {name!r} twice; give it once, with the sum of the weights")
+        if weight is not None and weight <= 0:
+            raise ValueError(f"the weight of {name!r} in a mixture is {_decimal(weight)}; it must be above 0")
+    if len({weight is None for _, weight in parts}) > 1:
+        raise ValueError(f"the mixture {spec!r} has parts with and without a weight; write SPEC=WEIGHT for all or none")
+    return parts
+
+
+def split_list(text: str) -> list[str]:
+    """The parts between commas, unless the whole names a file or a folder."""
+    path = text.partition("?")[0]
+    return [text] if "," in path and Path(path).expanduser().exists() else [part.strip() for part in text.split(",")]
+
+
+def _weighted(text: str) -> tuple[str, Fraction | None]:
+    match = _WEIGHT.fullmatch(text)
+    if match is None:
+        return text, None
+    try:
+        return match[1], Fraction(match[2])
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"the weight {match[2]!r} of {match[1]!r} is no number") from None
+
+
+def _decimal(weight: Fraction) -> str:
+    return f"{float(weight):.12g}"

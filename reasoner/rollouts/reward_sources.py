@@ -1,0 +1,43 @@
+"""Reward functions as setting reward.functions lists them: FILE.py:function or module:function, with weights."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from reasoner.rollouts.reward_functions import RewardFunction, reward_functions_of
+
+
+def load_reward_functions(spec: str) -> list[RewardFunction]:
+    """Parse "rewards.py:brevity=0.5,package.module:style" and import the functions. ValueError for a faulty part."""
+    entries: list[tuple[Callable[..., Any], float]] = []
+    for part in filter(None, map(str.strip, spec.split(","))):
+        path, _, weight = part.partition("=")
+        place, colon, name = path.strip().rpartition(":")
+        if not colon or not place or not name:
+            raise ValueError(
+                f"reward.functions has {part!r}; it takes FILE.py:function=weight or module:function=weight"
+            )
+        try:
+            entries.append((getattr(_module(place), name), float(weight or 1)))
+        except Exception as error:  # any statement of the user's module may fail
+            raise ValueError(f"reward.functions has {part!r}: {type(error).__name__}: {error}") from error
+    return reward_functions_of(entries)
+
+
+def _module(place: str) -> ModuleType:
+    """The module of a file or of a name."""
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    path = Path(place).expanduser().resolve()
+    source = importlib.util.spec_from_file_location(f"reward_file_{path.stem}", path)
+    assert source is not None and source.loader is not None
+    module = importlib.util.module_from_spec(source)
+    sys.modules[source.name] = module  # as dataclasses of the file need
+    source.loader.exec_module(module)
+    return module

@@ -1,0 +1,206 @@
+"""The layouts in which data sets are published are read without code, and `data show` says what was understood."""
+
+import csv
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from data import Problem, load
+from data.preview import preview_table
+from data.spec import parse_table
+from reasoner.cli.main import main
+from reasoner.rollouts.dataset import gold_fault
+
+BENCHMARKS = Path(__file__).parents[3] / "shared" / "benchmarks"
+Rows = Sequence[Mapping[str, Any]]
+OWN = [
+    {"id": "a", "question": "What is 6 * 7?", "answer": "42", "solution": "6 * 7 = <<6*7=42>>42\n#### 42"},
+    {"id": "b", "question": "What is half of 1?", "answer": "\\frac12", "solution": "It is $\\boxed{\\frac12}$."},
+    {"id": "c", "question": "Größe, in \"cm\",\nof 1 m?", "answer": "100", "solution": "#### 100"},
+]  # fmt: skip
+
+
+def jsonl_of_solutions(folder: Path, rows: Rows) -> str:
+    """GSM8K and MATH as they are published: the gold answer stands in the worked solution."""
+    lines = [{"id": row["id"], "question": row["question"], "answer": row["solution"]} for row in rows]
+    (folder / "solutions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return str(folder / "solutions.jsonl")
+
+
+def json_of_problems(folder: Path, rows: Rows) -> str:
+    lines = [{"unique_id": row["id"], "problem": row["question"], "final_answer": row["answer"]} for row in rows]
+    (folder / "problems.json").write_text(json.dumps({"version": 1, "data": lines}), "utf-8")
+    return str(folder / "problems.json")
+
+
+def csv_of_other_columns(folder: Path, rows: Rows) -> str:
+    with (folder / "table.csv").open("w", newline="", encoding="utf-8-sig") as file:
+        table = csv.writer(file)
+        table.writerow(["id", "Question text", "gold"])
+        table.writerows([row["id"], row["question"], row["answer"]] for row in rows)
+    return f"{folder / 'table.csv'}?question=Question text&answer=gold"
+
+
+def parquet_of_verl(folder: Path, rows: Rows) -> str:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    lines = [
+        {
+            "id": row["id"],
+            "data_source": "openai/gsm8k",
+            "prompt": [{"role": "user", "content": row["question"]}],
+            "reward_model": {"style": "rule", "ground_truth": row["answer"]},
+            "extra_info": {"split": "train"},
+        }
+        for row in rows
+    ]
+    parquet.write_table(pa.Table.from_pylist(lines), folder / "verl.parquet")
+    return str(folder / "verl.parquet")
+
+
+def folder_of_conversations(folder: Path, rows: Rows) -> str:
+    (folder / "chats").mkdir()
+    for number, part in enumerate((rows[:1], rows[1:])):
+        lines = [
+            {"id": row["id"], "messages": [
+                {"role": "system", "content": "You are helpful."},
+                {"role": "user", "content": row["question"]},
+                {"role": "assistant", "content": row["solution"]},
+            ]}
+            for row in part
+        ]  # fmt: skip
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "chats" / f"part-{number}.jsonl").write_text(text, "utf-8")
+    (folder / "chats" / "README.md").write_text("no problems")
+    return f"{folder / 'chats'}?system=drop"
+
+
+LAYOUTS = (jsonl_of_solutions, json_of_problems, csv_of_other_columns, parquet_of_verl, folder_of_conversations)
+
+
+def golds(problems: Sequence[Problem]) -> list[tuple[str, str, str]]:
+    return [(problem.id, problem.question, problem.answer) for problem in problems]
+
+
+@pytest.mark.parametrize("write", LAYOUTS)
+def test_each_layout_gives_the_same_problems(tmp_path: Path, write: Callable[[Path, Rows], str]) -> None:
+    assert golds(load(write(tmp_path, OWN))) == [(row["id"], row["question"], row["answer"]) for row in OWN]
+
+
+@pytest.mark.skipif(not BENCHMARKS.is_dir(), reason="needs the benchmark files")
+@pytest.mark.parametrize("name", ["gsm8k_test", "math500"])
+@pytest.mark.parametrize("write", LAYOUTS)
+def test_gsm8k_and_math_are_read_in_each_layout(tmp_path: Path, write: Callable[[Path, Rows], str], name: str) -> None:
+    rows = [json.loads(line) for line in (BENCHMARKS / f"{name}.jsonl").read_text("utf-8").splitlines()]
+    problems = load(write(tmp_path, rows))
+    assert [problem.question for problem in problems] == [row["question"].strip() for row in rows]
+    if name == "gsm8k_test":  # "1,080" of the solutions is 1080 in the answers
+        expected = [row["answer"] for row in rows]
+        assert [problem.answer.replace(",", "") for problem in problems] == expected
+    elif write in (json_of_problems, csv_of_other_columns, parquet_of_verl):
+        assert [problem.answer for problem in problems] == [row["answer"] for row in rows]
+    else:  # the gold answers of MATH-500 were edited by hand here and there
+        assert sum(problem.answer == row["answer"] for problem, row in zip(problems, rows, strict=True)) > 480
+
+
+def write_lines(folder: Path, *lines: Any) -> str:
+    path = folder / "mine.jsonl"
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines), "utf-8")
+    return str(path)
+
+
+USER = {"role": "user", "content": "1+1?"}
+SYSTEM = {"role": "system", "content": "Answer in French."}
+
+
+def test_the_question_is_the_user_s_last_turn_and_few_shot_turns_are_left_out(tmp_path: Path) -> None:
+    shots = [{"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "\\boxed{4}"}]
+    (problem,) = load(write_lines(tmp_path, {"prompt": [*shots, USER], "ground_truth": 2}))
+    assert (problem.question, problem.answer) == ("1+1?", "2")
+
+
+@pytest.mark.parametrize(
+    ("option", "question"), [("?system=drop", "1+1?"), ("?system=keep", "Answer in French.\n\n1+1?")]
+)
+def test_a_system_turn_is_dropped_or_kept_as_the_spec_says(tmp_path: Path, option: str, question: str) -> None:
+    path = write_lines(tmp_path, {"messages": [SYSTEM, USER], "answer": "2"})
+    assert load(path + option)[0].question == question
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (
+            {"messages": [SYSTEM, USER], "answer": "2"},
+            r"has a system turn \('Answer in French.*system=drop leaves it out",
+        ),
+        ({"messages": [SYSTEM], "answer": "2"}, "no turn of the user; its roles are system"),
+        ({"messages": [{"role": "user", "content": [{"type": "image"}]}], "answer": "2"}, "it must be a text"),
+        ({"messages": [USER, {"role": "assistant", "content": "I think it is two."}]}, "no column 'answer'"),
+        ({"messages": [], "answer": "2"}, r"the question is \[\]"),
+        ({"question": "?", "reward_model": {"style": "rule"}}, "no column 'answer'"),
+    ],
+)
+def test_conversation_that_cannot_be_read_is_refused_with_its_line(tmp_path: Path, row: Any, message: str) -> None:
+    path = write_lines(tmp_path, {"question": "1+1?", "answer": "2"}, row)
+    with pytest.raises(ValueError, match=f"mine.jsonl, line 2: .*{message}"):
+        load(path)
+
+
+def test_csv_row_with_too_few_values_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("question,answer\n1+1?,2\n2+2?\n")
+    with pytest.raises(ValueError, match=r"x\.csv, row 2 \(up to line 3\): the row has not 2 values"):
+        load(str(tmp_path / "x.csv"))
+
+
+def test_folder_without_readable_files_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the folder has no file that can be read; known are \.jsonl"):
+        load(str(tmp_path))
+
+
+FAULTY = (
+    {"question": "1+1?", "answer": "It is \\boxed{2}", "hint": "two"},
+    {"question": "1+2?"},
+    "not json",
+    {"question": "1+3?", "answer": "#### 4"},
+    {"question": "Make 6.", "answer": "six", "verifier": "countdown"},
+    {"question": "1+5?", "answer": 6},
+    {"question": " ", "answer": "7"},
+)
+
+
+def test_rows_that_cannot_be_used_are_skipped_where_the_spec_says_so(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, *FAULTY)
+    assert [problem.answer for problem in load(f"{path}?faulty=skip")] == ["2", "4", "six", "6"]
+    with pytest.raises(ValueError, match="line 2: no column 'answer'"):
+        load(path)
+
+
+def test_preview_counts_columns_gold_forms_and_what_is_left_out(tmp_path: Path) -> None:
+    path = write_lines(tmp_path, *FAULTY)
+    preview = preview_table(parse_table(path), gold_fault)
+    assert preview.gold_forms == {"boxed": 1, "hashes": 1, "plain": 1}
+    assert preview.mapping["question"] == {"question": 3} and preview.table_columns["hint"] == 1
+    assert [fault.where.split(", ")[1] for fault in preview.faults] == ["line 2", "line 3", "line 7"]
+    assert [fault.where.split(", ")[1] for fault in preview.bad_golds] == ["line 5"]
+    assert [problem.answer for problem in preview.problems] == ["2", "4", "6"]
+    assert next(iter(preview.lines())) == "rows: 7, problems: 3, left out: 4"
+
+
+def test_data_show_says_how_a_conversation_was_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    verl = parquet_of_verl(tmp_path, OWN)
+    assert main(["data", "show", verl, "-n", "1"]) == 0
+    output = capsys.readouterr().out
+    assert "question is read from prompt" in output and "answer is read from reward_model.ground_truth" in output
+    assert "rows: 3, problems: 3, left out: 0" in output and "-> 42" in output and "half" not in output
+
+
+def test_data_show_names_reasons_and_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["data", "show", write_lines(tmp_path, *FAULTY)]) == 0
+    output = capsys.readouterr().out
+    assert "left out, 1: the question is blank" in output and "mine.jsonl, line 7" in output
+    assert "?faulty=skip leaves them out" in output

@@ -1,0 +1,148 @@
+"""Reward functions of setting reward.functions: their names, and the process that they are called in."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from reasoner.config.learning import RewardConfig
+from reasoner.rollouts.reward_functions import RewardFunction
+from reasoner.rollouts.reward_process import RewardProcess
+from reasoner.rollouts.reward_sources import load_reward_functions
+from reasoner.trainer.preflight import check_reward_functions
+from tests.fixtures.toys import config
+
+FUNCTIONS = """
+import asyncio
+import os
+from dataclasses import dataclass
+
+
+@dataclass
+class Rule:
+    word: str
+
+
+def has_hint(completions, hint, **columns):
+    print("a function may print")
+    return [float(own.word in text) for own, text in zip(map(Rule, hint), completions)]
+
+
+async def waits(completions):
+    await asyncio.sleep(0)
+    return [len(completion) for completion in completions]
+
+
+def stuck(completions):
+    while "loop" in " ".join(completions):
+        pass
+    return [1.0] * len(completions)
+
+
+def dies(completions):
+    if "loop" in completions:
+        os._exit(3)
+    return [1.0] * len(completions)
+
+
+def greedy(completions):
+    return [float(len(bytearray(2**33))) if "loop" == text else 1.0 for text in completions]
+
+
+def nothing(completions):
+    return [1.0, float("nan")]
+
+
+def fails(completions):
+    return [1 / 0 for _ in completions]
+
+
+def pid(completions):
+    return [os.getpid()] * len(completions)
+"""
+COLUMNS = {"id": ["a", "b"], "completions": ["yes it is", "loop"], "hint": ["yes", "no"]}
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("functions") / "rewards.py"
+    path.write_text(FUNCTIONS)
+    return path
+
+
+@pytest.fixture(scope="module")
+def functions(file: Path) -> dict[str, RewardFunction]:
+    names = ("has_hint", "waits", "stuck", "dies", "greedy", "nothing", "fails", "pid")
+    return {function.name: function for function in load_reward_functions(spec(file, names))}
+
+
+@pytest.fixture(scope="module")
+def process(file: Path, functions: dict[str, RewardFunction]):
+    with RewardProcess(spec(file, functions), seconds=0.1, memory_mib=512) as one:
+        yield one
+
+
+def spec(file: Path, names) -> str:
+    return ",".join(f"{file}:{name}" for name in names)
+
+
+@pytest.mark.parametrize(("name", "values"), [("has_hint", [1.0, 0.0]), ("waits", [9.0, 4.0])])
+def test_functions_of_a_file_get_columns_and_may_be_asynchronous(functions, process, name, values):
+    assert process.values(functions[name], COLUMNS, 2) == values
+
+
+def test_functions_are_called_in_another_process_which_stays(functions, process):
+
+    first, second = process.values(functions["pid"], COLUMNS, 2), process.values(functions["pid"], COLUMNS, 2)
+    assert first == second and first != [os.getpid()] * 2
+
+
+@pytest.mark.parametrize("name", ["stuck", "dies", "greedy"])
+def test_completion_that_hangs_or_ends_the_process_gets_no_value_and_the_others_theirs(
+    functions, process, name, capsys
+):
+    assert process.values(functions[name], COLUMNS, 2) == [1.0, None]
+    assert f"reward function {name} did not finish for 1 of 2 completions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nothing", "reward function nothing returned nan for completion 2 of 2, of problem 'b'"),
+        ("fails", "reward function fails failed: ZeroDivisionError"),
+    ],
+)
+def test_error_names_the_function_and_the_first_bad_value(functions, process, name, message):
+    with pytest.raises(ValueError, match=message):
+        process.values(functions[name], COLUMNS, 2)
+
+
+def test_weights_are_read_and_modules_are_imported(file: Path):
+    first, second = load_reward_functions(f"{file}:waits=-0.5, math:fsum")
+    assert (first.name, first.weight, second.name, second.weight) == ("waits", -0.5, "fsum", 1.0)
+    assert load_reward_functions("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("brevity", "it takes FILE.py:function=weight or module:function=weight"),
+        ("math:sinus", "AttributeError"),
+        ("nowhere.py:f", "FileNotFoundError"),
+        ("no_such_module:f", "ModuleNotFoundError"),
+        ("math:cos=much", "could not convert string to float"),
+        ("math:pi", "it takes functions"),
+        ("math:cos,math:cos", "has the name of another reward"),
+    ],
+)
+def test_functions_that_cannot_be_used_are_refused_with_the_part(text, message):
+    with pytest.raises(ValueError, match=message):
+        load_reward_functions(text)
+
+
+def test_control_run_refuses_functions_that_it_would_not_use():
+
+    cfg = replace(config(), control="random-reward", reward=RewardConfig(functions="math:cos"))
+    with pytest.raises(ValueError, match=r"reward\.functions has no effect"):
+        check_reward_functions(cfg)
