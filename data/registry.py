@@ -6,7 +6,7 @@ The specs that `load` accepts (the split in brackets is the default):
     one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
-    reasoning-gym:TASK                                               made by reasoning-gym, an extra
+    gym:TASK[:train]    gym:TASK+TASK?size=100  env:NAME[:train]     environments (data/environments/spec.py)
     PATH.jsonl          PATH.parquet          PATH.jsonl?question=problem&answer=solution
 """
 
@@ -18,14 +18,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from data.environments import spec as environments
 from data.files import READERS, load_file
 from data.hub import HUB, load_hub
 from data.problem import Problem
-from data.reasoning_gym import TASKS, load_reasoning_gym
 
 Loader = Callable[[str, int | None], list[Problem]]  # (split, limit)
 
@@ -37,7 +36,6 @@ class Source:
     splits: tuple[str, ...]
     load: Loader
     about: str
-    package: str = ""  # import name of the package that it needs
     former_names: Mapping[str, str] = field(default_factory=dict)  # of splits: the former name and today's
 
 
@@ -66,9 +64,6 @@ SOURCES: dict[str, Source] = {
         "made here: one calculation in plain words, for small models",
     ),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
-    "reasoning-gym": Source(
-        TASKS, load_reasoning_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"
-    ),
 }
 
 
@@ -79,6 +74,8 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is {limit}; it must be at least 1")
+    if environments.is_environment(spec):
+        return environments.load_environment(spec, limit)
     if is_file(spec):
         return load_file(*_file(spec), limit)
     source, split = _source(spec)
@@ -86,18 +83,18 @@ def load(spec: str, *, limit: int | None = None) -> list[Problem]:
 
 
 def check(spec: str) -> None:
-    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded."""
-    if is_file(spec):
-        load_file(*_file(spec), 1)
-        return
-    source, _ = _source(spec)
-    if source.package and find_spec(source.package) is None:
-        raise ValueError(f"{spec!r} is {source.about}, which is not installed")
+    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
+    environment, which is started.
+    """
+    if is_file(spec) or environments.is_environment(spec):
+        load(spec, limit=1)
+    else:
+        _source(spec)
 
 
 def is_file(spec: str) -> bool:
     """Whether a spec is a local file and not a name."""
-    return bool(Path(spec.partition("?")[0]).suffix)
+    return not environments.is_environment(spec) and bool(Path(spec.partition("?")[0]).suffix)
 
 
 def _file(spec: str) -> tuple[Path, dict[str, str]]:
@@ -108,9 +105,11 @@ def _file(spec: str) -> tuple[Path, dict[str, str]]:
 def _source(spec: str) -> tuple[Source, str]:
     """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
+    if name == "reasoning-gym":
+        raise ValueError(f"{spec!r} is now gym:{split or 'TASK'}, graded by the task's own scorer")
     if name not in SOURCES:
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, or a local file"
+            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, or a local file"
         )
     source = SOURCES[name]
     split = split or source.splits[0]
@@ -124,6 +123,8 @@ def _source(spec: str) -> tuple[Source, str]:
 
 def evaluation_spec(spec: str) -> str:
     """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
+    if environments.is_environment(spec):
+        return environments.evaluation_spec(spec)
     if spec not in SOURCES:
         return spec
     return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
@@ -141,6 +142,8 @@ def describe() -> list[tuple[str, str]]:
     ]
     return [
         *names_with_split,
+        ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
+        ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(
             (f"PATH{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS

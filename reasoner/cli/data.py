@@ -11,17 +11,19 @@ from reasoner.console import print_result
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
     actions = add_actions(command, ("list", "show"))
-    add_action(actions, "list", "list the problem sets by name", list_sets)
+    names = add_action(actions, "list", "list the problem sets by name", list_sets)
+    names.add_argument("--gym", action="store_true", help="list the tasks of reasoning-gym with their levels instead")
     show = add_action(actions, "show", "show problems of a set", show_problems)
     show.add_argument("spec", metavar="SET", help="a name from `reasoner data list`, or a .jsonl or .parquet file")
     show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
 
 
 def list_sets(args: argparse.Namespace) -> None:
-    """Print name and meaning of every problem set."""
+    """Print name and meaning of every problem set, or name and levels of every task of reasoning-gym."""
+    from data.environments.spec import gym_tasks
     from data.registry import describe
 
-    rows = describe()
+    rows = [(f"gym:{task}", levels) for task, levels in gym_tasks()] if args.gym else describe()
     width = max(len(name) for name, _ in rows)
     for name, meaning in rows:
         print_result(f"{name:<{width}}  {meaning}")
