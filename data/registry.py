@@ -109,7 +109,8 @@ def _source(spec: str) -> tuple[Source, str]:
         raise ValueError(f"{spec!r} is now gym:{split or 'TASK'}, graded by the task's own scorer")
     if name not in SOURCES:
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, or a local file"
+            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, or a "
+            f"local file"
         )
     source = SOURCES[name]
     split = split or source.splits[0]

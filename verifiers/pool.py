@@ -91,6 +91,11 @@ class VerifierPool(WorkerPool):
         """Whether the two predictions of each pair count as one answer in a vote. A pair that times out does not."""
         return [result is True for result in self.run("same", [(*pair, check_rule(rule)) for pair in pairs])]
 
+    @property
+    def environment_pids(self) -> list[int]:
+        """Process ids of the running workers of environments."""
+        return [pid for pool in self._environments.values() for pid in pool.pids]
+
     def close(self) -> None:
         """Stop all workers. The pool cannot be used afterwards."""
         super().close()

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import nullcontext
 from copy import deepcopy
 from importlib import import_module
 from importlib.util import find_spec
@@ -58,17 +59,14 @@ class RubricEnvironment:
     async def _score(self, row: dict[str, Any], response: str) -> dict[str, Any]:
         completion = _messages([{"role": "assistant", "content": response}])
         state = await self._state(row, completion)
-        rubric = self._environment.rubric
-        if "state" in signature(rubric.score_rollout).parameters and "prompt" not in (
-            signature(rubric.score_rollout).parameters
-        ):  # from 0.1.9
-            await rubric.score_rollout(state)
-            reward, values = state["reward"], state["metrics"]
-        else:
-            fields = {name: state[name] for name in ("prompt", "completion", "answer", "task", "info")}
-            result = await rubric.score_rollout(**fields, state=state)
-            reward, values = result.reward, result.metrics
-        result = {"environment_score": float(reward), "parts": {f"rubric/{name}": float(value) for name, value in values.items()}}
+        score = self._environment.rubric.score_rollout
+        names = ("prompt", "completion", "answer", "task", "info")
+        available = {"state": state, "score_sem": nullcontext(), **{name: state[name] for name in names}}
+        wanted = signature(score).parameters  # state; before 0.1.10 score_sem too; before 0.1.8 its fields
+        outcome = await score(**{name: value for name, value in available.items() if name in wanted})
+        reward, values = (state["reward"], state["metrics"]) if outcome is None else (outcome.reward, outcome.metrics)
+        parts = {f"rubric/{name}": float(value) for name, value in values.items()}
+        result = {"environment_score": float(reward), "parts": parts}
         extracted = self._extracted(completion)
         fault = {"verdict": "crashed", "layer": self._log.first[:200]} if self._log.first else {}
         return result | fault | ({"extracted": extracted} if extracted is not None else {})
@@ -84,7 +82,7 @@ class RubricEnvironment:
         state.update(
             prompt=prompt, completion=[], answer=row.get("answer") or "", info=task_input["info"], trajectory=[],
             task=row.get("task", task_input), is_completed=False, is_truncated=False, error=None, metrics=None,
-            reward=None, timing=getattr(types, "RolloutTiming", dict)(),
+            reward=None, timing=_timing(types),
         )  # fmt: skip
         if hasattr(self._environment, "setup_state"):
             result = self._environment.setup_state(state)
@@ -134,7 +132,9 @@ def _library() -> Any:
     library = import_module("verifiers")
     if not hasattr(library, "load_environment"):
         version = getattr(library, "__version__", "?")
-        raise ValueError(f"verifiers {version} has no load_environment; supported are versions from 0.1.3 and below 0.4")
+        raise ValueError(
+            f"verifiers {version} has no load_environment; supported are versions from 0.1.3 and below 0.4"
+        )
     return library
 
 
@@ -157,6 +157,13 @@ def _check_supported(library: Any, name: str, environment: Any) -> None:
 
 def _has_eval_rows(environment: Any) -> bool:
     return any(getattr(environment, name, None) is not None for name in ("eval_dataset", "eval_dataset_source"))
+
+
+def _timing(types: Any) -> Any:
+    """The timing of a rollout: an object of later versions, before them a dictionary of milliseconds."""
+    names = ("generation_ms", "scoring_ms", "total_ms")
+    kind = getattr(types, "RolloutTiming", dict)
+    return dict.fromkeys(names, 0.0) if issubclass(kind, dict) else kind()
 
 
 def _info(row: Mapping[str, Any]) -> dict[str, Any]:
