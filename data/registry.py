@@ -6,9 +6,9 @@ The specs that `load` accepts (the split in brackets is the default):
     one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
-    reasoning-gym:TASK                                               made by reasoning-gym, an extra
     FILE.jsonl  FILE.json  FILE.csv  FILE.parquet  FOLDER            with ?question=problem&answer=solution and others
     ORG/NAME[:SPLIT]                                                 from the hub, with ?config=NAME and others
+    gym:TASK[:train]    gym:TASK+TASK?size=100  env:NAME[:train]     environments (data/environments/spec.py)
     SPEC=WEIGHT,SPEC=WEIGHT,...                                      a mixture (data.mixture)
 """
 
@@ -20,14 +20,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
-from importlib.util import find_spec
 
+from data.environments import spec as environments
 from data.faults import OnFault
 from data.files import READERS
 from data.hub import HUB, load_hub
 from data.mixture import join_parts
 from data.problem import Problem
-from data.reasoning_gym import TASKS, load_reasoning_gym
 from data.spec import is_table, parse_table, split_mixture, with_columns
 from data.tables import load_table
 
@@ -41,7 +40,6 @@ class Source:
     splits: tuple[str, ...]
     load: Loader
     about: str
-    package: str = ""  # import name of the package that it needs
     former_names: Mapping[str, str] = field(default_factory=dict)  # of splits: the former name and today's
 
 
@@ -70,9 +68,6 @@ SOURCES: dict[str, Source] = {
         "made here: one calculation in plain words, for small models",
     ),
     **{name: Source(row.splits, partial(load_hub, name), f"{row.about}, from the hub") for name, row in HUB.items()},
-    "reasoning-gym": Source(
-        TASKS, load_reasoning_gym, "made by reasoning-gym (pip install reasoning-gym)", "reasoning_gym"
-    ),
 }
 
 
@@ -86,31 +81,36 @@ def load(spec: str, *, limit: int | None = None, on_fault: OnFault | None = None
         raise ValueError(f"limit is {limit}; it must be at least 1")
     parts = split_mixture(spec)
     if len(parts) > 1:
-        return join_parts(
-            {part: load(part, on_fault=on_fault) for part, _ in parts}, [weight for _, weight in parts], limit
-        )
-    if is_table(spec, tuple(SOURCES)):
+        problems = {part: load(part, on_fault=on_fault) for part, _ in parts}
+        return join_parts(problems, [weight for _, weight in parts], limit)
+    if environments.is_environment(spec):
+        return environments.load_environment(spec, limit)
+    if _is_table(spec):
         return load_table(parse_table(spec), limit, on_fault)
     source, split = _source(spec)
     return source.load(split, limit)
 
 
 def check(spec: str) -> None:
-    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded."""
+    """Raise ValueError for a name, split, file or first row that `load` refuses. Nothing is downloaded, except by an
+    environment, which is started.
+    """
     for part, _ in split_mixture(spec):
-        if is_table(part, tuple(SOURCES)):
-            table = parse_table(part)
-            if not table.is_hub:
-                load_table(table, 1)
-            continue
-        source, _ = _source(part)
-        if source.package and find_spec(source.package) is None:
-            raise ValueError(f"{part!r} is {source.about}, which is not installed")
+        if environments.is_environment(part):
+            load(part, limit=1)
+        elif not _is_table(part):
+            _source(part)
+        elif not (table := parse_table(part)).is_hub:
+            load_table(table, 1)
 
 
 def table_parts(spec: str) -> list[str]:
     """The parts of a spec that have columns: files, folders, and data sets of the hub by their own names."""
-    return [part for part, _ in split_mixture(spec) if is_table(part, tuple(SOURCES))]
+    return [part for part, _ in split_mixture(spec) if _is_table(part)]
+
+
+def _is_table(spec: str) -> bool:
+    return not environments.is_environment(spec) and is_table(spec, tuple(SOURCES))
 
 
 def local_parts(spec: str) -> list[str]:
@@ -133,10 +133,12 @@ def hub_sources(spec: str) -> list[str]:
 def _source(spec: str) -> tuple[Source, str]:
     """The source and the split that a spec names."""
     name, _, split = spec.partition(":")
+    if name == "reasoning-gym":
+        raise ValueError(f"{spec!r} is now gym:{split or 'TASK'}, graded by the task's own scorer")
     if name not in SOURCES:
         raise ValueError(
-            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, a local file or "
-            "folder, or ORG/NAME of the hub"
+            f"unknown problems {spec!r}{_suggestion(name)}; known are {', '.join(names())}, gym:TASK, env:NAME, a "
+            "local file or folder, or ORG/NAME of the hub"
         )
     source = SOURCES[name]
     split = split or source.splits[0]
@@ -150,6 +152,8 @@ def _source(spec: str) -> tuple[Source, str]:
 
 def evaluation_spec(spec: str) -> str:
     """Add the split that an evaluation uses by default to a spec: test or heldout if there is one."""
+    if environments.is_environment(spec):
+        return environments.evaluation_spec(spec)
     if spec not in SOURCES:
         return spec
     return next((f"{spec}:{split}" for split in ("test", "heldout") if split in SOURCES[spec].splits), spec)
@@ -167,6 +171,8 @@ def describe() -> list[tuple[str, str]]:
     ]
     return [
         *names_with_split,
+        ("gym:TASK", "a task of reasoning-gym, graded by its own scorer: reasoner data list --gym"),
+        ("env:NAME", "an environment made for Prime Intellect's verifiers, graded by its rubric"),
         *(
             (f"FILE{suffix}", "a local file: columns question and answer, or ?question=..&answer=..")
             for suffix in READERS

@@ -128,7 +128,8 @@ def split_list(text: str) -> list[str]:
 
 def _weighted(text: str) -> tuple[str, Fraction | None]:
     match = _WEIGHT.fullmatch(text)
-    if match is None:
+    last_option = re.split("[?&]", text)[-1] if "?" in text else ""
+    if match is None or last_option.count("=") == 1:  # gym:chain_sum?size=100 has no weight
         return text, None
     try:
         return match[1], Fraction(match[2])

@@ -8,7 +8,7 @@ from time import perf_counter
 
 from verifiers import countdown, maths, questions
 from verifiers.questions import Question
-from verifiers.score import Judgement
+from verifiers.score import Judgement, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,19 @@ class Rule:
     same: Callable[[str, str], bool]  # two predictions, for a vote
 
 
+def _same_text(left: str, right: str) -> bool:
+    return left.split() == right.split()
+
+
+def _judge_text(gold: str, answer: str) -> Judgement:
+    return Judgement(Verdict.CORRECT if _same_text(gold, answer) else Verdict.WRONG, "text", gold, answer)
+
+
 RULES: dict[str, Rule] = {
     "maths": Rule(maths.equivalent, maths.same),
     "countdown": Rule(countdown.equivalent, countdown.same),
+    # Where only two texts are known. VerifierPool.score asks the environment itself.
+    "environment": Rule(_judge_text, _same_text),
 }
 
 

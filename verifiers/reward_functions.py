@@ -16,6 +16,12 @@ NGRAM = 20  # words
 OVERLONG_SHARE = 0.2  # of the length limit: the last share, in which the penalty grows
 
 
+def correct(reward_input: RewardInput) -> float:
+    """1 for a correct answer, else 0; for a problem of an environment the score of its own scorer."""
+    score = reward_input.score
+    return float(score.correct) if score.environment_score is None else score.environment_score
+
+
 def length(reward_input: RewardInput) -> float:
     """Reward short correct answers most and short wrong ones least: 1 to 0 for correct answers, -1 to 0 for wrong ones,
     by a cosine of the length; -1 at the limit. In [-1, 1]. Cosine reward of Yeo et al. 2025 (2502.03373, eq. 1).

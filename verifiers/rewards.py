@@ -28,7 +28,7 @@ class Reward:
 
 
 REWARDS: dict[str, Reward] = {
-    "correct": Reward(lambda reward_input: float(reward_input.score.correct), 0, 1),
+    "correct": Reward(reward_functions.correct, 0, 1),  # of an environment: the range of its scorer
     "format": Reward(lambda reward_input: float(reward_input.score.well_formed), 0, 1),
     "length": Reward(reward_functions.length, -1, 1),
     "overlong": Reward(reward_functions.overlong, -1, 0),
@@ -42,7 +42,8 @@ REWARDS: dict[str, Reward] = {
 class RewardWeights:
     """The weight of each part of the reward, any finite number. A part of weight 0 is not computed."""
 
-    # Weight of the correctness reward: 1 for a correct answer in the required form, else 0.
+    # Weight of the correctness reward: 1 for a correct answer in the required form, else 0. For problems of an
+    # environment (gym:, env:) it is the score of the environment's own scorer.
     correct: float = 1.0
     # Weight of the format reward: 1 for a well-formed response (the form that prompt.style requires), else 0.
     format: float = 0.2
@@ -81,9 +82,8 @@ def add_reward(reward_input: RewardInput, weights: RewardWeights) -> Score:
     }
     for name, (function, weight) in custom_rewards(weights.custom).items():
         parts[name], weight_of[name] = _call_custom(name, function, reward_input), weight
-    return replace(
-        reward_input.score, parts=parts, reward=float(sum(weight_of[name] * part for name, part in parts.items()))
-    )
+    reward = float(sum(weight_of[name] * part for name, part in parts.items()))
+    return replace(reward_input.score, parts={**reward_input.score.parts, **parts}, reward=reward)
 
 
 UserReward = Callable[[str, Problem], float]

@@ -51,6 +51,7 @@ class Score:
     well_formed: bool = False  # in the required form: the strict one, or for other policies any answer that is found
     lenient: bool = False  # correct under the lenient extraction policy, whatever the form
     seconds: float = 0.0
+    environment_score: float | None = None  # of an environment's own scorer: the reward "correct", and CORRECT from 1
 
     @property
     def correct(self) -> bool:

@@ -19,12 +19,13 @@ def grader_version() -> str:
 
 
 def grader_files() -> list[Path]:
-    """The files that decide a verdict: the modules of this package and of `answers`, and `data`'s for boxes."""
+    """The files that decide a verdict: this package, `answers`, and `data`'s modules for boxes and environments."""
     package = _ROOT / "verifiers"
     return [
         *sorted(package.glob("*.py")),
         *sorted((package / "answers").glob("*.py")),
         _ROOT / "data" / "answer_key.py",
+        *sorted((_ROOT / "data" / "environments").glob("*.py")),
     ]
 
 

@@ -19,15 +19,19 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from verifiers.worker import LOADING_SECONDS, MAX_STRETCH
+from data.environments.spec import worker_environment
+from data.environments.worker import LOADING_SECONDS, MAX_STRETCH
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 
 
 class WorkerProcess:
-    """One worker process. `pending` holds the numbers of items sent and not answered; the first is being judged."""
+    """One worker process. `pending` holds the numbers of items sent and not answered; the first is being judged.
 
-    def __init__(self, seconds: float, memory_mib: int, *, preload: bool = False) -> None:
+    `command` starts it, in `folder` (the working folder if None).
+    """
+
+    def __init__(self, command: Sequence[str], seconds: float, folder: Path | None = None) -> None:
         self.pending: deque[int] = deque()
         self.is_ready = False
         self._seconds = seconds
@@ -37,14 +41,14 @@ class WorkerProcess:
         self._deadline = self._since + LOADING_SECONDS
         self._pieces: list[bytes] = []  # of an incomplete line
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  what the child writes before it is ready
-        # A new program, not a fork: this process may have threads. The checkout is found from any working directory.
+        # A new program, not a fork: this process may have threads.
         self._child = subprocess.Popen(
-            [sys.executable, "-m", "verifiers.worker", str(seconds), str(memory_mib), *["preload"] * preload],
+            command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            cwd=CHECKOUT,
-            env=_environment(),
+            cwd=folder,
+            env=worker_environment(),
             process_group=0,  # an interrupt from the keyboard reaches the parent only
         )
         assert self._child.stdin is not None and self._child.stdout is not None
@@ -150,10 +154,9 @@ class WorkerProcess:
         self._deadline = self._since + (LOADING_SECONDS if self._is_loading else self._seconds)
 
 
-def _environment() -> dict[str, str]:
-    """The parent's environment with one thread, a fixed hash seed, and the checkout first on the module path."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
-    return environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+def grader_command(seconds: float, memory_mib: int, *, preload: bool = False) -> list[str]:
+    """The command of a grading worker (worker.py), to be started in CHECKOUT, which comes first on its module path."""
+    return [sys.executable, "-m", "verifiers.worker", str(seconds), str(memory_mib), *["preload"] * preload]
 
 
 def _cpu_seconds(pid: int) -> float | None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
     actions = add_actions(command, ("list", "show", "audit", "contamination"))
-    add_action(actions, "list", "list the problem sets by name", list_sets)
+    names = add_action(actions, "list", "list the problem sets by name", list_sets)
+    names.add_argument("--gym", action="store_true", help="list the tasks of reasoning-gym with their levels instead")
     show = add_action(actions, "show", "show problems of a set", show_problems)
     show.add_argument(
         "spec", metavar="SET", help="a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
@@ -47,10 +48,11 @@ def _add_contamination(actions: argparse._SubParsersAction[Parser]) -> None:
 
 
 def list_sets(args: argparse.Namespace) -> None:
-    """Print name and meaning of every problem set."""
+    """Print name and meaning of every problem set, or name and levels of every task of reasoning-gym."""
+    from data.environments.spec import gym_tasks
     from data.registry import describe
 
-    rows = describe()
+    rows = [(f"gym:{task}", levels) for task, levels in gym_tasks()] if args.gym else describe()
     width = max(len(name) for name, _ in rows)
     for name, meaning in rows:
         print_result(f"{name:<{width}}  {meaning}")

@@ -85,5 +85,5 @@ class EvalRequest:
     def max_problems(self, spec: str) -> int | None:
         """Return how many problems of a set to load at most; None for all."""
         if self.problems is None:
-            return PROBLEMS if spec.startswith(("generated", "reasoning-gym")) else None
+            return PROBLEMS if spec.startswith(("generated", "gym:")) else None
         return self.problems or None

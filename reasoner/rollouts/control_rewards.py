@@ -28,10 +28,13 @@ class ControlContext:
 
 def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]:
     """Give each problem the gold answer of another one of its family (verifier and subject), in a seeded order. Returns
-    the changed problems by id. ValueError for a family whose problems all have the same answer.
+    the changed problems by id. ValueError for a family whose problems all have the same answer, and for problems of
+    an environment.
     """
     families: dict[tuple[str, str | None], list[Problem]] = {}
     for prompt in prompts:
+        if prompt.problem.verifier == "environment":
+            raise ValueError(f"control wrong-gold: the environment of {prompt.problem.id} grades without a gold answer")
         families.setdefault((prompt.problem.verifier, prompt.problem.subject), []).append(prompt.problem)
     by_id = {}
     for family, problems in families.items():

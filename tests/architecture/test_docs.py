@@ -105,6 +105,7 @@ def all_flags() -> frozenset[str]:
     listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
     names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
+        ("data", "list"),
         ("data", "show"),
         ("data", "contamination"),
         ("base", "build"),

@@ -37,15 +37,6 @@ def test_several_answers_in_one_row_are_joined_to_one_gold(tmp_path: Path) -> No
     assert load(str(path))[0].answer == "$1$, $-2$"
 
 
-def test_reasoning_gym_is_an_extra_and_its_tasks_have_one_answer() -> None:
-    with pytest.raises(ValueError, match=r"no split 'countdown'"):
-        load("reasoning-gym:countdown")
-    pytest.importorskip("reasoning_gym")
-    loaded = load("reasoning-gym:gsm_symbolic", limit=5)
-    assert loaded == load("reasoning-gym:gsm_symbolic", limit=20)[:5]
-    assert len({problem.id for problem in loaded}) == 5 and all(problem.answer.isdigit() for problem in loaded)
-
-
 def test_limit_takes_the_first_problems() -> None:
     assert load("generated", limit=7) == load("generated", limit=20)[:7]
     with pytest.raises(ValueError, match="limit is 0"):

@@ -13,7 +13,7 @@ import pytest
 
 from data import Problem
 from verifiers import RewardWeights, Verdict, VerifierPool
-from verifiers.worker_process import WorkerProcess
+from verifiers.worker_process import WorkerProcess, grader_command
 
 CHECKOUT = Path(__file__).parents[2]
 ENDLESS = r"\sum_{k=1}^{9999}\frac{\sin(k^{2})}{\cos(k)+\sqrt{k}+\sqrt{k+\sqrt{k+\sqrt{k}}}}"
@@ -114,7 +114,7 @@ def test_a_worker_cannot_take_more_memory_than_its_limit() -> None:
     with VerifierPool(memory_mib=512) as fresh:
         fresh.score(EASY[:1])
         assert str(512 * 2**20) in Path(f"/proc/{fresh.pids[0]}/limits").read_text()
-    hog = "from verifiers import worker; worker._limit(512); print(worker._run_task(bytearray, [2**30])['layer'])"
+    hog = "from verifiers import worker; worker.limit_memory(512); print(worker._run_task(bytearray, [2**30])['layer'])"
     done = subprocess.run([sys.executable, "-c", hog], capture_output=True, text=True, cwd=CHECKOUT, check=True)
     assert done.stdout.strip() == "MemoryError"  # the worker survives and reports it: the item is CRASHED
 
@@ -221,7 +221,7 @@ def test_a_worker_ends_when_its_parent_is_killed() -> None:
 
 
 def test_a_worker_at_work_when_its_parent_is_killed_ends_by_its_own_alarm() -> None:
-    worker = WorkerProcess(seconds=0.2, memory_mib=1024)
+    worker = WorkerProcess(grader_command(0.2, 1024), 0.2, CHECKOUT)
     while not worker.is_ready:
         assert worker.events() is not None
     worker.send_batch("score", [0], [(response(ENDLESS), "x", "maths", "strict")])

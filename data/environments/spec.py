@@ -1,0 +1,158 @@
+"""Names of environments on the command line, and their problems.
+
+    gym:TASK[:SPLIT][?NAME=VALUE&...]          a task of reasoning-gym; splits train, validation, heldout
+    gym:TASK+TASK[:SPLIT][?TASK.NAME=VALUE]    its composite of several tasks
+    env:NAME[:SPLIT][?ARGUMENT=VALUE&...]      an environment of Prime Intellect's verifiers; splits train, eval
+
+The library runs in a process of its own (worker.py), which also grades the responses (verifiers/pool.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+from data.problem import Problem
+
+VERIFIER = "environment"  # Problem.verifier of all these problems
+LOAD_SECONDS = 1800.0  # longest time to load an environment, which may download its data
+MEMORY_MIB = 4096  # of address space, at least: libraries reserve much more than they use
+SPLITS = {"gym": ("train", "validation", "heldout"), "env": ("train", "eval")}  # the first is the default
+EVALUATION_SPLIT = {"gym": "heldout", "env": "eval"}
+_PYTHON = "env_python"  # the parameter that names the interpreter
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What a spec names. `name` and `python` identify it for a worker."""
+
+    kind: str  # gym or env
+    task: str
+    split: str
+    parameters: str  # the query without env_python: a part of the ids of problems
+    python: str  # interpreter, venv or folder of `pip install --target`; "" for this interpreter
+
+    @property
+    def name(self) -> str:
+        """JSON text that the worker process reads."""
+        values = {key: _value(text) for key, text in parse_qsl(self.parameters, keep_blank_values=True)}
+        spec = {"kind": self.kind, "name": self.task, "split": self.split, "parameters": values}
+        return json.dumps(spec, sort_keys=True)
+
+
+def is_environment(spec: str) -> bool:
+    """Whether a spec names an environment and not a set of problems or a file."""
+    return spec.partition(":")[0] in SPLITS
+
+
+def parse(spec: str) -> Environment:
+    """Read a spec (see the module docstring). ValueError for a faulty one."""
+    path, _, query = spec.partition("?")
+    kind, _, rest = path.partition(":")
+    task, _, split = rest.partition(":")
+    if not task:
+        example = "gym:chain_sum" if kind == "gym" else "env:NAME"
+        raise ValueError(f"{spec!r} names no environment; write {example}")
+    split = split or SPLITS[kind][0]
+    if split not in SPLITS[kind]:
+        raise ValueError(f"{spec!r}: there is no split {split!r}; there are {', '.join(SPLITS[kind])}")
+    pairs = parse_qsl(query, keep_blank_values=True)
+    if query and (not pairs or not all(value for _, value in pairs)):
+        raise ValueError(f"cannot read the parameters of {spec!r}; write {path}?NAME=VALUE&NAME=VALUE")
+    parameters = "&".join(part for part in query.split("&") if part and not part.startswith(f"{_PYTHON}="))
+    return Environment(kind, task, split, parameters, dict(pairs).get(_PYTHON, ""))
+
+
+def evaluation_spec(spec: str) -> str:
+    """Add the split that an evaluation uses by default to a spec without one."""
+    path, mark, query = spec.partition("?")
+    return spec if path.count(":") > 1 else f"{path}:{EVALUATION_SPLIT[path.partition(':')[0]]}{mark}{query}"
+
+
+def load_environment(spec: str, limit: int | None = None) -> list[Problem]:
+    """Load the first `limit` problems. ValueError for an environment that does not exist, start or is not supported."""
+    environment = parse(spec)
+    rows = _ask(environment.python, "load", environment.name, json.dumps(limit))
+    if not rows:
+        raise ValueError(f"{spec!r} has no problems")
+    mark = f"?{environment.parameters}" if environment.parameters else ""
+    source = f"{environment.kind}:{environment.task}{mark}"
+    return [_problem(environment, source, number, row) for number, row in enumerate(rows)]
+
+
+def _problem(environment: Environment, source: str, number: int, row: Mapping[str, Any]) -> Problem:
+    place = {"name": environment.name, "env_python": environment.python, "row": number}
+    return Problem(
+        id=f"{source}/{environment.split}/{number}",
+        question=row["question"],
+        answer=row["answer"],
+        source=source,
+        split=environment.split,
+        level=row.get("level"),
+        subject=row["subject"],
+        verifier=VERIFIER,
+        columns={**row["columns"], "environment": place},
+    )
+
+
+def gym_tasks() -> list[tuple[str, str]]:
+    """(name, curriculum levels in words) of every task of reasoning-gym. ValueError if it is not installed."""
+    return [(name, about) for name, about in _ask("", "tasks", "gym")]
+
+
+def worker_command(python: str, seconds: float, memory_mib: int) -> list[str]:
+    """The command that starts worker.py for an env_python. ValueError where that is no interpreter, venv or folder."""
+    interpreter, folder = Path(sys.executable), ""
+    if python:
+        place = Path(python).expanduser().absolute()
+        if place.is_dir():
+            inside = place / "bin" / "python"
+            interpreter, folder = (inside, "") if inside.is_file() else (interpreter, str(place))
+        elif place.is_file():
+            interpreter = place
+        else:
+            raise ValueError(f"env_python={python}: there is no such interpreter or folder")
+    program = Path(__file__).with_name("worker.py")
+    return [str(interpreter), str(program), str(seconds), str(max(memory_mib, MEMORY_MIB)), *filter(None, [folder])]
+
+
+def worker_environment() -> dict[str, str]:
+    """The parent's environment variables with one thread and a fixed hash seed."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONSAFEPATH", "PYTHONSTARTUP")}
+    return environment | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
+def _ask(python: str, task: str, *arguments: str) -> Sequence[Any]:
+    """The rows that a fresh worker process answers. ValueError with its message, or where it ends without an answer."""
+    command = worker_command(python, LOAD_SECONDS, 0)
+    line = json.dumps({"task": task, "items": [arguments]}) + "\n"
+    try:
+        done = subprocess.run(
+            command, input=line, capture_output=True, text=True, env=worker_environment(), timeout=LOAD_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ValueError(f"cannot load an environment with {command[0]}: {error}") from error
+    events = [json.loads(event) for event in done.stdout.splitlines()]
+    result = next((event["result"] for event in events if "result" in event), None)
+    if result is None:
+        last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ValueError(f"the process of an environment ended with status {done.returncode}: {last}")
+    if "error" in result:
+        raise ValueError(result["error"])
+    rows: Sequence[Any] = result["rows"]
+    return rows
+
+
+def _value(text: str) -> Any:
+    """A parameter as JSON where it is JSON (3, 0.5, true, [1, 2]), else as the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,154 @@
+"""The process that runs an environment of another library: reasoning-gym, or Prime Intellect's `verifiers`.
+
+    python worker.py SECONDS MEMORY_MIB [FOLDER]
+
+It is started by its path and imports nothing of this project by name, because our package `verifiers` has the name of
+theirs: our checkout is taken from the module path, and FOLDER (of `pip install --target`) comes first on it. The hash
+seed is 0, since some generators iterate over sets. The interpreter may be another one, of Python 3.10 or later.
+
+Input: one JSON line per batch, {"task": "load", "tasks" or "score", "items": [[argument, ...], ...]}. Output: the
+events of verifiers/worker.py: {"ready": true} once, {"loading": true or false} around the start of an environment, and
+{"result": ...} for each item in order. The parent enforces the time limits; the limits set here hold if it cannot.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from importlib.util import module_from_spec, spec_from_file_location
+from math import ceil, isfinite
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+FOLDER = Path(__file__).resolve().parent
+ROOT = FOLDER.parents[1]
+LOADING_SECONDS = 120.0  # for imports on a busy machine
+MAX_STRETCH = 5  # wall time limit of an item, as a multiple of its processor seconds
+ALARM_DELAY = 5  # seconds after the time at which the parent should have killed this process
+RECURSION_LIMIT = 3_000
+KINDS = {"gym": ("gym.py", "Gym"), "env": ("rubric.py", "RubricEnvironment")}  # file beside this one, and class
+
+Send = Callable[..., None]
+
+_environments: dict[str, Any] = {}  # those that this process has started, by their JSON text
+
+
+def private_channel() -> Send:
+    """A function that sends events to the parent. Standard output and error are redirected to nowhere."""
+    channel = os.fdopen(os.dup(1), "w", encoding="ascii")
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, 1)
+    os.dup2(devnull, 2)
+
+    def send(**event: Any) -> None:
+        channel.write(json.dumps({**event, "cpu": process_time()}) + "\n")
+        channel.flush()
+
+    return send
+
+
+def limit_memory(memory_mib: int) -> None:
+    """Limit address space and recursion of this process, and write no core files."""
+    sys.setrecursionlimit(RECURSION_LIMIT)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform == "linux":  # elsewhere the kernel refuses or ignores a limit of the address space
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mib * 2**20, memory_mib * 2**20))
+
+
+def set_alarm(seconds: float) -> None:
+    """Have the kernel end this process after so many seconds and ALARM_DELAY, even inside a long call into C."""
+    signal.alarm(ceil(seconds) + ALARM_DELAY)
+
+
+def main(seconds: float, memory_mib: int, folder: str = "") -> None:
+    """Answer batches until the parent closes standard input or ends."""
+    _set_module_path(folder)
+    send = private_channel()
+    limit_memory(memory_mib)
+    send(ready=True)
+    for line in sys.stdin:
+        batch = json.loads(line)
+        for item in batch["items"]:
+            set_alarm(MAX_STRETCH * seconds)
+            send(result=TASKS[batch["task"]](send, seconds, *item))
+        signal.alarm(0)
+
+
+def _set_module_path(folder: str) -> None:
+    """Take this project from the module path; put `folder` first and the working folder last."""
+    own = {FOLDER, ROOT} if (ROOT / "pyproject.toml").is_file() else {FOLDER}  # installed, ROOT holds all packages
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() not in own]
+    if Path.cwd() not in own:
+        sys.path.append(str(Path.cwd()))
+    if folder:
+        sys.path.insert(0, folder)
+
+
+def _load(send: Send, seconds: float, name: str, limit: str) -> dict[str, Any]:
+    """The first `limit` rows (JSON, null for all) of an environment, or {"error": ...}."""
+    try:
+        environment = _environment(send, seconds, name)
+        signal.alarm(0)  # of its parent's clock alone: it may download
+        return {"rows": environment.rows(json.loads(limit))}
+    except (Exception, SystemExit) as error:
+        return {"error": str(error) or type(error).__name__}
+
+
+def _tasks(_send: Send, _seconds: float, kind: str) -> dict[str, Any]:
+    """The names that a library registers, with a description each, or {"error": ...}."""
+    try:
+        return {"rows": _module(kind).tasks()}
+    except (Exception, SystemExit) as error:
+        return {"error": str(error) or type(error).__name__}
+
+
+def _score(send: Send, seconds: float, name: str, number: str, response: str, answer: str) -> dict[str, Any]:
+    """Score a response to row `number`, whose answer is a JSON text or null: some fields of verifiers.score.Score."""
+    start = perf_counter()
+    try:
+        environment = _environment(send, seconds, name)
+        start = perf_counter()
+        result = environment.score(int(number), response, json.loads(answer))
+        if not isfinite(result["environment_score"]):
+            raise ValueError(f"a score of {result['environment_score']}")
+        verdict = "correct" if result["environment_score"] >= 1 else "wrong"
+        return {"verdict": verdict, "layer": "environment", "seconds": perf_counter() - start, **result}
+    except (Exception, SystemExit) as error:
+        layer = f"{type(error).__name__}: {error}"[:200]
+        return {"verdict": "crashed", "layer": layer, "seconds": perf_counter() - start}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _tasks, "score": _score}
+
+
+def _environment(send: Send, seconds: float, name: str) -> Any:
+    """The environment of a JSON text (kind, name, split, parameters), started at its first use."""
+    if name not in _environments:
+        send(loading=True)
+        set_alarm(LOADING_SECONDS)
+        spec = json.loads(name)
+        start = getattr(_module(spec["kind"]), KINDS[spec["kind"]][1])
+        _environments[name] = start(spec["name"], spec["split"], spec["parameters"])
+        send(loading=False)
+        set_alarm(MAX_STRETCH * seconds)
+    return _environments[name]
+
+
+def _module(kind: str) -> Any:
+    """The module of a kind, from the file beside this one: it is on no module path here."""
+    name = f"environment_{kind}"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, FOLDER / KINDS[kind][0])
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

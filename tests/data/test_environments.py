@@ -1,0 +1,215 @@
+"""Specs of environments, and their problems. Tests of a library skip where it is not installed."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from data import load
+from data.environments import gym, rubric
+from data.environments.spec import Environment, gym_tasks, is_environment, parse, worker_command
+from data.registry import check, evaluation_spec, is_file
+from tests.fixtures.environments import write_interpreter
+
+NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
+
+
+def test_a_spec_names_kind_task_split_parameters_and_interpreter() -> None:
+    assert parse("gym:gcd") == Environment("gym", "gcd", "train", "", "")
+    whole = parse("env:my-env:eval?size=3&env_python=a/b&difficulty=hard&flags=[1,2]")
+    assert whole == Environment("env", "my-env", "eval", "size=3&difficulty=hard&flags=[1,2]", "a/b")
+    values = {"size": 3, "difficulty": "hard", "flags": [1, 2]}
+    assert json.loads(whole.name) == {"kind": "env", "name": "my-env", "split": "eval", "parameters": values}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("gym:", "names no environment; write gym:chain_sum"),
+        ("gym:gcd:test", "no split 'test'; there are train, validation, heldout"),
+        ("env:mine:heldout", "no split 'heldout'; there are train, eval"),
+        ("gym:gcd?size", "cannot read the parameters"),
+        ("gym:gcd?size=", "cannot read the parameters"),
+        ("gym:gcd?env_python=/no/such", "env_python=/no/such: there is no such interpreter or folder"),
+        ("reasoning-gym:gcd", "is now gym:gcd"),
+    ],
+)
+def test_a_faulty_spec_is_refused_with_what_it_may_be(spec: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        check(spec)
+
+
+def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> None:
+    assert not is_file("env:my.env") and is_environment("env:my.env") and not is_environment("gsm8k:train")
+    specs = ["gym:gcd", "gym:gcd?size=3", "gym:gcd:train?size=3", "env:mine", "env:mine:train"]
+    assert [evaluation_spec(spec) for spec in specs] == [
+        "gym:gcd:heldout", "gym:gcd:heldout?size=3", "gym:gcd:train?size=3", "env:mine:eval", "env:mine:train"
+    ]  # fmt: skip
+
+
+def test_env_python_is_an_interpreter_a_venv_or_a_folder_of_packages(tmp_path: Path) -> None:
+    assert worker_command("", 2.0, 512)[0] == sys.executable
+    assert worker_command(str(tmp_path), 2.0, 512)[::4] == [sys.executable, str(tmp_path)]
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.touch()
+    assert worker_command(str(tmp_path), 2.0, 512)[0] == worker_command(str(python), 2.0, 9999)[0] == str(python)
+    assert worker_command(str(python), 2.0, 9999)[3:] == ["9999"]
+
+
+def test_messages_become_one_text() -> None:
+    system, question = {"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}
+    example = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": [{"type": "text", "text": "4"}]}]
+    assert rubric.question_of("1 + 1?") == rubric.question_of([question]) == "1 + 1?"
+    assert rubric.question_of([system, question]) == "Be brief.\n\n1 + 1?"
+    assert rubric.question_of([*example, question]) == "User: 2 + 2?\n\nAssistant: 4\n\nUser: 1 + 1?"
+    with pytest.raises(ValueError, match="a part of type 'image_url' is not supported"):
+        rubric.question_of([{"role": "user", "content": [{"type": "image_url", "image_url": "x"}]}])
+
+
+@pytest.mark.parametrize("split", ["train", "eval"])
+def test_our_own_package_is_not_taken_for_the_library(split: str, tmp_path: Path) -> None:
+    """Both packages are named `verifiers`: an installation of ours is told from theirs by its files."""
+    package = tmp_path / "verifiers"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "worker_process.py").touch()
+    with pytest.raises(ValueError, match=r"is reasoner's own, not Prime Intellect's; give its interpreter or folder"):
+        load(f"env:mine:{split}?env_python={tmp_path}")
+    (package / "worker_process.py").unlink()
+    with pytest.raises(ValueError, match=r"has no load_environment; versions from 0\.1\.3 to 0\.3 are supported"):
+        load(f"env:mine:{split}?env_python={tmp_path}")
+
+
+# ---------------------------------------------------------------------------------------- reasoning-gym
+
+
+@NEEDS_GYM
+def test_a_gym_problem_is_the_librarys_entry() -> None:
+    import reasoning_gym
+
+    problems = load("gym:chain_sum?min_terms=3&size=9")
+    entries = reasoning_gym.create_dataset("chain_sum", min_terms=3, size=9, seed=20250101)
+    assert [(p.question, p.answer) for p in problems] == [(entry["question"], entry["answer"]) for entry in entries]
+    assert problems[0].columns["metadata"]["num_terms"] == entries[0]["metadata"]["num_terms"]  # type: ignore[index]
+    assert {(p.verifier, p.subject, p.level) for p in problems} == {("environment", "chain_sum", None)}
+    assert problems[2].id == "gym:chain_sum?min_terms=3&size=9/train/2"
+    assert load("gym:chain_sum?min_terms=3&size=9", limit=4) == problems[:4]
+
+
+@NEEDS_GYM
+def test_levels_are_those_of_the_curriculum_and_parameters_change_them() -> None:
+    easy, hard = (gym.task_config("chain_sum", {}, level) for level in (0, 3))
+    assert easy["max_terms"] < hard["max_terms"] and easy["max_digits"] < hard["max_digits"]
+    assert gym.task_config("chain_sum", {"max_terms": 9}, 3) == hard | {"max_terms": 9}
+    assert [row["level"] for row in gym.Gym("gcd", "train", {"level": 2, "size": 2}).rows(None)] == [2, 2]
+
+
+@NEEDS_GYM
+def test_splits_of_a_task_share_no_seed() -> None:
+    splits = [{row["question"] for row in gym.Gym("chain_sum", split, {}).rows(200)} for split in gym.SPLITS]
+    assert not splits[0] & splits[1] and not splits[0] & splits[2] and not splits[1] & splits[2]
+
+
+@NEEDS_GYM
+def test_a_composite_has_weights_and_parameters_by_task() -> None:
+    parameters = {"chain_sum.weight": 3, "chain_sum.min_terms": 6, "chain_sum.max_terms": 6, "size": 80, "level": 0}
+    rows = gym.Gym("chain_sum+gcd", "train", parameters).rows(None)
+    sums = [row for row in rows if row["subject"] == "chain_sum"]
+    assert 50 <= len(sums) < 72 and {row["subject"] for row in rows} == {"chain_sum", "gcd"}
+    assert {row["columns"]["metadata"]["num_terms"] for row in sums} == {6}
+
+
+@NEEDS_GYM
+@pytest.mark.parametrize(
+    ("name", "parameters", "message"),
+    [
+        ("chain_summ", {}, "no task 'chain_summ'; near it are chain_sum"),
+        ("xyzzy", {}, "no task 'xyzzy'; it has ab, acre, .*zebra_puzzles"),
+        ("composite", {}, "no task 'composite'"),
+        ("gcd+xyzzy", {}, "no task 'xyzzy'"),
+        ("gcd", {"max_number": 3}, r"no parameter 'max_number' \(did you mean 'max_numbers'\?\); it has min_numbers"),
+        ("gcd", {"level": 77}, "gcd of reasoning-gym has no level 77; its levels are 0 to 3"),
+        ("acre", {"level": 1}, "acre of reasoning-gym has no curriculum"),
+        ("gcd", {"level": "high"}, "level is 'high'; it must be a whole number from 0"),
+        ("gcd", {"size": 0}, "size is 0; it must be a whole number from 1"),
+        ("gcd+lcm", {"max_numbers": 3}, r"no parameter 'max_numbers'; of several tasks write TASK.NAME, such as gcd"),
+        ("gcd", {"min_numbers": -1}, "reasoning-gym refuses the parameters of gcd: min_numbers"),
+        ("gcd+gcd", {}, "Duplicate dataset names"),
+    ],
+)
+def test_a_gym_spec_that_cannot_be_used_is_refused(name: str, parameters: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        gym.Gym(name, "train", parameters)
+
+
+@NEEDS_GYM
+@pytest.mark.slow
+def test_every_task_loads_and_its_answer_has_the_full_score() -> None:
+    """The answers of boxnet, graph_color, propositional_logic and rush_hour are not unique, and none is given."""
+    names = [name for name, _ in gym_tasks()]
+    assert len(names) > 100
+    low = set()
+    for name in names:
+        task = gym.Gym(name, "train", {"size": 3})
+        scores = [task.score(n, "", row["answer"])["environment_score"] for n, row in enumerate(task.rows(None))]
+        low |= {name} if min(scores) < 1 else set()
+    assert low <= {"boxnet", "graph_color", "propositional_logic", "rush_hour"}
+
+
+# ------------------------------------------------------------------------------------------- verifiers
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_interpreter(tmp_path_factory.mktemp("environment"))
+
+
+def test_the_rows_of_an_environment_become_problems(python: Path) -> None:
+    first, second = load(f"env:sums?size=4&env_python={python}", limit=2)
+    assert first.question == "Answer in <answer> tags.\n\nWhat is 0 + 4?" and first.answer == "4"
+    assert second.id == "env:sums?size=4/train/1" and second.columns["info"] == {"n": 1}
+    assert replace(second, id="").source == "env:sums?size=4"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("sums?kind=tools", r"'sums' is a ToolEnv: it has several turns or tools; supported are single-turn"),
+        ("sums?kind=turns", r"'sums' is a Turns: it has several turns or tools; supported are single-turn"),
+        ("sums?kind=group", r"'sums' rewards whole groups by group; supported are single-turn"),
+        ("sums:eval?eval_rows=false", r"no evaluation rows \(eval_dataset\); use env:sums:train"),
+        ("sums?sise=3", "sise"),
+        ("absent-env", "absent-env"),
+    ],
+)
+def test_an_environment_that_is_not_supported_is_refused(python: Path, query: str, message: str) -> None:
+    mark = "&" if "?" in query else "?"
+    with pytest.raises(ValueError, match=message):
+        load(f"env:{query}{mark}env_python={python}")
+
+
+@pytest.mark.slow
+def test_evaluation_rows_are_those_of_the_environment(python: Path) -> None:
+    assert [problem.answer for problem in load(f"env:sums:eval?size=3&env_python={python}")] == ["6", "5", "4"]
+
+
+def test_a_process_that_ends_without_an_answer_is_an_error_with_its_last_line(tmp_path: Path) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho 'no such interpreter version' >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(ValueError, match="ended with status 3: no such interpreter version"):
+        load(f"env:sums?env_python={program}")
+
+
+def test_the_list_of_gym_tasks_is_a_command() -> None:
+    pytest.importorskip("reasoning_gym")
+    command = [sys.executable, "-m", "reasoner", "data", "list", "--gym"]
+    done = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120)
+    rows = done.stdout.splitlines()
+    assert any(row.split() == ["gym:gcd", "levels", "0", "to", "3"] for row in rows) and len(rows) > 100

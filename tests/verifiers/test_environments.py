@@ -1,0 +1,168 @@
+"""Responses graded by the scorers of environments, in real worker processes. Skips where a library is absent."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from data import Problem, load
+from tests.fixtures.environments import write_interpreter
+from verifiers import RewardWeights, Score, Verdict, VerifierPool
+
+NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
+TEN = (
+    "basic_arithmetic", "chain_sum", "count_bits", "countdown", "fraction_simplification", "gcd", "number_sorting",
+    "simple_equations", "spell_backward", "word_ladder",
+)  # fmt: skip
+EVAL = ("string_insertion", "n_queens", "binary_matrix")
+LIBRARY_SCORES = """
+import asyncio, json, sys
+import verifiers as vf
+from verifiers.clients import Client
+from verifiers.types import Response, ResponseMessage
+
+class Scripted(Client):
+    def __init__(self, text): self.text = text
+    async def get_response(self, prompt, model, sampling_args, tools=None, **kwargs):
+        message = ResponseMessage(content=self.text, finish_reason="stop", is_truncated=False)
+        return Response(id="1", created=0, model=model, message=message)
+    def setup_client(self, config): pass
+    async def to_native_prompt(self, messages): pass
+    async def to_native_tool(self, tool): pass
+    async def get_native_response(self, *a, **k): pass
+    async def raise_from_native_response(self, response): pass
+    async def from_native_response(self, response): pass
+    async def close(self): pass
+
+async def reward(row, text):
+    state = await environment.rollout(row, Scripted(text), "scripted", {})
+    assert state["error"] is None, state["error"]
+    await environment.rubric.score_rollout(state)
+    return state["reward"]
+
+environment = vf.load_environment("sums", size=4)
+table = environment.get_dataset()
+async def main():
+    return [await reward(dict(table[number]), text) for number, text in json.loads(sys.stdin.read())]
+print(json.dumps(asyncio.run(main())))
+"""
+
+
+def response(answer: str) -> str:
+    return f"<think>a</think> <answer>{answer}</answer>"
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[VerifierPool]:
+    with VerifierPool(workers=1, seconds=1.0) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_interpreter(tmp_path_factory.mktemp("environment"))
+
+
+def outcomes(scores: list[Score]) -> list[tuple[Verdict, float]]:
+    return [(score.verdict, score.parts["correct"]) for score in scores]
+
+
+@NEEDS_GYM
+def test_rewards_of_ten_gym_tasks_are_the_librarys_scores(pool: VerifierPool) -> None:
+    import reasoning_gym
+    from reasoning_gym.composite import DatasetSpec
+
+    tasks = [DatasetSpec(name, 1.0, {}) for name in TEN]
+    library = reasoning_gym.create_dataset("composite", size=40, seed=20250101, datasets=tasks)
+    items, expected = [], []
+    for problem in load(f"gym:{'+'.join(TEN)}?size=40"):
+        entry = {"question": problem.question, "answer": problem.answer, "metadata": problem.columns["metadata"]}
+        for answer in (problem.answer, f"{problem.answer} or so", "7"):
+            items.append((response(answer), problem))
+            expected.append(library.score_answer(answer, entry))
+    scores = pool.score(items, RewardWeights(format=0.0))
+    assert [score.reward for score in scores] == [score.environment_score for score in scores] == expected
+    assert [score.correct for score in scores] == [value >= 1 for value in expected]
+    assert {problem.subject for _, problem in items} == set(TEN)
+    assert {score.verdict for score in scores} == {Verdict.CORRECT, Verdict.WRONG}
+    assert any(0 < value < 1 for value in expected)  # a partial score is a reward, and not correct
+
+
+@NEEDS_GYM
+@pytest.mark.parametrize("name", ["spiral_matrix", *(pytest.param(name, marks=pytest.mark.slow) for name in EVAL)])
+def test_an_answer_that_a_scorer_evaluates_does_no_harm(pool: VerifierPool, name: str, tmp_path: Path) -> None:
+    """The scorers of these tasks call eval on the answer."""
+    path = tmp_path / "file"
+    problem = load(f"gym:{name}?size=1")[0]
+    system, write = f"__import__('os').system('touch {path}')", f"[open('{path}', 'w')]"
+    answers = [system, write, "[exit()]", "'a' * 10**11", "[sum(range(10**12))]"]
+    form = [("", problem), (f"<answer>{problem.answer}</answer>", problem)]
+    items = [*((response(text), problem) for text in answers), (response(problem.answer), problem), *form]
+    scores = pool.score(items)
+    assert outcomes(scores[5:]) == [(Verdict.CORRECT, 1.0), (Verdict.NO_ANSWER, 0.0), (Verdict.MALFORMED, 0.0)]
+    assert not any(score.correct for score in scores[:5]) and not path.exists()
+    assert (scores[0].verdict, scores[4].verdict) == (Verdict.CRASHED, Verdict.TIMED_OUT)
+
+
+def test_a_problem_without_its_environment_is_refused(pool: VerifierPool) -> None:
+    problem = Problem("p", "?", "1", verifier="environment")
+    with pytest.raises(ValueError, match="problem 'p' has the verifier 'environment', but was not loaded from gym: or"):
+        pool.score([(response("1"), problem)])
+
+
+def test_a_rubric_scores_the_whole_response_with_its_weights(pool: VerifierPool, python: Path) -> None:
+    first, second = load(f"env:sums?size=4&env_python={python}", limit=2)
+    items = [(response("4"), first), (response("7"), first), ("<answer>5</answer>", second), ("?", second)]
+    scores = pool.score(items, RewardWeights(format=0.0))
+    assert outcomes(scores) == [
+        (Verdict.CORRECT, 1.5), (Verdict.WRONG, pytest.approx(0.35)), (Verdict.CORRECT, 1.5), (Verdict.WRONG, 0.0)
+    ]  # fmt: skip
+    assert [score.reward for score in scores] == [score.parts["correct"] for score in scores]
+    assert (scores[1].parts["rubric/exact"], scores[1].parts["rubric/near"]) == (0.0, pytest.approx(0.7))
+    assert [score.extracted for score in scores] == ["4", "7", "5", None] and not scores[2].well_formed
+
+
+@pytest.mark.slow
+def test_a_worker_that_hangs_or_dies_costs_no_other_item_its_score(pool: VerifierPool, python: Path) -> None:
+    problem = load(f"env:sums?size=1&env_python={python}")[0]
+    items = [(response(text), problem) for text in ("4", "spin", "4", "die", "4", "sleep", "4")]
+    scores = pool.score(items, RewardWeights(format=0.0))
+    assert [score.verdict for score in scores][1::2] == [Verdict.TIMED_OUT, Verdict.CRASHED, Verdict.TIMED_OUT]
+    assert outcomes(scores)[::2] == [(Verdict.CORRECT, 1.5)] * 4
+    os.kill(pool.environment_pids[0], signal.SIGKILL)
+    assert outcomes(pool.score(items[:1])) == [(Verdict.CORRECT, 1.5)]
+
+
+@pytest.mark.slow
+def test_rewards_of_an_environment_are_those_of_the_librarys_own_rollout(pool: VerifierPool, python: Path) -> None:
+    problems = load(f"env:sums?size=4&env_python={python}")
+    rows = [(n, text) for n in range(4) for text in (response(str(n + 4)), response("9"), "<answer>x</answer>", "")]
+    done = subprocess.run(
+        [python, "-c", LIBRARY_SCORES], input=json.dumps(rows), cwd=python.parent, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    scores = pool.score([(text, problems[n]) for n, text in rows], RewardWeights(format=0.0))
+    assert [score.reward for score in scores] == json.loads(done.stdout)
+    assert len({score.reward for score in scores}) > 3
+
+
+@pytest.mark.slow
+def test_a_reward_function_that_fails_is_a_crash_and_counts_zero(pool: VerifierPool, python: Path) -> None:
+    problem = load(f"env:sums?size=1&fault=raise&env_python={python}")[0]
+    (score,) = pool.score([(response("4"), problem)])
+    assert outcomes([score]) == [(Verdict.CRASHED, 1.0)] and "no judge" in score.layer
+
+
+@NEEDS_GYM
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["isomorphic_strings", "knight_swap", "ransom_note", "rearc"])
+def test_problems_that_depend_on_the_order_of_sets_are_those_that_are_graded(pool: VerifierPool, name: str) -> None:
+    problems = load(f"gym:{name}?size=5")
+    scores = pool.score([(response(problem.answer), replace(problem, answer="")) for problem in problems])
+    assert outcomes(scores) == [(Verdict.CORRECT, 1.0)] * 5
