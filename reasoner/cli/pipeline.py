@@ -1,0 +1,96 @@
+"""`reasoner pipeline r1`: a recipe of several stages, each an ordinary command."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_runs_folder
+from reasoner.console import log, print_result
+from reasoner.pipelines.r1 import R1, R1Settings
+from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reasoner.pipelines.stages import Stage
+
+_TYPES = {"str": str, "int": int, "float": float}
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the recipes of the command."""
+    r1 = add_action(
+        add_actions(command, ("r1",)),
+        "r1",
+        "DeepSeek-R1's recipe: cold start, RL, rejection sampling, reward model, RL with it, distillation",
+        run_r1,
+        epilog="The same command goes on where it was stopped. Sizes are for the embedded base on two cores.",
+    )
+    r1.add_argument("--name", default="r1", help="name of the pipeline; its runs are NAME-STAGE [r1]")
+    add_runs_folder(r1)
+    r1.add_argument(
+        "--resume", metavar="NAME", help="go on with this pipeline and its settings; flags beside it replace them"
+    )
+    r1.add_argument(
+        "--set",
+        action="append",
+        metavar="[STAGE:]SETTING=VALUE",
+        help="a setting of `reasoner train`, sft or reward-model train for all stages that have a use for it, or any "
+        "flag of one stage's command; repeatable",
+    )
+    r1.add_argument("--dry-run", action="store_true", help="print the commands; then exit")
+    for one in fields(R1Settings):
+        flag, about = f"--{one.name.replace('_', '-')}", one.metadata["help"]
+        if one.type == "bool":
+            r1.add_argument(flag, action="store_true", default=None, help=about)
+        else:
+            default = one.default if one.default != "" else "none"
+            r1.add_argument(flag, type=_TYPES[str(one.type)], help=f"{about} [{default}]".replace("%", "%%"))
+
+
+def run_r1(args: argparse.Namespace) -> int:
+    """Run the stages, or go on with them, or print their commands."""
+    from reasoner.pipelines.run import run_pipeline
+    from reasoner.pipelines.state import PipelineState, new_record, read_state
+
+    name = args.resume or args.name
+    if "/" in name or name.startswith("."):
+        raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
+    folder = args.runs / name
+    stored: dict[str, Any] = {}
+    if args.resume:
+        state = read_state(folder)
+        if state is None:
+            raise ValueError(f"there is no pipeline {name!r} in {args.runs}")
+        stored = dict(state.settings)
+    stored_changes = stored.pop("set", [])
+    given_values = {one.name: getattr(args, one.name) for one in fields(R1Settings)}
+    values = stored | {key: value for key, value in given_values.items() if value is not None}
+    settings, texts = R1Settings(**values), args.set if args.set is not None else stored_changes
+    changes = [parse_change(text) for text in texts]
+    stages = build_stages(R1, settings.values(), name=name, runs=args.runs, changes=changes)
+    check_commands(stages)
+    if args.dry_run:
+        print_result("\n".join(f"reasoner {shlex.join(stage.command)}" for stage in stages))
+        return 0
+    if not settings.student:
+        log("no --student is named: the recipe ends without distillation")
+    plan = PipelineState("r1", asdict(settings) | {"set": list(texts)}, tuple(map(new_record, stages)))
+    return run_pipeline(folder, plan, stages)
+
+
+def check_commands(stages: Sequence[Stage]) -> None:
+    """Parse the command of each stage as the command itself will. ValueError or SystemExit for a flag or a setting that
+    it refuses.
+    """
+    from reasoner.cli.main import build_parser
+    from reasoner.cli.train import command_line
+
+    for stage in stages:
+        words = ["1" if word == SAMPLED_TOKENS else word for word in stage.command]
+        args = build_parser(words).parse_args(words)
+        if "stage" in args:  # of training
+            command_line(args)
