@@ -8,6 +8,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_runs_folder
+from reasoner.config.stages import check_used
 from reasoner.console import log, print_result
 from reasoner.pipelines.r1 import R1, R1Settings
 from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
@@ -93,4 +94,4 @@ def check_commands(stages: Sequence[Stage]) -> None:
         words = ["1" if word == SAMPLED_TOKENS else word for word in stage.command]
         args = build_parser(words).parse_args(words)
         if "stage" in args:  # of training
-            command_line(args)
+            check_used(command_line(args), args.stage)

@@ -23,7 +23,7 @@ def read_figures(run_dir: Path) -> dict[str, Any]:
     on the held-out problems `pass@1`, `greedy` and `tokens` of a response, also as `before` the run.
     """
     figures: dict[str, Any] = {}
-    if (run_dir / "rollouts").is_dir():
+    if any((run_dir / "rollouts").glob("*.parquet")):
         figures["sampled_tokens"] = int(read_metrics(run_dir)[-1]["num_tokens"])
     contents = read_object(run_dir / "data.json")
     for name, key in (("examples", "training_examples"), ("pairs", "training_pairs")):
