@@ -15,9 +15,11 @@ from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from reasoner.pipelines.stages import Stage
 
+_NAMES = (*(one.name for one in fields(R1Settings)), "set")
 _TYPES = {"str": str, "int": int, "float": float}
 
 
@@ -30,11 +32,12 @@ def add_arguments(command: Parser) -> None:
         run_r1,
         epilog="The same command goes on where it was stopped. Sizes are for the embedded base on two cores.",
     )
-    r1.add_argument("--name", default="r1", help="name of the pipeline; its runs are NAME-STAGE [r1]")
-    add_runs_folder(r1)
-    r1.add_argument(
+    names = r1.add_mutually_exclusive_group()
+    names.add_argument("--name", default="r1", help="name of the pipeline; its runs are NAME-STAGE [r1]")
+    names.add_argument(
         "--resume", metavar="NAME", help="go on with this pipeline and its settings; flags beside it replace them"
     )
+    add_runs_folder(r1)
     r1.add_argument(
         "--set",
         action="append",
@@ -55,23 +58,14 @@ def add_arguments(command: Parser) -> None:
 def run_r1(args: argparse.Namespace) -> int:
     """Run the stages, or go on with them, or print their commands."""
     from reasoner.pipelines.run import run_pipeline
-    from reasoner.pipelines.state import PipelineState, new_record, read_state
 
     name = args.resume or args.name
     if "/" in name or name.startswith("."):
         raise ValueError(f"--name is {name!r}; it must be a plain name (the folder is --runs)")
     folder = args.runs / name
-    stored: dict[str, Any] = {}
-    if args.resume:
-        state = read_state(folder)
-        if state is None:
-            raise ValueError(f"there is no pipeline {name!r} in {args.runs}")
-        stored = dict(state.settings)
-    stored_changes = stored.pop("set", [])
-    given_values = {one.name: getattr(args, one.name) for one in fields(R1Settings)}
-    values = stored | {key: value for key, value in given_values.items() if value is not None}
-    settings, texts = R1Settings(**values), args.set if args.set is not None else stored_changes
-    changes = [parse_change(text) for text in texts]
+    values = (_stored_settings(folder) if args.resume else {}) | _own_settings(args)
+    texts = values.pop("set", [])
+    settings, changes = R1Settings(**values), [parse_change(text) for text in texts]
     stages = build_stages(R1, settings.values(), name=name, runs=args.runs, changes=changes)
     check_commands(stages)
     if args.dry_run:
@@ -79,8 +73,25 @@ def run_r1(args: argparse.Namespace) -> int:
         return 0
     if not settings.student:
         log("no --student is named: the recipe ends without distillation")
-    plan = PipelineState("r1", asdict(settings) | {"set": list(texts)}, tuple(map(new_record, stages)))
-    return run_pipeline(folder, plan, stages)
+    return run_pipeline(folder, stages, recipe="r1", settings=asdict(settings) | {"set": texts})
+
+
+def _own_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """The settings on the command line, by name; `set` are the texts of --set."""
+    values = {name: getattr(args, name) for name in _NAMES}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _stored_settings(folder: Path) -> dict[str, Any]:
+    """The settings that the pipeline in a folder was started with. ValueError if there is none."""
+    from reasoner.pipelines.state import read_state
+
+    state = read_state(folder)
+    if state is None:
+        raise ValueError(f"there is no pipeline {folder.name!r} in {folder.parent}")
+    if unknown := sorted(state.settings.keys() - {*_NAMES}):
+        raise ValueError(f"the pipeline in {folder} has settings that this version does not know: {unknown[0]!r}")
+    return dict(state.settings)
 
 
 def check_commands(stages: Sequence[Stage]) -> None:

@@ -11,11 +11,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from reasoner.console import log, print_result
 from reasoner.pipelines.figures import read_figures, table
@@ -31,16 +31,21 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def run_pipeline(
-    folder: Path, plan: PipelineState, stages: Sequence[Stage], *, program: Sequence[str] = REASONER
+    folder: Path,
+    stages: Sequence[Stage],
+    *,
+    recipe: str,
+    settings: Mapping[str, Any],
+    program: Sequence[str] = REASONER,
 ) -> int:
     """Run the stages of a pipeline, or those that are left, and print the table of their results.
 
-    `plan`: recipe and settings, for the record; its records of stages are replaced by those of the folder. `program`:
-    what runs a command, its words follow. Returns the exit status of the stage that failed or was stopped, else 0.
-    ValueError where a stage that has begun had another command, and while another process runs the pipeline.
+    `recipe` and `settings` are for the record. `program`: what runs a command, whose words follow. Returns the exit
+    status of the stage that failed or was stopped, else 0. ValueError where a stage that has begun had another command,
+    and while another process runs the pipeline.
     """
     before = read_state(folder)
-    state = replace(plan, stages=continue_records(before.stages if before else (), stages))
+    state = PipelineState(recipe, settings, continue_records(before.stages if before else (), stages))
     with lock_run_dir(folder):
         write_state(folder, state)
         for number, stage in enumerate(stages, 1):
@@ -71,9 +76,9 @@ def _run_stage(folder: Path, state: PipelineState, stage: Stage, program: Sequen
 
     def record(stage_state: str, **changes: object) -> PipelineState:
         spent = minutes + (time.monotonic() - start) / 60
-        updated = state.updated(stage.name, state=stage_state, minutes=round(spent, 3), **changes)
-        write_state(folder, updated)
-        return updated
+        state_now = state.with_stage(stage.name, state=stage_state, minutes=round(spent, 3), **changes)
+        write_state(folder, state_now)
+        return state_now
 
     status = _run_command([*program, *words], lambda: record(RUNNING))
     if status:

@@ -60,7 +60,7 @@ class PipelineState:
     settings: Mapping[str, Any]
     stages: tuple[StageRecord, ...]
 
-    def updated(self, name: str, **changes: Any) -> PipelineState:
+    def with_stage(self, name: str, **changes: Any) -> PipelineState:
         """The state with other values of a stage."""
         stages = (replace(one, **changes) if one.name == name else one for one in self.stages)
         return replace(self, stages=tuple(stages))

@@ -37,12 +37,11 @@ import sys
 from pathlib import Path
 from reasoner.pipelines.run import run_pipeline
 from reasoner.pipelines.stages import StageTemplate, build_stages
-from reasoner.pipelines.state import PipelineState
 here = Path(sys.argv[1])
 templates = [StageTemplate(name, "part", "sft --data x --sft.rows 5") for name in ("a", "b", "c")]
 stages = build_stages(templates, {}, name="p", runs=here)
 program = [sys.executable, str(here / "program.py"), str(here)]
-sys.exit(run_pipeline(here / "p", PipelineState("test", {}, ()), stages, program=program))
+sys.exit(run_pipeline(here / "p", stages, recipe="test", settings={}, program=program))
 """
 
 

@@ -27,8 +27,8 @@ def results(share: float) -> dict[str, dict[str, float]]:
 def state() -> PipelineState:
     """The samples are drawn, the supervised run is under way, the control waits."""
     state = PipelineState("r1", {"model": "base"}, continue_records((), STAGES))
-    state = state.updated("samples", state=DONE, minutes=1.5, figures={"sampled_tokens": 12_000})
-    return state.updated("sft", state=RUNNING, minutes=0.25)
+    state = state.with_stage("samples", state=DONE, minutes=1.5, figures={"sampled_tokens": 12_000})
+    return state.with_stage("sft", state=RUNNING, minutes=0.25)
 
 
 def test_a_state_reads_back_as_it_was_written(state, tmp_path):
@@ -73,15 +73,15 @@ def test_stages_that_have_begun_are_kept_and_others_may_change(state):
 
 
 def test_tokens_sampled_before_a_stage_are_those_of_all_but_controls(state):
-    state = state.updated("rl", figures={"sampled_tokens": 7})
+    state = state.with_stage("rl", figures={"sampled_tokens": 7})
     assert [state.sampled_tokens(stage.name) for stage in STAGES] == [0, 12_000, 12_000]
     assert PipelineState("r1", {}, state.stages[::-1]).sampled_tokens("samples") == 0
 
 
 def test_table_has_the_first_model_each_part_and_the_sums(state):
     figures = {"examples": 1_234, **results(0.6), "before": results(0.1)}
-    state = state.updated("sft", state=DONE, minutes=0.5, figures=figures)
-    state = state.updated("rl", minutes=9.0, figures={"sampled_tokens": 5, **results(0.5), "before": results(0.1)})
+    state = state.with_stage("sft", state=DONE, minutes=0.5, figures=figures)
+    state = state.with_stage("rl", minutes=9.0, figures={"sampled_tokens": 5, **results(0.5), "before": results(0.1)})
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in table(state).splitlines()]
     tokens = "80.0 [75.0, 85.0]"
     assert cells[1:] == [
