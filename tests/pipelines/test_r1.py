@@ -92,6 +92,7 @@ def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 def test_a_pipeline_that_was_killed_twice_ends_with_the_results_of_an_unbroken_one(tmp_path):
     whole, broken = tmp_path / "a", tmp_path / "b"
