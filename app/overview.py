@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from app.pipelines import pipelines
 from app.rollouts import verdict_counts
 from app.run_files import check_run, read_alarms, read_metrics, read_settings, read_validations
 from app.run_library import RunLibrary, is_live
@@ -22,8 +23,12 @@ _START_SECONDS = 120.0  # seconds without a change after which an unlocked run w
 
 
 def runs(library: RunLibrary) -> dict[str, Any]:
-    """List the runs, the newest first. The row of a run that cannot be read has the reason."""
-    return {"folder": str(library.runs_dir), "runs": [_row(library, path) for path in library.runs()]}
+    """List the runs and the pipelines, the newest first. What cannot be read has the reason."""
+    return {
+        "folder": str(library.runs_dir),
+        "runs": [_row(library, path) for path in library.runs()],
+        "pipelines": pipelines(library),
+    }
 
 
 def _row(library: RunLibrary, run_dir: Path) -> dict[str, Any]:

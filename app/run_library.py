@@ -36,7 +36,7 @@ class RunLibrary:
         """The folders of runs, including damaged ones, the newest first."""
         names = ("config.json", "metrics.jsonl")
         folders = [path for path in self.runs_dir.glob("*") if any(_exists(path / name) for name in names)]
-        return sorted(folders, key=lambda path: (_changed(path / "config.json"), path.name), reverse=True)
+        return sorted(folders, key=lambda path: (changed_at(path / "config.json"), path.name), reverse=True)
 
     def run(self, name: str) -> Path:
         """The folder of a run. ValueError for an unknown name, and for a run with links that lead outside it."""
@@ -48,7 +48,7 @@ class RunLibrary:
         """Raise ValueError for a run with links that lead outside its folder. Checked again when a folder in it
         changes.
         """
-        folders = frozenset((path.name, _changed(path)) for path in (run_dir, *run_dir.iterdir()) if path.is_dir())
+        folders = frozenset((path.name, changed_at(path)) for path in (run_dir, *run_dir.iterdir()) if path.is_dir())
         if self._inside.get(run_dir) != folders:
             check_inside(run_dir)
             self._inside[run_dir] = folders
@@ -58,7 +58,7 @@ class RunLibrary:
         folders = {path.name: path for path in self.evals_dir.glob("*")}
         folders |= {f"{path.parents[1].name}/{path.name}": path for path in self.runs_dir.glob("*/heldout/*")}
         evaluations = [(name, path) for name, path in folders.items() if _exists(path / "evaluation.json")]
-        return dict(sorted(evaluations, key=lambda item: -_changed(item[1])))
+        return dict(sorted(evaluations, key=lambda item: -changed_at(item[1])))
 
     def evaluation(self, name: str) -> Path:
         """The folder of an evaluation. ValueError for an unknown name, and for one with links that lead outside it."""
@@ -94,7 +94,7 @@ def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-def _changed(path: Path) -> int:
+def changed_at(path: Path) -> int:
     """The modification time of the file or the link itself, in nanoseconds; 0 when there is none."""
     try:
         return path.lstat().st_mtime_ns

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +35,12 @@ def gc_paused() -> Iterator[None]:
         atexit.register(gc.unfreeze)
         if was_enabled:
             gc.enable()
+
+
+def end_with_parent() -> None:
+    """Let Linux send SIGTERM to this process when the one that started it dies."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def set_environment() -> None:

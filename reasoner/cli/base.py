@@ -1,4 +1,4 @@
-"""`reasoner base build`: pretrain the embedded base model."""
+"""`reasoner base`: pretrain the embedded base model or a smaller one, or write texts of its pretraining corpus."""
 
 from __future__ import annotations
 
@@ -6,18 +6,36 @@ import argparse
 from pathlib import Path
 
 from reasoner.cli.arguments import Parser, add_action, add_actions
+from reasoner.console import print_result
 
 
 def add_arguments(command: Parser) -> None:
-    """Add the action of the command."""
-    actions = add_actions(command, ("build",))
-    build = add_action(actions, "build", "train the embedded base model from random weights", build_base)
+    """Add the actions of the command."""
+    actions = add_actions(command, ("build", "corpus"))
+    summary = "train the embedded base model, or one of another size, from random weights"
+    build = add_action(actions, "build", summary, build_base)
     build.add_argument(
         "--out", type=Path, default=Path("runs/base"), metavar="FOLDER", help="new model folder [runs/base]"
     )
     build.add_argument("--seed", type=int, default=0, help="seed of the corpus and of the first weights [0]")
-    build.add_argument("--steps", type=int, metavar="N", help="optimiser steps [those of the recipe: 4,800]")
+    for name, (about, default) in _SIZES.items():
+        flag = f"--{name.replace('_', '-')}"
+        build.add_argument(flag, type=int, metavar="N", help=f"{about} [that of the recipe: {default:,}]")
     build.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
+    corpus = add_action(actions, "corpus", "write texts of the pretraining corpus as examples for sft", write_corpus)
+    corpus.add_argument("file", metavar="FILE", type=Path, help="the new .jsonl or .parquet file, with a column `text`")
+    corpus.add_argument("--documents", type=int, default=400, metavar="N", help="number of texts, at least 1 [400]")
+    corpus.add_argument("--seed", type=int, default=0, help="seed of the corpus; 0: that of the embedded base [0]")
+
+
+# What the recipe (reasoner.pretrain.train.Recipe) decides of a model's size, and its default.
+_SIZES = {
+    "width": ("size of the hidden states, a multiple of twice the heads", 160),
+    "layers": ("layers", 4),
+    "heads": ("attention heads", 5),
+    "feed_forward": ("size of the feed-forward layers", 480),
+    "steps": ("optimiser steps", 4800),
+}
 
 
 def build_base(args: argparse.Namespace) -> None:
@@ -27,5 +45,16 @@ def build_base(args: argparse.Namespace) -> None:
     from reasoner.pretrain.build import build
     from reasoner.pretrain.train import Recipe
 
-    recipe = Recipe() if args.steps is None else replace(Recipe(), steps=args.steps)
-    build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
+    sizes = {name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None}
+    build(args.out, seed=args.seed, recipe=replace(Recipe(), **sizes), threads=args.threads)
+
+
+def write_corpus(args: argparse.Namespace) -> None:
+    """Write the first texts of the corpus of a seed."""
+    from reasoner.pretrain.corpus import document
+    from reasoner.sft.sources import write_rows
+
+    if args.documents < 1:
+        raise ValueError(f"--documents is {args.documents}; it must be at least 1")
+    write_rows(args.file, [{"text": document(args.seed, index)} for index in range(args.documents)])
+    print_result(f"{args.documents:,} texts: {args.file}")

@@ -91,6 +91,11 @@ COMMANDS = (
         epilog="example: reasoner reward-model train --model base --data pairs.parquet --run.name taste",
         module="reward_model",
     ),
+    Command(
+        "pipeline",
+        "run a recipe of several stages, each an ordinary command: r1, that of DeepSeek-R1",
+        epilog="example: reasoner pipeline r1 --model base --dry-run; the same command goes on where it was stopped",
+    ),
     Command("rollouts", "list, show, search and export the rollouts of a run"),
     Command(
         "app",

@@ -47,7 +47,11 @@ def add_arguments(command: Parser) -> None:
     export.add_argument(
         "--as", dest="form", default="rollouts", choices=tuple(_EXPORTS), help="what to write [rollouts]"
     )
-    add_selection(export.add_argument_group("with --as sft: examples for supervised finetuning"))
+    examples = export.add_argument_group("with --as sft: examples for supervised finetuning")
+    add_selection(examples)
+    examples.add_argument(
+        "--without-ids", action="store_true", help="leave out the token ids, for a model with another tokenizer"
+    )
     add_preference_arguments(export)
 
 
@@ -134,8 +138,8 @@ def show_rollout(args: argparse.Namespace) -> None:
 
 def export_rollouts(args: argparse.Namespace) -> None:
     """Write all matching rollouts, or what --as makes of them, to a file."""
-    if args.form != "sft" and (args.where is not None or args.per_problem is not None):
-        raise ValueError("--where and --per-problem belong to --as sft")
+    if args.form != "sft" and (args.where is not None or args.per_problem is not None or args.without_ids):
+        raise ValueError("--where, --per-problem and --without-ids belong to --as sft")
     _EXPORTS[args.form](args)
 
 
@@ -160,7 +164,7 @@ def _export_examples(args: argparse.Namespace) -> None:
     check_output(args.file)
     with open_index(args) as index:
         selected = select(matching(index, _filter(args)), selection_of(args))
-    write_rows(args.file, [sft_row(row) for row in selected.rows])
+    write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
 

@@ -22,6 +22,7 @@ def add_arguments(command: Parser) -> None:
         "--data", default="generated", help="problems: a name of `reasoner data list`, or a file [generated]"
     )
     command.add_argument("--problems", type=int, metavar="N", help="the first N problems, at least 1 [all]")
+    command.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N problems before [0]")
     command.add_argument("--samples", type=int, default=16, metavar="N", help="completions of each, at least 1 [16]")
     command.add_argument("--temperature", type=float, help="above 0 [a run: as trained; base: 1; any other model: 0.6]")
     command.add_argument(
@@ -53,7 +54,7 @@ def run_sample(args: argparse.Namespace) -> None:
         from reasoner.sft.sources import check_output, sft_row, write_rows
         from reasoner.trainer.sample import SampleRequest, sample
 
-    for name, least in (("samples", 1), ("problems", 1), ("workers", 1)):
+    for name, least in (("samples", 1), ("problems", 1), ("workers", 1), ("skip", 0)):
         value = getattr(args, name)
         if value is not None and value < least:
             raise ValueError(f"--{name} is {value}; it must be at least {least}")
@@ -70,10 +71,14 @@ def run_sample(args: argparse.Namespace) -> None:
     )
     if not model.temperature > 0:
         raise ValueError(f"--temperature is {model.temperature:g}; it must be above 0")
+    problems = load(args.data, limit=None if args.problems is None else args.skip + args.problems)
+    if len(problems) <= args.skip:
+        raise ValueError(f"--skip is {args.skip}, and {args.data} has {len(problems):,} problems")
     request = SampleRequest(
         model=model,
-        problems=load(args.data, limit=args.problems),
+        problems=problems[args.skip :],
         data=args.data,
+        num_skipped=args.skip,
         num_samples=args.samples,
         seed=args.seed,
         engine=model.engine_config(args.engine, args.dtype),

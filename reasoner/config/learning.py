@@ -255,7 +255,7 @@ class RewardModelConfig:
 class SftConfig:
     # Supervised examples: a .jsonl or .parquet file (columns: docs/SFT.md), rollouts of own runs
     # (runs:RUN,RUN?where=correct,well-formed&per_problem=4&steps=A:B), or a data set of the hub (ORG/NAME or
-    # ORG/NAME:SPLIT).
+    # ORG/NAME:SPLIT); several with semicolons between them.
     data: str = ""
     # Passes over the examples.
     epochs: int = 2

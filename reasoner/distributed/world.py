@@ -7,15 +7,15 @@ each of them is the identity, and torch.distributed is not used. Light: torch is
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from reasoner.runtime import end_with_parent
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -168,12 +168,6 @@ def num_launched() -> int:
     return int(os.environ["WORLD_SIZE"]) if {"RANK", "WORLD_SIZE", "LOCAL_RANK"} <= os.environ.keys() else 0
 
 
-def _end_with_parent() -> None:
-    """Let Linux send SIGTERM when the program that started this rank dies: no rank trains on without it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
-
-
 @contextmanager
 def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
     """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
@@ -188,7 +182,7 @@ def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
 
     rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     world = World(rank, size, local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", size)), time_limit)
-    _end_with_parent()
+    end_with_parent()  # no rank trains on without the program that started it
     has_gpu = torch.cuda.is_available()
     if has_gpu:
         torch.cuda.set_device(local_rank)

@@ -25,9 +25,11 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     """Train tokenizer and model into the new folder `out`, an ordinary transformers model folder.
 
     The same seed, recipe, number of threads (0: all cores) and library versions give the same weights. Progress goes to
-    standard error. The folder appears whole or not at all. ValueError if `out` exists and is not empty.
+    standard error. The folder appears whole or not at all. ValueError if `out` exists and is not empty, and for a
+    recipe that no model can have.
     """
     recipe = recipe or Recipe()
+    _check_sizes(recipe)
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
     if threads:
@@ -49,6 +51,15 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     partial.rename(out)
     log(f"wrote {out}: {record['parameters']:,} parameters, {record['minutes']} minutes")
     return out
+
+
+def _check_sizes(recipe: Recipe) -> None:
+    """ValueError for sizes below 1, and where the heads do not share the width in even parts (rotary positions)."""
+    for name in ("width", "layers", "heads", "feed_forward", "steps"):
+        if getattr(recipe, name) < 1:
+            raise ValueError(f"{name} is {getattr(recipe, name)}; it must be at least 1")
+    if recipe.width % (2 * recipe.heads):
+        raise ValueError(f"width is {recipe.width}; it must be a multiple of {2 * recipe.heads}, twice the heads")
 
 
 class _LossLog:

@@ -3,6 +3,7 @@
 FILE.jsonl   FILE.parquet                                        columns: reasoner.sft.examples
 runs:RUN[,RUN...][?where=correct,well-formed&per_problem=4&steps=A:B]
 ORG/NAME[:SPLIT]                                                 a data set of the hub; the split is train
+SOURCE;SOURCE                                                    all rows of several
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
@@ -23,6 +25,7 @@ from reasoner.runs.selection import Selection, parse_selection, read_rollouts, s
 
 Row = Mapping[str, Any]
 _RUNS = "runs:"
+_AND = ";"  # between sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +37,22 @@ class Rows:
 
 
 def check_source(spec: str, runs: Path) -> None:
-    """ValueError for a source that cannot be read, as far as that is known without a download."""
-    if spec.startswith(_RUNS):
-        _parse_runs(spec, runs)
-    elif not _is_hub(spec):
-        _check_file(spec)
+    """ValueError for sources that cannot be read, as far as that is known without a download."""
+    for one in spec.split(_AND):
+        if one.startswith(_RUNS):
+            _parse_runs(one, runs)
+        elif not _is_hub(one):
+            _check_file(one)
 
 
 def read_source(spec: str, runs: Path) -> Rows:
-    """The rows of a source. ValueError for one that cannot be read."""
+    """The rows of a source, or of several. ValueError for one that cannot be read."""
+    sources = [_read_one(one, runs) for one in spec.split(_AND)]
+    left_out = sum((Counter(one.left_out) for one in sources), Counter[str]())
+    return Rows(chain.from_iterable(one.rows for one in sources), left_out)
+
+
+def _read_one(spec: str, runs: Path) -> Rows:
     if spec.startswith(_RUNS):
         run_dirs, selection = _parse_runs(spec, runs)
         selected = select(read_rollouts(run_dirs), selection)
@@ -54,11 +64,11 @@ def read_source(spec: str, runs: Path) -> Rows:
     return Rows(READERS[Path(spec).suffix](Path(spec)))
 
 
-def sft_row(rollout: Row) -> dict[str, Any]:
+def sft_row(rollout: Row, *, with_ids: bool = True) -> dict[str, Any]:
     """A stored rollout as a row of an SFT file: token ids as sampled, and the texts that other trainers read."""
+    ids = {"prompt_ids": list(rollout["prompt_token_ids"]), "completion_ids": list(rollout["token_ids"])}
     return {
-        "prompt_ids": list(rollout["prompt_token_ids"]),
-        "completion_ids": list(rollout["token_ids"]),
+        **(ids if with_ids else {}),
         "prompt": rollout["prompt"],
         "completion": rollout["completion"],
         "problem_id": rollout["problem_id"],

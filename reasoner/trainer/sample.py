@@ -32,6 +32,7 @@ class SampleRequest:
     model: ModelSpec
     problems: Sequence[Problem]
     data: str  # name of the problems
+    num_skipped: int = 0  # problems of that name before the first one
     num_samples: int
     seed: int = 0
     engine: EngineConfig
@@ -45,6 +46,7 @@ class SampleRequest:
             "steps": -(-len(self.problems) // PROMPTS_PER_STEP),
             "data.train": self.data,
             "data.problems": len(self.problems),
+            **({"data.skip": self.num_skipped} if self.num_skipped else {}),
             "data.prompts_per_step": PROMPTS_PER_STEP,
             "algo.group_size": self.num_samples,
             "sampling.temperature": self.model.temperature,

@@ -18,6 +18,7 @@ from data import Problem
 from reasoner.analysis.reflection import study
 from reasoner.evals import eval_log as files
 from reasoner.evals.result import MetricKs, evaluate
+from reasoner.pipelines.state import DONE, RUNNING, PipelineState, StageRecord, write_state
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runs.importers import import_run
@@ -216,6 +217,23 @@ TEXTS = {
     "<script>": lambda words: "script" in words,
     "unicorn": lambda words: False,
 }
+
+
+# ---------------------------------------------------------------------------------------------- pipelines
+
+ESTIMATE = {"value": 0.625, "low": 0.5, "high": 0.75}
+
+
+def write_pipeline(folder: Path, part: str = "sampling") -> None:
+    """A pipeline of four stages: two are done, one was running, one waits. `part`: that of the second one."""
+    stages = (
+        StageRecord("cold-sft", "cold start", ("sft",), "real", "base", False, DONE, 2.0, {"pass@1": ESTIMATE}),
+        StageRecord("samples", part, ("sample", part), "r1-samples", "x", False, DONE, 0.5, {"sampled_tokens": 12_345}),
+        StageRecord("rm", "reward", ("reward-model",), "r1-rm", "base", False, RUNNING, 0.1, {"accuracy": ESTIMATE}),
+        StageRecord("rl", "RL", ("train",), "r1-rl", "base", False),
+    )
+    folder.mkdir()
+    write_state(folder, PipelineState("r1", {}, stages))
 
 
 # --------------------------------------------------------------------------------------------- evaluations

@@ -1,6 +1,7 @@
 """Every page in a real browser over a real run of the embedded base, compared with the shards."""
 
 import json
+import shutil
 import subprocess
 import sys
 from statistics import fmean, pstdev
@@ -12,6 +13,7 @@ from reasoner.evals.eval_log import task_name
 from reasoner.runs import rollouts as store
 from reasoner.runs.metrics import read_evals, read_metrics
 from tests.app.browsing import NASTY, ROOT, grow, made_up
+from tests.app.library_of import write_pipeline
 
 PAGES = [
     "/",
@@ -48,6 +50,23 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_with_its_reason(site
     page.get_by_label("choose other").check()
     page.get_by_role("button", name="compare").click()
     page.wait_for_url("**/compare?runs=real%2Cother")
+
+
+def test_the_page_shows_a_pipeline_as_a_row_of_stages(site):
+    write_pipeline(site.runs / "r1", part=NASTY)
+    try:
+        page = site.open("/")
+        tiles = page.locator('[data-pipeline="r1"] [data-stage]')
+        texts = [text.split("\n") for text in tiles.all_inner_texts()]
+        assert texts[0][1:4] == ["cold-sft", "done", "pass@1 62.5 %"]
+        assert "12,345 tokens" in texts[1] and "accuracy 62.5 %" in texts[2] and "stopped" in texts[2]
+        assert tiles.nth(1).locator("span").first.text_content() == NASTY  # as text
+        assert page.evaluate("window.PWNED") is None
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        page.locator('[data-stage="cold-sft"] a').click()
+        page.wait_for_url("**/overview?run=real")
+    finally:
+        shutil.rmtree(site.runs / "r1")
 
 
 def test_the_curves_are_the_metrics_and_the_shards(site):

@@ -20,7 +20,7 @@ DOCUMENTS = [
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
 NOT_WRAPPED = ("CONTRIBUTING.md", "docs/ALGORITHMS.md", "docs/GRADING.md", "docs/PITFALLS.md")  # yet
-ACTIONS = {"rollouts", "data", "base", "reward-model"}  # commands with a second word
+ACTIONS = {"rollouts", "data", "base", "reward-model", "pipeline"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
@@ -96,7 +96,7 @@ def flags_of(command: tuple[str, ...]) -> frozenset[str] | None:
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
-    return tuple(words[:2]) if words[0] in ACTIONS and len(words) > 1 and words[1].isalpha() else tuple(words[:1])
+    return tuple(words[:2]) if words[0] in ACTIONS and len(words) > 1 and words[1].isalnum() else tuple(words[:1])
 
 
 @cache
@@ -109,6 +109,8 @@ def all_flags() -> frozenset[str]:
         ("data", "show"),
         ("data", "contamination"),
         ("base", "build"),
+        ("base", "corpus"),
+        ("pipeline", "r1"),
         *(("reward-model", name) for name in ("train", "eval", "score")),
     ]
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]

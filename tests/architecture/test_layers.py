@@ -17,9 +17,9 @@ from scripts.architecture import box, circles, files, graphs
 ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
 ORDER = (
-    "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.doctor", "reasoner.trainer",
-    "reasoner.analysis", "reasoner.preferences", "reasoner.evals", "reasoner.pretrain", "reasoner.inference",
-    "reasoner.sft", "reasoner.rl",
+    "reasoner.__main__", "reasoner.api", "reasoner.cli", "app", "reasoner.pipelines", "reasoner.doctor",
+    "reasoner.trainer", "reasoner.analysis", "reasoner.preferences", "reasoner.evals", "reasoner.pretrain",
+    "reasoner.inference", "reasoner.sft", "reasoner.rl",
     "reasoner.models", "reasoner.rollouts", "reasoner.runs", "reasoner.config", "reasoner.types", "verifiers", "data",
     "reasoner.distributed", "reasoner.runtime", "reasoner.progress", "reasoner.console",
 )  # fmt: skip
@@ -32,6 +32,7 @@ LIGHT = (
     "reasoner.inference.factory", "reasoner.inference.model_spec", "reasoner.inference.server_client",
     "reasoner.inference.server_dispatch", "reasoner.inference.server_identity", "reasoner.inference.server_pool",
     "reasoner.models.folder", "reasoner.models.hub_download", "reasoner.models.resolve", "reasoner.models.size",
+    "reasoner.pipelines",
     "reasoner.progress", "reasoner.rl.algorithms", "reasoner.rollouts", "reasoner.runs", "reasoner.runtime",
     "reasoner.sft.dataset", "reasoner.sft.examples", "reasoner.sft.sources", "reasoner.trainer.launch",
     "reasoner.trainer.preflight", "reasoner.trainer.trackers", "reasoner.types",

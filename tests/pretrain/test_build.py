@@ -1,9 +1,13 @@
 """Building a base from nothing, much shortened, and the one that is shipped."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from tokenizers import Tokenizer
 
+from reasoner.cli.base import _SIZES
+from reasoner.cli.main import main
 from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.build import build
@@ -11,6 +15,7 @@ from reasoner.pretrain.corpus import document
 from reasoner.pretrain.muon import orthogonalise
 from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
 from reasoner.pretrain.train import IGNORED, Recipe, batches, learning_rate_factor
+from reasoner.sft.sources import read_source
 
 TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
 
@@ -21,6 +26,36 @@ def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     with pytest.raises(ValueError, match="not empty"):
         build(tmp_path / "a", recipe=TINY)
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [({"width": 150, "heads": 4}, "width is 150; it must be a multiple of 8"), ({"layers": 0}, "layers is 0; it must")],
+)
+def test_sizes_that_no_model_can_have_are_refused(tmp_path, size, message):
+    with pytest.raises(ValueError, match=message):
+        build(tmp_path / "a", recipe=replace(TINY, **size))
+
+
+def test_sizes_on_the_command_line_are_those_of_the_model(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+    sizes = {"width": 24, "layers": 2, "heads": 3, "feed-forward": 40, "steps": 1}
+    flags = [text for name, value in sizes.items() for text in (f"--{name}", str(value))]
+    assert main(["base", "build", "--out", str(tmp_path / "a"), *flags]) == 0
+    config = load_policy(tmp_path / "a", device=torch.device("cpu")).config
+    assert (config.hidden_size, config.num_hidden_layers, config.num_attention_heads) == (24, 2, 3)
+    assert config.intermediate_size == 40
+
+
+def test_help_of_the_sizes_has_the_defaults_of_the_recipe():
+    defaults = {name: default for name, (_, default) in _SIZES.items()}
+    assert defaults == {name: getattr(Recipe(), name) for name in _SIZES}
+
+
+def test_texts_of_the_corpus_are_examples(tmp_path):
+    assert main(["base", "corpus", str(tmp_path / "a.jsonl"), "--documents", "2", "--seed", "7"]) == 0
+    rows = [row for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
+    assert rows == [{"text": document(7, 0)}, {"text": document(7, 1)}]
 
 
 def cuts(tokenizer, text):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from reasoner.runs import rollouts as store
-from reasoner.sft.sources import check_source, read_source
+from reasoner.sft.sources import check_source, read_source, sft_row
 from tests.fixtures.rollouts import group, write
 
 RIGHT = "<think> one </think> <answer> 2 </answer>"
@@ -32,6 +32,21 @@ def test_lines_of_a_file_are_rows(tmp_path):
     rows = list(read_source(str(tmp_path / "a.jsonl"), tmp_path).rows)
     assert [row["text"] for _, row in rows] == ["one", "two"]
     assert rows[1][0].endswith("a.jsonl, line 2")
+
+
+def test_several_sources_are_rows_of_one_after_the_other(runs, tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"text": "one"}\n')
+    source = read_source(f"runs:a?where=correct;{tmp_path / 'a.jsonl'};runs:a?where=wrong", runs)
+    assert [row.get("text") or row["completion"] for _, row in source.rows] == [RIGHT, "one", "2"]
+    assert source.left_out == {"not correct": 1, "not wrong": 1}
+    with pytest.raises(ValueError, match=r"no examples 'missing.jsonl'"):
+        check_source("runs:a;missing.jsonl", runs)
+
+
+def test_rows_without_token_ids_are_for_any_tokenizer(runs):
+    [(_, row)] = read_source("runs:a?where=correct", runs).rows
+    rollout = {"prompt_token_ids": [1], "token_ids": [2], "step": 0, "reward": 1.0, "question": "?", **row}
+    assert sft_row(rollout, with_ids=False).keys() == row.keys() - {"prompt_ids", "completion_ids"}
 
 
 def test_a_split_of_a_data_set_is_rows(tmp_path, monkeypatch):

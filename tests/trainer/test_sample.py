@@ -73,3 +73,15 @@ def test_a_folder_of_other_samples_is_refused(samples):
     done = forkserver(TRAINING).start(*command)
     assert done.wait(timeout=200) == 2
     assert "is in use by another run, or by samples with other settings" in done.errors()
+
+
+def test_problems_that_are_left_out_change_no_sample_of_the_others(samples):
+    command = json.loads((samples / "command.json").read_text())
+    command[command.index("--name") + 1] = "b"
+    reasoner(*command, "--skip", 38, "--problems", 5)
+    rows = pq.read_table(samples / "b" / "rollouts" / "step-000000.parquet").to_pylist()
+    last = shard(samples, 1)[-8:]
+    key = ("problem_id", "token_ids")
+    assert [[row[name] for name in key] for row in rows] == [[row[name] for name in key] for row in last]
+    done = forkserver(TRAINING).start(*command, "--skip", 40)
+    assert done.wait(timeout=200) == 2 and "has 40 problems" in done.errors()

@@ -1,5 +1,5 @@
-// All runs: their state, their progress and their latest validation.
-import { address, ago, ask, count, duration, el, empty, link, number, percent, put } from "../core.js";
+// All runs: their state, their progress and their latest validation; the pipelines as rows of stages.
+import { address, ago, ask, count, duration, el, empty, interval, link, number, percent, put } from "../core.js";
 
 // The orders of the list: what a row is sorted by.
 const SORTS = {
@@ -49,6 +49,25 @@ function runRow(row, choice) {
     el("td", {}, ago(row.started_at)));
 }
 
+// The figure of a stage: pass@1 on the held-out problems, accuracy of a reward model, or sampled tokens.
+function stageFigure(stage) {
+  const estimate = stage["pass@1"] ?? stage.accuracy, name = stage["pass@1"] ? "pass@1" : "accuracy";
+  if (estimate) return el("b", { title: `95 % interval ${interval(estimate)}` }, `${name} ${percent(estimate.value)}`);
+  return stage.sampled_tokens ? `${number(stage.sampled_tokens)} tokens` : null;
+}
+
+// A pipeline: its stages in order, with their runs, states and figures.
+function pipelineCard({ name, recipe, stages, fault }, runs) {
+  const states = { running: "live", done: "finished", stopped: "stopped", waiting: "" };  // classes of the dot
+  const tiles = stages.map((stage) => el("li", { class: "tile", data: { stage: stage.name }, title: `reasoner ${stage.command.join(" ")}` },
+    el("span", {}, stage.part),
+    runs.has(stage.run) ? link("overview", { run: stage.run }, stage.name) : el("span", {}, stage.name),
+    el("span", { class: `dot ${states[stage.state]}` }, stage.state), stageFigure(stage),
+    el("small", {}, stage.minutes ? duration(60 * stage.minutes) : "")));
+  return el("section", { class: "card", data: { pipeline: name } }, el("h2", {}, `Pipeline ${name} `, el("small", {}, recipe)),
+    fault ? el("p", {}, el("span", { class: "badge bad" }, "damaged"), ` ${fault}`) : el("ol", { class: "stages" }, tiles));
+}
+
 export async function open(root, page) {
   const selection = new Set();
   let sort = page.params.sort ?? "started";
@@ -71,13 +90,14 @@ export async function open(root, page) {
   });
 
   async function draw() {
-    const { runs, folder } = await ask("runs");
-    if (!runs.length) return put(body, empty(`There is no run in ${folder} yet.`, "reasoner train --model base"));
+    const { runs, folder, pipelines } = await ask("runs");
+    if (!runs.length && !pipelines.length) return put(body, empty(`There is no run in ${folder} yet.`, "reasoner train --model base"));
     const value = SORTS[sort] ?? SORTS.started;
     runs.sort((a, b) => (value(a) > value(b) ? 1 : value(a) < value(b) ? -1 : 0));
     const heads = ["", sortButton("name", "run"), "state", sortButton("step", "step"), "time left", "model", "algorithm",
       sortButton("pass@1", "pass@1"), "cons@k", "correct", sortButton("started", "started")];
-    put(body, el("div", { class: "scroll" }, el("table", { class: "runs" },
+    const names = new Set(runs.map((row) => row.name));
+    put(body, pipelines.map((one) => pipelineCard(one, names)), el("div", { class: "scroll" }, el("table", { class: "runs" },
       el("thead", {}, el("tr", {}, heads.map((head) => el("th", {}, head)))),
       el("tbody", {}, runs.map((row) => runRow(row, choice(row)))))),
     el("p", { class: "muted" }, "pass@1 and cons@k: the latest validation. correct: share of correct completions in training, by step. ",

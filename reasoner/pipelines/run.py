@@ -1,0 +1,130 @@
+"""Run a pipeline: each stage is a process of an ordinary command, and what is complete is never run again.
+
+A stage that was killed is continued by its command's own --resume. A stage's run may still be held by the process of a
+pipeline that was killed; the next one waits for it.
+"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from reasoner.console import log, print_result
+from reasoner.pipelines.figures import read_figures, table
+from reasoner.pipelines.stages import SAMPLED_TOKENS, Stage
+from reasoner.pipelines.state import DONE, RUNNING, STOPPED, PipelineState, continue_records, read_state, write_state
+from reasoner.runs.io import write_text
+from reasoner.runs.rollouts import lock_run_dir
+from reasoner.runtime import end_with_parent
+
+REASONER = (sys.executable, "-m", "reasoner")
+_RECORD_SECONDS = 10.0  # between two records of a running stage's minutes
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def run_pipeline(
+    folder: Path,
+    stages: Sequence[Stage],
+    *,
+    recipe: str,
+    settings: Mapping[str, Any],
+    program: Sequence[str] = REASONER,
+) -> int:
+    """Run the stages of a pipeline, or those that are left, and print the table of their results.
+
+    `recipe` and `settings` are for the record. `program`: what runs a command, whose words follow. Returns the exit
+    status of the stage that failed or was stopped, else 0. ValueError where a stage that has begun had another command,
+    and while another process runs the pipeline.
+    """
+    before = read_state(folder)
+    state = PipelineState(recipe, settings, continue_records(before.stages if before else (), stages))
+    with lock_run_dir(folder):
+        write_state(folder, state)
+        for number, stage in enumerate(stages, 1):
+            record = state.stages[number - 1]
+            title = f"stage {number} of {len(stages)}, {stage.part}: {stage.name}"
+            if record.state == DONE:
+                log(f"{title} is done")
+                continue
+            log(f"\n{title}")
+            state, status = _run_stage(folder, state, stage, program)
+            if status:
+                log(f"reasoner: stage {stage.name} ended with status {status}; the same command goes on with it")
+                return status
+        text = table(state)
+        write_text(folder / "table.txt", text + "\n")
+        print_result(f"\n{text}")
+    return 0
+
+
+def _run_stage(folder: Path, state: PipelineState, stage: Stage, program: Sequence[str]) -> tuple[PipelineState, int]:
+    """Run the command of a stage: (the state after it, its exit status)."""
+    if stage.run is not None:
+        wait_until_unlocked(stage.run)
+    tokens = str(state.sampled_tokens(stage.name))
+    words = [tokens if word == SAMPLED_TOKENS else word for word in stage.next_command()]
+    log(f"$ reasoner {shlex.join(words)}\n")
+    minutes, start = next(one.minutes for one in state.stages if one.name == stage.name), time.monotonic()
+
+    def record(stage_state: str, **changes: object) -> PipelineState:
+        spent = minutes + (time.monotonic() - start) / 60
+        state_now = state.with_stage(stage.name, state=stage_state, minutes=round(spent, 3), **changes)
+        write_state(folder, state_now)
+        return state_now
+
+    status = _run_command([*program, *words], lambda: record(RUNNING))
+    if status:
+        return record(STOPPED), status
+    return record(DONE, figures=read_figures(stage.run) if stage.run is not None else {}), 0
+
+
+def _run_command(words: Sequence[str], on_wait: Callable[[], object]) -> int:
+    """Run a program to its end; `on_wait` is called from time to time. Returns its exit status, 128 + N for signal N.
+
+    The program has a process group of its own, so a signal reaches it once: from here. It ends when this process dies.
+    """
+    process = subprocess.Popen(words, process_group=0, preexec_fn=end_with_parent)
+    with _forwarded_signals(process):
+        while True:
+            on_wait()
+            try:
+                status = process.wait(timeout=_RECORD_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+            return status if status >= 0 else 128 - status
+
+
+@contextmanager
+def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """A block in which signals that end a program go to the process instead."""
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    handlers = {number: signal.signal(number, forward) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def wait_until_unlocked(run_dir: Path) -> None:
+    """Return when no process holds the lock of a run's folder."""
+    is_reported = False
+    while run_dir.is_dir():
+        try:
+            with lock_run_dir(run_dir):
+                return
+        except ValueError:
+            if not is_reported:
+                log(f"waiting for the process that still trains {run_dir}")
+            is_reported = True

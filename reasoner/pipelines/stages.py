@@ -1,0 +1,129 @@
+"""Stages of a pipeline as data: templates of ordinary commands, and the commands that settings make of them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reasoner.config.resolve import settings
+from reasoner.config.stages import STAGES, is_used
+
+SAMPLED_TOKENS = "SAMPLED_TOKENS"  # word of a command: the tokens that the stages before it have sampled, but controls
+
+_TRAINING = {stage.command: name for name, stage in STAGES.items()}
+# Commands that write a run folder: the flags of its place and its name.
+_RUN_FLAGS = {**dict.fromkeys(_TRAINING, ("--run.dir", "--run.name")), "sample": ("--runs", "--name")}
+
+
+@dataclass(frozen=True, slots=True)
+class StageTemplate:
+    """A stage of a recipe."""
+
+    name: str  # its run is PIPELINE-NAME
+    part: str  # of the recipe: a row of the table at the end
+    command: str  # as typed after `reasoner`. {NAME}: a setting, or the folder of a stage's run
+    needs: tuple[str, ...] = ()  # settings without which it is left out
+    is_control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage of a pipeline: an ordinary command."""
+
+    name: str
+    part: str
+    command: tuple[str, ...]  # words after `reasoner`
+    run: Path | None  # folder of the run that the command writes
+    is_control: bool = False
+
+    @property
+    def model(self) -> str:
+        """The value of --model; empty without one."""
+        return self.command[self.command.index("--model") + 1] if "--model" in self.command else ""
+
+    def next_command(self) -> tuple[str, ...]:
+        """The command that starts the stage, or goes on with a run that was begun. One without --resume is repeated: it
+        completes what it finds, or writes its file again.
+        """
+        kind = command_of(self.command)
+        if self.run is None or kind not in _TRAINING or not (self.run / "config.json").is_file():
+            return self.command
+        return (*kind.split(), "--resume", str(self.run))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A flag to add to the commands: of a stage, or without one of all stages of training that have a use for it."""
+
+    stage: str
+    flag: str  # without its dashes
+    value: str
+
+
+def parse_change(text: str) -> Change:
+    """The change that [STAGE:]SETTING=VALUE names. ValueError for another text."""
+    place, equals, value = text.partition("=")
+    stage, _, flag = place.rpartition(":")
+    if not equals or not flag:
+        raise ValueError(f"{text!r} is no change of a setting; write SETTING=VALUE or STAGE:SETTING=VALUE")
+    if not stage and flag not in settings():
+        raise ValueError(f"{text!r}: there is no setting {flag!r}; flags of one stage are STAGE:FLAG=VALUE")
+    return Change(stage, flag, value)
+
+
+def build_stages(
+    templates: Sequence[StageTemplate],
+    values: Mapping[str, object],
+    *,
+    name: str,
+    runs: Path,
+    changes: Sequence[Change] = (),
+) -> list[Stage]:
+    """The stages of the pipeline `name`, whose runs are in the folder `runs`. `values`: settings of the templates; a
+    stage is left out where one that it needs is empty, and a flag whose value is empty.
+
+    ValueError for a change of a stage that is not there.
+    """
+    folders = {template.name: str(runs / f"{name}-{template.name}") for template in templates}
+    stages = []
+    for template in templates:
+        if not all(values[need] for need in template.needs):
+            continue
+        texts = {key: str(value) for key, value in values.items()}
+        words = _fill(template.command, folders | texts | {"folder": str(runs / name)})
+        kind = command_of(words)
+        if kind in _RUN_FLAGS:
+            place, own_name = _RUN_FLAGS[kind]
+            words += [place, str(runs), own_name, f"{name}-{template.name}"]
+        words += _changed_flags(template.name, kind, changes)
+        run = Path(folders[template.name]) if kind in _RUN_FLAGS else None
+        stages.append(Stage(template.name, template.part, tuple(words), run, template.is_control))
+    names = [stage.name for stage in stages]
+    if unknown := [change.stage for change in changes if change.stage not in ("", *names)]:
+        raise ValueError(f"there is no stage {unknown[0]!r}; there are {', '.join(names)}")
+    return stages
+
+
+def command_of(words: Sequence[str]) -> str:
+    """The command of a command line: one word, or two where the second names an action."""
+    return next((kind for kind in _RUN_FLAGS if tuple(kind.split()) == tuple(words[: kind.count(" ") + 1])), words[0])
+
+
+def _fill(command: str, texts: Mapping[str, str]) -> list[str]:
+    """The words of a template with its values, without the flags that have an empty one."""
+    words = [word.format_map(texts) for word in shlex.split(command)]
+    empty = {place for place, word in enumerate(words) if not word}
+    return [word for place, word in enumerate(words) if place not in empty and place + 1 not in empty]
+
+
+def _changed_flags(stage: str, kind: str, changes: Sequence[Change]) -> list[str]:
+    """The words that the changes add to a command; of a flag that is there twice the last value counts."""
+
+    def applies(change: Change) -> bool:
+        if change.stage:
+            return change.stage == stage
+        return kind in _TRAINING and is_used(change.flag, _TRAINING[kind])
+
+    return [word for change in changes if applies(change) for word in (f"--{change.flag}", change.value)]

@@ -1,0 +1,110 @@
+"""The recipe of DeepSeek-R1 in miniature: real stages, killed twice, with the results of an unbroken pipeline."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+from reasoner.models.resolve import BASE
+from reasoner.pipelines.state import FILE
+
+ROOT = Path(__file__).parents[2]
+SIZES = {
+    "cold-problems": 12, "cold-samples": 4, "rl-steps": 2, "rejection-problems": 8, "rejection-samples": 4,
+    "preference-problems": 8, "preference-samples": 4, "final-steps": 2, "student-problems": 6, "student-samples": 2,
+    "student": "base",
+}  # fmt: skip
+CHANGES = (
+    "threads=1", "validation.interval=0", "eval.heldout_problems=3", "eval.samples=2", "engine.name=transformers",
+    "sampling.max_tokens=48", "data.prompts_per_step=2", "algo.group_size=4", "run.save_interval=1",
+    "cold-examples:where=ended", "rejection-examples:where=ended", "student-examples:where=ended",
+)  # fmt: skip
+FLAGS = [
+    *(text for name, value in SIZES.items() for text in (f"--{name}", str(value))),
+    *(text for change in CHANGES for text in ("--set", change)),
+]
+
+
+def start(runs: Path, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "reasoner", "pipeline", "r1", "--runs", str(runs), *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, text=True, stdout=pipe, stderr=subprocess.DEVNULL)
+
+
+def kill_in(runs: Path, stage: str, *arguments: str) -> None:
+    """Start the pipeline, and kill it when the run of a stage has recorded a step."""
+    process, metrics = start(runs, *arguments), runs / f"r1-{stage}" / "metrics.jsonl"
+    end = time.monotonic() + 1200
+    while not (metrics.is_file() and metrics.read_text()):
+        assert process.poll() is None and time.monotonic() < end
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def results(runs: Path) -> dict[str, bytes]:
+    """The files of the runs that no clock has a part in; paths of the folder are left out."""
+    names = ("metrics.jsonl", "report.json", "data.json", "cold.jsonl", "rejection.jsonl", "student.jsonl", "shard")
+    paths = [path for path in runs.rglob("*") if path.name in names or path.suffix == ".safetensors"]
+    return {
+        str(path.relative_to(runs)): path.read_bytes().replace(str(runs).encode(), b"RUNS") for path in sorted(paths)
+    }
+
+
+def table(runs: Path) -> list[str]:
+    """The lines of the table, without the minutes and the width of columns."""
+    lines = (runs / "r1" / "table.txt").read_text().splitlines()
+    return [" ".join(re.sub(r" \d+\.\d( |$)", " ", line, count=1).split()) for line in lines]
+
+
+def test_dry_run_prints_the_commands_and_writes_nothing(tmp_path, capsys):
+    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", *FLAGS]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 14 and all(line.startswith("reasoner ") for line in lines)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--name", "../x"], "--name is '../x'; it must be a plain name"),
+        (["--resume", "r2"], "there is no pipeline 'r2'"),
+        (["--set", "optim.lr=fast"], "--optim.lr takes a number, not 'fast'"),
+        (["--set", "rl:sft.epochs=2"], "sft.epochs: without a meaning for reasoner train"),
+        (["--set", "cold-samples:steps=2"], "unknown argument '--steps'"),
+    ],
+)
+def test_settings_that_a_later_stage_would_refuse_are_refused_at_once(tmp_path, capsys, arguments, message):
+    try:
+        status = main(["pipeline", "r1", "--runs", str(tmp_path), *arguments])
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 2 and message in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
+def test_a_pipeline_that_was_killed_twice_ends_with_the_results_of_an_unbroken_one(tmp_path):
+    whole, broken = tmp_path / "a", tmp_path / "b"
+    first = start(whole, *FLAGS)
+    out, _ = first.communicate()
+    assert first.returncode == 0 and out.rstrip().endswith((whole / "r1" / "table.txt").read_text().rstrip())
+    kill_in(broken, "rl", *FLAGS)
+    kill_in(broken, "reward-model", "--resume", "r1")
+    last = start(broken, "--resume", "r1")
+    last.communicate()
+    assert last.returncode == 0
+    stages = json.loads((broken / "r1" / FILE).read_text())["stages"]
+    assert [stage["state"] for stage in stages] == ["done"] * 14
+    assert results(broken) == results(whole) and len(results(whole)) > 20
+    assert table(broken) == table(whole) and len(table(whole)) == 9

@@ -1,0 +1,128 @@
+"""The runner, with a program in the place of `reasoner` that writes runs at once, or waits to be killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from reasoner.pipelines.state import FILE
+from reasoner.runs.rollouts import lock_run_dir
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = """
+import json, os, sys, time
+from pathlib import Path
+words = sys.argv[2:]
+value = {flag: own for flag, own in zip(words, words[1:])}
+run = Path(value["--resume"]) if "--resume" in value else Path(value["--run.dir"]) / value["--run.name"]
+here = Path(sys.argv[1])
+with (here / "calls").open("a") as file:
+    file.write(" ".join([words[0], *(["--resume"] if "--resume" in value else []), run.name]) + "\\n")
+run.mkdir(exist_ok=True)
+(run / "config.json").write_text("{}")
+(run / "pid").write_text(str(os.getpid()))
+while (here / f"hold-{run.name}").exists():
+    time.sleep(0.01)
+if (here / f"fail-{run.name}").exists():
+    sys.exit(3)
+(run / "data.json").write_text(json.dumps({"training_examples": int(value.get("--sft.rows", 0))}))
+"""
+PIPELINE = """
+import sys
+from pathlib import Path
+from reasoner.pipelines.run import run_pipeline
+from reasoner.pipelines.stages import StageTemplate, build_stages
+here = Path(sys.argv[1])
+templates = [StageTemplate(name, "part", "sft --data x --sft.rows 5") for name in ("a", "b", "c")]
+stages = build_stages(templates, {}, name="p", runs=here)
+program = [sys.executable, str(here / "program.py"), str(here)]
+sys.exit(run_pipeline(here / "p", stages, recipe="test", settings={}, program=program))
+"""
+
+
+@pytest.fixture
+def here(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def start(here: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", PIPELINE, str(here)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def until(path: Path) -> None:
+    end = time.monotonic() + 60
+    while not path.exists() or not path.read_text():
+        assert time.monotonic() < end, f"{path} was never written"
+        time.sleep(0.01)
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def calls(here: Path) -> list[str]:
+    return (here / "calls").read_text().splitlines()
+
+
+def states(here: Path) -> list[str]:
+    return [stage["state"] for stage in json.loads((here / "p" / FILE).read_text())["stages"]]
+
+
+def test_stages_run_in_order_once(here):
+    first = start(here)
+    out, err = first.communicate()
+    assert first.returncode == 0, err
+    assert calls(here) == ["sft p-a", "sft p-b", "sft p-c"] and states(here) == ["done"] * 3
+    assert out.strip() == (here / "p" / "table.txt").read_text().strip() and "5 examples" in out
+    assert "$ reasoner sft --data x --sft.rows 5" in err and "stage 2 of 3, part: b" in err
+    again = start(here)
+    assert again.communicate()[0] == out and len(calls(here)) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_pipeline_that_was_stopped_goes_on_with_its_stage(here, number):
+    (here / "hold-p-b").touch()
+    first = start(here)
+    until(here / "p-b" / "pid")
+    first.send_signal(number)
+    err = first.communicate()[1]
+    pid, end = int((here / "p-b" / "pid").read_text()), time.monotonic() + 60
+    while is_alive(pid):
+        assert time.monotonic() < end, "the stage outlived its pipeline"
+        time.sleep(0.01)
+    if number == signal.SIGTERM:
+        assert first.returncode == 128 + signal.SIGTERM and "stage b ended with status 143" in err
+        assert states(here) == ["done", "stopped", "waiting"]
+    (here / "hold-p-b").unlink()
+    second = start(here)
+    err = second.communicate()[1]
+    assert second.returncode == 0 and "a is done" in err
+    assert calls(here) == ["sft p-a", "sft p-b", "sft --resume p-b", "sft p-c"]
+
+
+def test_a_stage_that_fails_ends_the_pipeline_with_its_status(here):
+    (here / "fail-p-b").touch()
+    first = start(here)
+    err = first.communicate()[1]
+    assert first.returncode == 3 and "the same command goes on with it" in err
+    assert states(here) == ["done", "stopped", "waiting"]
+
+
+def test_a_run_that_another_process_holds_is_waited_for(here):
+    with lock_run_dir(here / "p-a"):
+        first = start(here)
+        while "waiting for the process" not in (line := first.stderr.readline()):
+            assert line, "it did not wait"
+        assert not (here / "calls").exists()
+    assert first.wait(timeout=60) == 0 and len(calls(here)) == 3
