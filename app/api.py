@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
         compare, notes, annotate, models,
     )
 }  # fmt: skip
+
+REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
 
 
 def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +61,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number from 0 on"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     "list[str]": (lambda value: isinstance(value, list) and _are_texts(value), "a list of texts"),
-    "Mapping[str, str] | None": (
+    "dict[str, str] | None": (
         lambda value: value is None or (isinstance(value, dict) and _are_texts(value.values())),
         "an object of texts",
     ),
