@@ -24,7 +24,6 @@ from verifiers.reflection.outcomes import LABELS
 Group = tuple[int, int]  # step and number
 
 CLOSED = ("runs", "problems", "evals", "compare", "chat", "notes", "annotate", "difference", "words", "export")
-LOCAL_SETTINGS = ("run.dir",)  # settings that name folders of the author's machine
 _STATIC = Path(__file__).parent / "static"
 _MOST_TOKENS = 300_000  # of all rollouts; of more, the statistics of tokens are left out
 _GALLERY = 48  # spans of each label
@@ -119,6 +118,7 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
     members = {f"{step}.{number}": ask("group", run=run, step=step, group=number) for step, number in groups}
     overview = ask("overview", run=run)
     overview["settings"]["config"] = without_folders(overview["settings"]["config"])
+    overview["row"] = without_folders(overview["row"])
     return {
         "replies": {
             "runs": {"folder": "", "runs": [overview["row"]]},
@@ -140,8 +140,11 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
 
 
 def without_folders(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without those that name folders of the author's machine."""
-    return {name: value for name, value in config.items() if name not in LOCAL_SETTINGS}
+    """The settings with the last part alone of paths on the author's machine."""
+    return {
+        name: Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+        for name, value in config.items()
+    }
 
 
 def _rows(ask: Any, run: str, step: int) -> list[dict[str, Any]]:

@@ -76,7 +76,7 @@ COMMANDS = (
     Command(
         "publish",
         "write a run for others to browse: one HTML file that opens from disk, or a folder for a Gradio Space",
-        epilog="example: reasoner publish first --html first.html",
+        epilog="examples: reasoner publish first --html first.html;  reasoner publish first --space first-space",
     ),
     Command(
         "export",
