@@ -11,6 +11,7 @@ from typing import Any
 from app.chat import models
 from app.compare import compare
 from app.evaluations import evals, evaluation
+from app.failures import failures
 from app.notes import annotate, notes
 from app.overview import overview, runs
 from app.problems import problem, problems
@@ -21,8 +22,8 @@ from app.run_library import RunLibrary
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
-        runs, overview, rollouts, rollout, group, difference, problem, problems, reflection, words, evals, evaluation,
-        compare, notes, annotate, models,
+        runs, overview, rollouts, rollout, group, difference, problem, problems, failures, reflection, words, evals,
+        evaluation, compare, notes, annotate, models,
     )
 }  # fmt: skip
 

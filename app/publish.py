@@ -17,7 +17,9 @@ from typing import Any
 from app.api import run_query
 from app.notes import notes_of
 from app.run_library import RunLibrary
+from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import gallery, study
+from reasoner.runs.filters import CAUSES
 from reasoner.runs.index import RolloutIndex
 from verifiers.reflection.outcomes import LABELS
 
@@ -26,7 +28,7 @@ Group = tuple[int, int]  # step and number
 CLOSED = ("runs", "problems", "evals", "compare", "chat", "notes", "annotate", "difference", "words", "export")
 _STATIC = Path(__file__).parent / "static"
 _MOST_TOKENS = 300_000  # of all rollouts; of more, the statistics of tokens are left out
-_GALLERY = 48  # spans of each label
+_GALLERY = 48  # spans of each label, failures of each cause
 _PAGE = 500  # rows per query
 _DIGITS = 4  # of the statistics of tokens
 _CSP = "default-src 'none'; script-src 'unsafe-inline' data:; style-src 'unsafe-inline'; img-src data:"
@@ -45,6 +47,7 @@ def write_html(run_dir: Path, path: Path, *, most: int) -> Publication:
     index = RolloutIndex(run_dir)
     index.refresh()
     study(index)
+    classify(index)
     library = RunLibrary(run_dir.parent, run_dir / "heldout")
     try:
         groups, selection = _selection(index, run_dir, most)
@@ -113,7 +116,8 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
     rows = [row for row in rows if (row["step"], row["group"]) in set(groups)]
     has_tokens = sum(row["tokens"] or 0 for row in rows) <= _MOST_TOKENS
     names = {row["name"] for row in rows}
-    reflection = ask("reflection", run=run, limit=0)
+    failures = [one for cause in CAUSES for one in ask("failures", run=run, cause=cause, limit=_GALLERY)["examples"]]
+    causes = {row["id"]: row["cause"] for row in index.rows("SELECT id, cause FROM failures")}
     cards = [card for label in LABELS for card in ask("reflection", run=run, label=label, limit=_GALLERY)["gallery"]]
     members = {f"{step}.{number}": ask("group", run=run, step=step, group=number) for step, number in groups}
     overview = ask("overview", run=run)
@@ -123,9 +127,12 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
         "replies": {
             "runs": {"folder": "", "runs": [overview["row"]]},
             "overview": overview,
-            "reflection": reflection,
+            "reflection": ask("reflection", run=run, limit=0),
+            "failures": ask("failures", run=run, limit=0),
         },
         "gallery": sorted((card for card in cards if card["name"] in names), key=lambda card: -card["score"]),
+        "failures": [one for one in failures if one["name"] in names],
+        "causes": {row["name"]: causes[row["id"]] for row in rows if row["id"] in causes},
         "groups": {name: _group(group) for name, group in members.items()},
         "problems": {
             problem: _problem(ask("problem", run=run, id=problem), names)

@@ -28,7 +28,19 @@ from app.run_library import RunLibrary
 from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
-PAGES = ("overview", "rollouts", "group", "problem", "problems", "reflection", "evals", "compare", "chat", "notes")
+PAGES = (
+    "overview",
+    "rollouts",
+    "group",
+    "problem",
+    "problems",
+    "failures",
+    "reflection",
+    "evals",
+    "compare",
+    "chat",
+    "notes",
+)
 _OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")

@@ -2,7 +2,7 @@
 
 const element = document.getElementById("published");
 
-// {selection, replies, groups, problems, gallery, rollouts, rows}; null in the dashboard.
+// {selection, replies, groups, problems, gallery, failures, causes, rollouts, rows}; null in the dashboard.
 export const published = element && JSON.parse(element.textContent);
 
 const WORD = /[\p{L}\p{N}](?:[\p{L}\p{N}]|\p{M})*/gu;
@@ -84,6 +84,7 @@ const FILTERS = {
   step: within("step"), reward: within("reward"), tokens: within("tokens"), problem: equal("problem"), subject: equal("subject"),
   level: equal("level"), verdict: equal("verdict"), finish: equal("finish"),
   correct: (text) => (row) => (row.verdict === "correct") === (text === "yes"),
+  failure: (text) => (row) => published.causes[row.name] === text,
   label: (text) => (row) => published.rollouts[row.name].spans.some((span) => span.label === text),
   text(query) {
     const terms = termsOf(query);
@@ -134,6 +135,10 @@ const QUERIES = {
   reflection({ label, offset = 0 }) {
     const own = published.gallery.filter((card) => !label || card.label === label);
     return { ...published.replies.reflection, gallery: own.slice(offset, offset + 12) };
+  },
+  failures({ cause, offset = 0 }) {
+    const own = published.failures.filter((one) => !cause || one.cause === cause);
+    return { ...published.replies.failures, examples: own.slice(offset, offset + 12) };
   },
 };
 

@@ -21,6 +21,7 @@ WHERE = [
     {"tokens": ":12"},
     {"problem": PROBLEMS[0].id},
     {"label": "self-correction"},
+    {"failure": "truncated", "step": "2:"},
     *({"text": text} for text in TEXTS),
     {"text": "WAIT check*", "step": "4:"},
 ]
@@ -55,7 +56,7 @@ def published(library, tab):
 def test_a_published_run_opens_from_disk_without_a_request(published):
     page = published("whole")
     assert page.title().startswith("Overview · whole")
-    assert page.locator("nav a").all_inner_texts() == ["Overview", "Rollouts", "Reflection"]
+    assert page.locator("nav a").all_inner_texts() == ["Overview", "Rollouts", "Failures", "Reflection"]
     assert page.locator('[data-chart="Reward"]').get_attribute("data-points") == "16"
     page.click("nav a:text('Reflection')")
     page.wait_for_selector(".gallery article")
@@ -86,6 +87,12 @@ def test_a_published_file_answers_filters_and_searches_as_the_server_does(publis
             values = {"run": "whole", "name": "1.0.0", "with_formulas": True, "text": text}
             there, here = page.evaluate(ASK, ["rollout", values]), ask("rollout", **values)
             assert there == json.loads(json.dumps(here)), text
+        for cause in ("", "truncated", "near the gold answer"):
+            values = {"run": "whole", "cause": cause}
+            assert page.evaluate(ASK, ["failures", values])["totals"] == ask("failures", **values)["totals"]
+            there = {one["name"] for one in page.evaluate(ASK, ["failures", values])["examples"]}
+            assert there <= {one["name"] for one in ask("failures", limit=100, **values)["examples"]}
+            assert there or not ask("failures", **values)["examples"]
         others = {"group": {"step": 3, "group": 1}, "problem": {"id": PROBLEMS[0].id}, "overview": {}}
         for query, values in others.items():
             assert page.evaluate(ASK, [query, {"run": "whole", **values}]) == json.loads(

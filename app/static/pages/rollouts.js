@@ -3,9 +3,13 @@ import { address, ask, el, empty, isOffered, number, put, select, signClass, ver
 import { detail } from "../detail.js";
 import { published } from "../published.js";
 
-const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "label", "text"];
+const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "failure", "label", "text"];
 const CHOICES = {
   correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"],
+  failure: [
+    "", "repeated", "truncated", "not graded", "right in another form", "no answer", "malformed", "unparsable", "arithmetic slip",
+    "near the gold answer", "other wrong answer",
+  ],
   verdict: ["", "correct", "wrong", "malformed", "no_answer", "unparsable", "refused", "timed_out", "crashed"],
 };
 const HINTS = {
