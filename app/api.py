@@ -10,6 +10,7 @@ from typing import Any
 
 from app.chat import models
 from app.compare import compare
+from app.disagreements import disagreements, judge_answer
 from app.evaluations import evals, evaluation
 from app.failures import failures
 from app.notes import annotate, notes
@@ -23,7 +24,7 @@ QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
         runs, overview, rollouts, rollout, group, difference, problem, problems, failures, reflection, words, evals,
-        evaluation, compare, notes, annotate, models,
+        evaluation, compare, notes, annotate, models, disagreements, judge_answer,
     )
 }  # fmt: skip
 

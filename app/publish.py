@@ -25,7 +25,10 @@ from verifiers.reflection.outcomes import LABELS
 
 Group = tuple[int, int]  # step and number
 
-CLOSED = ("runs", "problems", "evals", "compare", "chat", "notes", "annotate", "difference", "words", "export")
+CLOSED = (
+    "runs", "problems", "evals", "compare", "chat", "notes", "disagreements", "annotate", "difference", "words",
+    "export",
+)  # fmt: skip
 _STATIC = Path(__file__).parent / "static"
 _MOST_TOKENS = 300_000  # of all rollouts; of more, the statistics of tokens are left out
 _GALLERY = 48  # spans of each label, failures of each cause

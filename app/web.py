@@ -29,23 +29,21 @@ from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
 PAGES = (
-    "overview",
-    "rollouts",
-    "group",
-    "problem",
-    "problems",
-    "failures",
-    "reflection",
-    "evals",
-    "compare",
-    "chat",
-    "notes",
-)
+    "overview", "rollouts", "group", "problem", "problems", "failures", "disagreements", "reflection", "evals",
+    "compare", "chat", "notes",
+)  # fmt: skip
 _OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
 _IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
-READ_ONLY = ("chat", "notes", "annotate", "models")  # pages and queries that a read-only dashboard lacks
+READ_ONLY = (
+    "chat",
+    "notes",
+    "annotate",
+    "models",
+    "disagreements",
+    "judge_answer",
+)  # pages and queries that a read-only dashboard lacks
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {

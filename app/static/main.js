@@ -8,7 +8,7 @@ import { published } from "./published.js";
 // By name: the title, and whether the page is one of a single run.
 const PAGES = {
   runs: ["Runs", false], overview: ["Overview", true], rollouts: ["Rollouts", true], problems: ["Problems", true],
-  failures: ["Failures", true], reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
+  failures: ["Failures", true], disagreements: ["Disagreements", true], reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
 };
 // Pages that need no run and yet follow the selected one, with the parameters that stay when another run is selected.
 const FOLLOWING = { evals: [], chat: ["question", "gold", "rule", "begin"] };
@@ -20,11 +20,11 @@ const KEYS = [
   ["h / l", "previous, next completion of the group"], ["[ / ]", "previous, next reflection span"],
   [", / .", "previous, next hit of the search"], ["c", "colour the tokens by another statistic"], ["m", "plain text or rendered formulas"],
   ["/", "search"], ["s", "star"], ["n", "note"], ["y", "copy the link of this view"],
-  ["g then r o l p w f e c h n", "go to Runs, Overview, Rollouts, Problems, Failures, Reflection, Evals, Compare, Chat, Notes"],
+  ["g then r o l p w d f e c h n", "go to Runs, Overview, Rollouts, Problems, Failures, Disagreements, Reflection, Evals, Compare, Chat, Notes"],
   ["?", "this list"], ["Esc", "close"],
 ];
 const GO = {
-  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", w: "failures", e: "evals", c: "compare", h: "chat", n: "notes",
+  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", w: "failures", d: "disagreements", e: "evals", c: "compare", h: "chat", n: "notes",
 };
 
 let current = null;  // what the open page returned, with its `page`

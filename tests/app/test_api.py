@@ -75,8 +75,9 @@ def test_every_query_takes_its_arguments_and_returns_json(call, rows):
         "compare": {"runs": ["whole", "other"]},
         "notes": R,
         "models": {},
+        "disagreements": R,
     }
-    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate"}
+    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate", "judge_answer"}
     for query, arguments in arguments_of.items():
         json.dumps(call(query, **arguments), allow_nan=False)
 
