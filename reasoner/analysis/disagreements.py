@@ -45,13 +45,13 @@ def disagreements(
     by_answer: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for row in graded:
         by_answer.setdefault((row["question"], row["gold"], row["extracted"]), []).append(row)
-    asked = [
+    pairs = [
         (answer, gold)
         for (_, gold, answer), own in by_answer.items()
         if own[0]["verifier"] == "maths" and answer.strip() != gold.strip()
     ]
-    verdicts = dict(zip(asked, math_verify(asked), strict=True)) if asked else {}
-    found = []
+    verdicts = dict(zip(pairs, math_verify(pairs), strict=True)) if pairs else {}
+    items = []
     for (question, gold, answer), own in by_answer.items():
         is_correct, other = own[0]["verdict"] == "correct", verdicts.get((answer, gold))
         share = max((majorities[name] for row in own if (name := row["name"]) in majorities), default=None)
@@ -59,10 +59,10 @@ def disagreements(
         if is_doubted or (other is not None and other != is_correct):
             names = tuple(row["name"] for row in own)
             rule = own[0]["verifier"]
-            found.append(
+            items.append(
                 Disagreement(question, gold, answer, rule, is_correct, other, share if is_doubted else None, names)
             )
-    return sorted(found, key=lambda one: -len(one.rollouts))
+    return sorted(items, key=lambda one: -len(one.rollouts))
 
 
 def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

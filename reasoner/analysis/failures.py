@@ -52,8 +52,8 @@ def failure_of(response: Response) -> Failure | None:
     """The first cause that applies, in the order of CAUSES; None for a correct response."""
     if response.verdict == "correct":
         return None
-    found = (rule(response) for rule in _RULES)
-    return next((failure for failure in found if failure is not None), Failure("other wrong answer"))
+    failures = (rule(response) for rule in _RULES)
+    return next((failure for failure in failures if failure is not None), Failure("other wrong answer"))
 
 
 # ------------------------------------------------------------------------------------------------ rules
@@ -91,11 +91,11 @@ def _ungradable(response: Response) -> Failure | None:
 def _arithmetic_slip(response: Response) -> Failure | None:
     """The first stated calculation that is wrong and not stated again correctly."""
     text, places = plain_with_places(response.text)
-    stated = equations(text)
-    right = {equation.expression: number for number, equation in enumerate(stated) if equation.is_correct}
-    for number, equation in enumerate(stated):
+    claims = equations(text)
+    right = {equation.expression: number for number, equation in enumerate(claims) if equation.is_correct}
+    for number, equation in enumerate(claims):
         if not equation.is_correct and right.get(equation.expression, -1) < number:
-            detail = f"calculation {number + 1} of {len(stated)}: {_correction(equation)}"
+            detail = f"calculation {number + 1} of {len(claims)}: {_correction(equation)}"
             return Failure("arithmetic slip", detail, places[equation.start], places[equation.end - 1] + 1)
     return None
 
@@ -150,13 +150,13 @@ def classify(index: RolloutIndex) -> int:
     query = "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM failure_steps) ORDER BY step"
     new_steps = [row["step"] for row in index.rows(query)]
     for step in new_steps:
-        failures = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
-        found = [(number, failure) for number, failure in failures if failure is not None]
-        counts = Counter(failure.cause for _, failure in found)
+        causes = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
+        failures = [(number, failure) for number, failure in causes if failure is not None]
+        counts = Counter(failure.cause for _, failure in failures)
         index.store(
             {
-                "failures": [(number, one.cause, one.detail, one.start, one.end) for number, one in found],
-                "failure_steps": [(step, len(failures), json.dumps(counts))],
+                "failures": [(number, one.cause, one.detail, one.start, one.end) for number, one in failures],
+                "failure_steps": [(step, len(causes), json.dumps(counts))],
             }
         )
     return len(new_steps)

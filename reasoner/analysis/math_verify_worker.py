@@ -28,8 +28,8 @@ def math_verify(pairs: Sequence[tuple[str, str]]) -> list[bool | None]:
         output = done.stdout
     except subprocess.TimeoutExpired as error:
         output = (error.stdout or b"").decode()
-    judged = [json.loads(line) for line in output.split("\n")[:-1]]  # the last one is empty or torn
-    return judged + [None] * (len(pairs) - len(judged))
+    verdicts = [json.loads(line) for line in output.split("\n")[:-1]]  # the last one is empty or torn
+    return verdicts + [None] * (len(pairs) - len(verdicts))
 
 
 def _serve() -> None:
