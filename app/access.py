@@ -17,6 +17,11 @@ from fastapi.responses import JSONResponse
 _READING = ("GET", "HEAD")
 _GET_PATHS = {"/", "/config", "/export", "/favicon.ico", "/manifest.json", "/robots.txt", "/theme.css"}
 _GET_FOLDERS = ("/assets/", "/pages/", "/static/")  # Gradio's scripts, app/static, Gradio's fonts
+# What clients of the endpoints use (gradio_client, curl): Gradio's queue.
+_CLIENT_PATHS = {
+    "GET": ("/gradio_api/info", "/gradio_api/queue/data", "/gradio_api/heartbeat/", "/gradio_api/call/"),
+    "POST": ("/gradio_api/queue/join", "/gradio_api/cancel", "/gradio_api/call/"),
+}
 _OWN_SITE = (None, "same-origin", "none")  # Sec-Fetch-Site; "none" is an address typed by the user
 
 
@@ -27,6 +32,7 @@ class Access:
     pages: tuple[str, ...]  # names of pages, each at /NAME
     hosts: tuple[str, ...]  # names that the server answers to; () is any
     auth: tuple[str, str] | None  # name and password
+    has_mcp: bool = False  # whether /mcp is served
 
     def refusal(self, request: Request) -> Response | None:
         """The error response to a request that is refused; None for one that is allowed."""
@@ -36,7 +42,8 @@ class Access:
         host = address.rsplit(":", 1)[0] or "none"
         if self.hosts and host not in self.hosts:
             return JSONResponse({"error": f"this dashboard does not answer to the name {host!r}"}, 403)
-        is_link = request.method in _READING and path != "/export"  # from anywhere: it shows a page or a script
+        # From anywhere: it shows a page or a script.
+        is_link = request.method in _READING and path != "/export" and not path.startswith(("/gradio_api/", "/mcp"))
         if not _is_same_origin(origin, address) or not (is_link or site in _OWN_SITE):
             return JSONResponse({"error": f"this dashboard does not answer pages of another origin ({origin})"}, 403)
         if self.auth is not None and not _is_allowed(request.headers.get("authorization", ""), self.auth):
@@ -46,7 +53,11 @@ class Access:
         return None
 
     def _is_open(self, method: str, path: str) -> bool:
-        """Whether the pages use this path. Gradio's other routes (uploads and more) stay closed."""
+        """Whether the pages or clients use this path. Gradio's other routes (uploads and more) stay closed."""
+        if path == "/mcp":
+            return self.has_mcp
+        if any(path.startswith(own) if own.endswith("/") else path == own for own in _CLIENT_PATHS.get(method, ())):
+            return True
         if method == "POST":
             return path == "/chat" or path.startswith("/ask/")
         is_page = path.strip("/") in self.pages or path in _GET_PATHS

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 import math
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from app.chat import models
 from app.compare import compare
+from app.disagreements import disagreements, judge_answer
 from app.evaluations import evals, evaluation
+from app.failures import failures
 from app.notes import annotate, notes
 from app.overview import overview, runs
 from app.problems import problem, problems
@@ -20,10 +23,12 @@ from app.run_library import RunLibrary
 QUERIES: dict[str, Callable[..., dict[str, Any]]] = {
     query.__name__: query
     for query in (
-        runs, overview, rollouts, rollout, group, difference, problem, problems, reflection, words, evals, evaluation,
-        compare, notes, annotate, models,
+        runs, overview, rollouts, rollout, group, difference, problem, problems, failures, reflection, words, evals,
+        evaluation, compare, notes, annotate, models, disagreements, judge_answer,
     )
 }  # fmt: skip
+
+REQUEST_ERRORS = (ValueError, OSError, OverflowError, sqlite3.Error)  # shown to the user; others are bugs
 
 
 def run_query(library: RunLibrary, query: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,7 +63,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "int": (lambda value: type(value) is int and 0 <= value < 2**53, "a whole number from 0 on"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     "list[str]": (lambda value: isinstance(value, list) and _are_texts(value), "a list of texts"),
-    "Mapping[str, str] | None": (
+    "dict[str, str] | None": (
         lambda value: value is None or (isinstance(value, dict) and _are_texts(value.values())),
         "an object of texts",
     ),

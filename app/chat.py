@@ -21,7 +21,7 @@ from reasoner.rollouts.prompts import check_text
 from verifiers import extract, grade, score_response
 from verifiers.equivalence import RULES
 
-_MAX_MODELS = 2  # loaded at once
+MAX_MODELS = 2  # loaded at once
 _MAX_SAMPLES = 16
 
 
@@ -72,11 +72,11 @@ class ChatWorkers:
         request = _read_request(self._library, values)
         key = (request["model"], request["step"])
         with self._lock:
-            if self._busy >= _MAX_MODELS:
-                raise ValueError(f"{_MAX_MODELS} models are sampling; stop one, or wait")
+            if self._busy >= MAX_MODELS:
+                raise ValueError(f"{MAX_MODELS} models are sampling; stop one, or wait")
             self._busy += 1
             worker = self._idle.pop(key, None)
-            while len(self._idle) + self._busy > _MAX_MODELS and self._idle:
+            while len(self._idle) + self._busy > MAX_MODELS and self._idle:
                 self._idle.pop(next(iter(self._idle))).close()
         events = self._events(key, worker, request)
         return chain([next(events)], events)  # started here, so that closing it runs the generator's `finally`

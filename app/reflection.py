@@ -20,7 +20,7 @@ def reflection(library: RunLibrary, run: str, label: str = "", offset: int = 0, 
 
     `label`: show only spans with this label.
     """
-    with library.index(run, with_reflection=True) as index:
+    with library.index(run, with_analysis=True) as index:
         lines = timeline(index)
         association = uplift(index)
         cards = gallery(index, limit=limit, offset=offset, label=label or None)

@@ -32,7 +32,7 @@ _MOST_ROWS = 500
 def rollouts(
     library: RunLibrary,
     run: str,
-    where: Mapping[str, str] | None = None,
+    where: dict[str, str] | None = None,
     order: str = "step",
     offset: int = 0,
     limit: int = 100,

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from reasoner.analysis.failures import classify
 from reasoner.analysis.reflection import study
 from reasoner.runs.index import RolloutIndex, index_path
 from reasoner.runs.json_files import is_file
@@ -71,14 +72,14 @@ class RunLibrary:
         return evals[name]
 
     @contextmanager
-    def index(self, name: str, *, with_reflection: bool = False) -> Iterator[RolloutIndex]:
+    def index(self, name: str, *, with_analysis: bool = False) -> Iterator[RolloutIndex]:
         """Open a run's index as far as it is built; a background thread updates it while there are queries.
 
-        `with_reflection`: have the reflection spans detected as well. ValueError for a run without rollouts.
+        `with_analysis`: have reflection spans and causes of failures found too. ValueError for a run without rollouts.
         """
         run_dir = self.run(name)
-        patience = _PAUSE if with_reflection else _PATIENCE
-        self._updater.wake(run_dir, with_reflection=with_reflection, patience=patience)
+        patience = _PAUSE if with_analysis else _PATIENCE
+        self._updater.wake(run_dir, with_analysis=with_analysis, patience=patience)
         index = RolloutIndex(run_dir)
         try:
             yield index
@@ -114,7 +115,7 @@ class _Update:
     """The last update of a run's index."""
 
     started_at: float  # by time.monotonic
-    with_reflection: bool
+    with_analysis: bool
     inode: int | None  # of the index file after the update; None when the update failed
 
 
@@ -122,39 +123,39 @@ class _Updater:
     """One thread that updates all indexes. It sleeps while there are no queries."""
 
     def __init__(self) -> None:
-        self._requests: dict[Path, tuple[float, bool]] = {}  # time of the last query, and whether it needs reflection
+        self._requests: dict[Path, tuple[float, bool]] = {}  # time of the last query, and whether it needs the analysis
         self._updates: dict[Path, _Update] = {}
         self._open: dict[Path, tuple[int, RolloutIndex]] = {}  # with the inode of its file
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
         self._is_hurried = self._is_closed = False
 
-    def wake(self, run_dir: Path, *, with_reflection: bool, patience: float) -> None:
+    def wake(self, run_dir: Path, *, with_analysis: bool, patience: float) -> None:
         """Request updates of the run's index. Wait up to `patience` seconds for one if the index was not being updated,
         or if its file was deleted or replaced since the last update.
         """
         with self._changed:
             now = time.monotonic()
-            requested_at, had_reflection = self._requests.get(run_dir, (-_ACTIVE, False))
+            requested_at, had_analysis = self._requests.get(run_dir, (-_ACTIVE, False))
             is_active = now - requested_at < _ACTIVE
-            self._requests[run_dir] = (now, with_reflection or (had_reflection and is_active))
+            self._requests[run_dir] = (now, with_analysis or (had_analysis and is_active))
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="indexes", daemon=True)
                 self._thread.start()
-            is_kept_up = is_active and (had_reflection or not with_reflection) and self._is_same_file(run_dir)
+            is_kept_up = is_active and (had_analysis or not with_analysis) and self._is_same_file(run_dir)
             if not is_kept_up:
                 self._is_hurried = True
                 self._changed.notify_all()
-                self._changed.wait_for(lambda: self._is_updated(run_dir, now, with_reflection), timeout=patience)
+                self._changed.wait_for(lambda: self._is_updated(run_dir, now, with_analysis), timeout=patience)
 
     def _is_same_file(self, run_dir: Path) -> bool:
         """Whether the run's index file is the one of the last update. True while the first update is not finished."""
         update = self._updates.get(run_dir)
         return update is None or update.inode == _inode(index_path(run_dir))
 
-    def _is_updated(self, run_dir: Path, since: float, with_reflection: bool) -> bool:
+    def _is_updated(self, run_dir: Path, since: float, with_analysis: bool) -> bool:
         update = self._updates.get(run_dir)
-        return update is not None and update.started_at >= since and update.with_reflection >= with_reflection
+        return update is not None and update.started_at >= since and update.with_analysis >= with_analysis
 
     def close(self) -> None:
         with self._changed:
@@ -168,11 +169,11 @@ class _Updater:
             with self._changed:
                 now = time.monotonic()
                 self._is_hurried = False
-                runs = {path: reflection for path, (at, reflection) in self._requests.items() if now - at < _ACTIVE}
-            for path, with_reflection in runs.items():
-                inode = self._refresh(path, with_reflection)
+                runs = {path: analysis for path, (at, analysis) in self._requests.items() if now - at < _ACTIVE}
+            for path, with_analysis in runs.items():
+                inode = self._refresh(path, with_analysis)
                 with self._changed:
-                    self._updates[path] = _Update(now, with_reflection, inode)
+                    self._updates[path] = _Update(now, with_analysis, inode)
                     self._changed.notify_all()
             with self._changed:
                 timeout = _PAUSE if runs else None
@@ -180,13 +181,14 @@ class _Updater:
         for _, index in self._open.values():
             index.close()
 
-    def _refresh(self, run_dir: Path, with_reflection: bool) -> int | None:
+    def _refresh(self, run_dir: Path, with_analysis: bool) -> int | None:
         """Update a run's index; returns the inode of its file, or None when the update failed."""
         try:
             index = self._index(run_dir)
             index.refresh()
-            if with_reflection:
+            if with_analysis:
                 study(index)
+                classify(index)
             inode = index.path.stat().st_ino
         except (ValueError, OSError, sqlite3.Error) as error:  # a run that is being deleted, a full disk
             self._forget(run_dir)

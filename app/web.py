@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,25 +18,32 @@ from fastapi.responses import FileResponse, JSONResponse, RedirectResponse, Stre
 from fastapi.staticfiles import StaticFiles
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
+from starlette.routing import BaseRoute
 
 from app.access import Access
-from app.api import finite, run_query
+from app.api import REQUEST_ERRORS, finite, run_query
 from app.chat import ChatWorkers
+from app.endpoints import add_endpoints
 from app.run_library import RunLibrary
 from reasoner.analysis.export import EXPORTS, matching
 from reasoner.runs.filters import read_filter
 
-PAGES = ("overview", "rollouts", "group", "problem", "problems", "reflection", "evals", "compare", "chat", "notes")
+PAGES = (
+    "overview", "rollouts", "group", "problem", "problems", "failures", "disagreements", "reflection", "evals",
+    "compare", "chat", "notes",
+)  # fmt: skip
 _OLD_PAGES = {"aha": "reflection", "play": "chat"}  # names of pages in links of earlier versions
 _STATIC = Path(__file__).parent / "static"
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "testserver")
-_REQUEST_ERRORS = (
-    ValueError,
-    OSError,
-    OverflowError,
-    sqlite3.Error,
-)  # shown on the page; others are bugs
-_IDLE = 1.0  # seconds between two polls of Gradio's queue, not used here (default: a millisecond)
+_IDLE = 0.1  # seconds between two polls of Gradio's queue (default: a millisecond, 5 % of a core)
+READ_ONLY = (
+    "chat",
+    "notes",
+    "annotate",
+    "models",
+    "disagreements",
+    "judge_answer",
+)  # pages and queries that a read-only dashboard lacks
 
 # Model text enters the pages only as text nodes. These headers are a second line of defence against injection.
 _HEADERS = {
@@ -48,40 +55,55 @@ _HEADERS = {
 }
 
 
-def build(library: RunLibrary, *, auth: tuple[str, str] | None = None, hosts: tuple[str, ...] = _LOOPBACK) -> FastAPI:
+def build(
+    library: RunLibrary,
+    *,
+    auth: tuple[str, str] | None = None,
+    hosts: tuple[str, ...] = _LOOPBACK,
+    has_mcp: bool = False,
+    is_read_only: bool = False,
+) -> FastAPI:
     """Build the application for a library. `hosts`: the host names that it answers to; () is any, which exposes it to
-    DNS rebinding.
+    DNS rebinding. `has_mcp`: serve the Model Context Protocol at /mcp. `is_read_only`: without Chat and notes, so that
+    it can be public; other sites may show it in a frame.
     """
     workers = ChatWorkers(library)
-    access = Access(pages=(*PAGES, *_OLD_PAGES), hosts=hosts, auth=auth)
+    closed = READ_ONLY if is_read_only else ()
+    pages = [page for page in PAGES if page not in closed]
+    access = Access(pages=(*pages, *_OLD_PAGES), hosts=hosts, auth=auth, has_mcp=has_mcp)
+    headers = _headers(can_be_framed=is_read_only)
+    sessions, routes = _mcp(library) if has_mcp else (nullcontext(), [])
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with sessions:
+            yield
         workers.close()
         library.close()
 
-    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None, routes=routes)
 
     @app.middleware("http")
     async def guard(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         response = access.refusal(request) or await call_next(request)
-        response.headers.update(_HEADERS)
+        response.headers.update(headers)
         return response
 
     @app.post("/ask/{query}")
     async def ask(query: str, request: Request) -> Response:
         try:
+            _check_open(query, closed)
             arguments = await _body(request)
             return _Json(await run_in_threadpool(run_query, library, query, arguments))
-        except _REQUEST_ERRORS as error:
+        except REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
 
     @app.post("/chat")
     async def chat(request: Request) -> Response:
         try:
+            _check_open("chat", closed)
             events = await run_in_threadpool(workers.sample, await _body(request))
-        except _REQUEST_ERRORS as error:
+        except REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
         return StreamingResponse(_lines(events), media_type="application/x-ndjson")
 
@@ -89,13 +111,13 @@ def build(library: RunLibrary, *, auth: tuple[str, str] | None = None, hosts: tu
     async def export(request: Request) -> Response:
         try:
             return await run_in_threadpool(_export, library, dict(request.query_params))
-        except _REQUEST_ERRORS as error:
+        except REQUEST_ERRORS as error:
             return _Json({"error": str(error)}, 400)
 
     for old, new in _OLD_PAGES.items():
         app.add_api_route(f"/{old}", partial(_redirect, new), methods=["GET", "HEAD"])
     app.mount("/pages", StaticFiles(directory=_STATIC), name="pages")
-    shell = _shell()
+    shell = _shell(pages, lambda: add_endpoints(library, workers, closed))
     for name in ("sleep_when_free", "progress_update_sleep_when_free"):  # private; tests/app checks them
         assert hasattr(shell._queue, name), f"gradio's queue has no {name} any more"
         setattr(shell._queue, name, _IDLE)
@@ -108,9 +130,33 @@ def build(library: RunLibrary, *, auth: tuple[str, str] | None = None, hosts: tu
         run_history=False,
         ssr_mode=False,
         enable_monitoring=False,
-        head='<link rel="stylesheet" href="/pages/app.css"><script type="module" src="/pages/main.js"></script>',
+        head=f'<meta name="reasoner-closed" content="{" ".join(closed)}"><link rel="stylesheet" href="/pages/app.css">'
+        '<script type="module" src="/pages/main.js"></script>',
     )
     return application
+
+
+def _headers(*, can_be_framed: bool) -> dict[str, str]:
+    """The headers of every response."""
+    if not can_be_framed:
+        return _HEADERS
+    policy = _HEADERS["Content-Security-Policy"].replace("frame-ancestors 'none'; ", "")
+    return _HEADERS | {"Content-Security-Policy": policy}
+
+
+def _mcp(library: RunLibrary) -> tuple[AbstractAsyncContextManager[None], list[BaseRoute]]:
+    """(context in which the Model Context Protocol is served, its routes). ValueError without the package mcp."""
+    if find_spec("mcp") is None:
+        raise ValueError('--mcp needs the package mcp; it comes with pip install -e ".[mcp]"')
+    from app.mcp_server import mcp_server
+
+    server, routes = mcp_server(library)
+    return server.session_manager.run(), routes
+
+
+def _check_open(name: str, closed: Collection[str]) -> None:
+    if name in closed:
+        raise ValueError(f"this dashboard is read-only: it has no {name}")
 
 
 class _Json(JSONResponse):
@@ -120,11 +166,14 @@ class _Json(JSONResponse):
         return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
-def _shell() -> Any:
-    """An empty page for each path, so that every view has a link. Its contents are drawn by app/static."""
+def _shell(pages: Iterable[str], add_endpoints: Callable[[], None]) -> Any:
+    """An empty page for each path, so that every view has a link, and the endpoints. app/static draws the contents of
+    the pages.
+    """
     with gr.Blocks(title="reasoner", analytics_enabled=False, fill_width=True) as shell:
         _mount()
-    for page in PAGES:
+        add_endpoints()
+    for page in pages:
         with shell.route(page, show_in_navbar=False):
             _mount()
     return shell

@@ -56,11 +56,25 @@ function zoomRange(from, to, [first, last], isWhole) {
   return ends[1] > ends[0] && (ends[0] > first || ends[1] < last) ? ends : null;
 }
 
+// The lines one on top of the other: each point has the band from the sum of the lines before it up to its own.
+function stack(lines) {
+  const sums = new Map();
+  return lines.map((line) => ({
+    ...line, isFilled: true,
+    points: line.points.map((point) => {
+      const low = sums.get(point.x) ?? 0;
+      sums.set(point.x, low + point.y);
+      return { ...point, y: low + point.y, low, high: low + point.y };
+    }),
+  }));
+}
+
 // A chart as a figure element. Its method update({lines, log, xname}) draws it again.
 // lines: [{name, points: [{x, y, low?, high?, step?}], colour?, dashed?, thin?}]. isShare: values are shares, shown in
-// percent. least: a value that the axis always shows. unit: of the values, beside the title. onpick: called with a point.
-export function chart({ title, lines, isShare = false, unit = "", height = 210, onpick, log = false, least = isShare ? 0 : undefined, xname = "step" }) {
-  const view = new ChartView({ title, unit, height, isShare, least, onpick }, { lines, log, xname });
+// percent. isStacked: lines are areas on top of each other. least: a value that the axis always shows. unit: of the values,
+// beside the title. onpick: called with a point.
+export function chart({ title, lines, isShare = false, isStacked = false, unit = "", height = 210, onpick, log = false, least = isShare ? 0 : undefined, xname = "step" }) {
+  const view = new ChartView({ title, unit, height, isShare, isStacked, least, onpick }, { lines, log, xname });
   return view.box;
 }
 
@@ -120,9 +134,10 @@ class ChartView {
   // Draw the canvas and the line of text below it.
   draw() {
     if (!this.box.isConnected) return;
-    const { canvas, box, visibleLines } = this, { height, isShare, least } = this.options, isLog = this.data.log;
+    const { canvas, box, visibleLines } = this, { height, isShare, isStacked, least } = this.options, isLog = this.data.log;
     const size = { width: this.plot.clientWidth, height };
-    const ranges = rangesOf(visibleLines, this.zoom ?? spanOf(visibleLines), { isLog, isShare, least });
+    const shown = isStacked ? stack(visibleLines) : visibleLines;
+    const ranges = rangesOf(shown, this.zoom ?? spanOf(visibleLines), { isLog, isShare, least });
     this.drawRange();
     if (!ranges) {
       const message = visibleLines.length ? "no value above 0" : this.filledLines.length ? "every series is hidden" : "no data yet";
@@ -131,7 +146,7 @@ class ChartView {
       Object.assign(box.dataset, { points: "0", xticks: "", yticks: "" });
       return;
     }
-    const lines = visibleLines.map((line) => ({ ...line, colour: this.colourOf(line) }));
+    const lines = shown.map((line) => ({ ...line, colour: this.colourOf(this.data.lines.find((one) => one.name === line.name)) }));
     const { xTicks, yTicks, scale } = paint(canvas, { ...size, lines, ranges, isLog, isShare, isWhole: this.isWhole, hover: this.hover, drag: this.drag });
     this.scale = scale;
     box.dataset.points = String(visibleLines.reduce((sum, line) => sum + line.points.length, 0));

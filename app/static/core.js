@@ -1,6 +1,8 @@
 // What every page uses: elements, requests to the server, addresses, number formats and small widgets.
 // Model text is hostile: nothing in this folder writes HTML. Everything that is shown goes through `el` or textContent.
 
+import { published, replyOf } from "./published.js";
+
 const PROPERTIES = ["value", "checked", "selected", "disabled", "hidden"];
 
 // The children as one list, without null, undefined and false.
@@ -36,8 +38,13 @@ export function put(parent, ...children) {
   return parent;
 }
 
+// The pages and queries that are not offered here: a public dashboard writes nothing, a published file has no server.
+const CLOSED = (document.querySelector('meta[name="reasoner-closed"]')?.content ?? "").split(" ");
+export const isOffered = (name) => !CLOSED.includes(name);
+
 // Send a query to the server; returns its reply. An Error has the server's message.
 export async function ask(query, values = {}) {
+  if (published) return replyOf(query, values);
   let response;
   try {
     response = await fetch(`/ask/${query}`, {
@@ -53,14 +60,20 @@ export async function ask(query, values = {}) {
 
 // ------------------------------------------------------------------------------------------------ addresses
 
+// The present page and its parameters as a URL. In a published file they stand behind the #.
+const place = () => new URL(published ? location.hash.slice(1) || "/" : location.pathname + location.search, "http://dashboard");
+
+// The name of the page in the present address.
+export const pageName = () => place().pathname.replace(/^\/+|\/+$/g, "") || (isOffered("runs") ? "runs" : "overview");
+
 // The parameters of the present address.
-export const params = () => Object.fromEntries(new URLSearchParams(location.search));
+export const params = () => Object.fromEntries(place().searchParams);
 
 // The address of a page; empty values are left out.
 export function address(page, values = {}) {
   const isSet = (value) => value !== null && value !== undefined && value !== "" && value !== false;
   const query = new URLSearchParams(Object.entries(values).filter(([, value]) => isSet(value)));
-  const path = page === "runs" ? "/" : `/${page}`;
+  const path = `${published ? "#" : ""}/${page === "runs" ? "" : page}`;
   return query.size ? `${path}?${query}` : path;
 }
 

@@ -1,5 +1,5 @@
 // One rollout in full: facts, text or tokens, reflection spans, star and note.
-import { ask, checkbox, copy, count, el, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
+import { ask, checkbox, copy, count, el, isOffered, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
 import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, tokens, unitsOf } from "./text.js";
 
 // Show a rollout in the pane. `onchange` is called with the name of another rollout that is to be shown.
@@ -16,12 +16,12 @@ export async function detail(pane, { run, name, page, onchange }) {
     rollout.tokens_fault ? el("p", { class: "muted" }, `Tokens are not shown: ${visible(rollout.tokens_fault)}`) : null,
     body(view), spanList(view),
     el("details", {}, el("summary", {}, "prompt"), el("div", { class: "text", dir: "ltr" }, rollout.prompt ?? "")),
-    el("div", { class: "note" }, notes.note, notes.status));
+    isOffered("annotate") ? el("div", { class: "note" }, notes.note, notes.status) : null);
   pane.keys = {
     ...neighbourKeys(rollout, onchange),
     "[": () => walkSpans(-1), "]": () => walkSpans(1), ",": () => walkHits(-1), ".": () => walkHits(1),
     c: () => redraw({ colour: nextColouring(view), formulas: "" }), m: () => redraw({ formulas: withFormulas ? "" : 1, colour: "" }),
-    s: notes.toggleStar, n: () => notes.note.focus(),
+    ...(isOffered("annotate") ? { s: notes.toggleStar, n: () => notes.note.focus() } : {}),
   };
   pane.scrollTop = 0;
   walkHits(1);
@@ -81,14 +81,14 @@ function noteFields({ run, name, rollout }) {
 
 // The name, the choices of the view and the links.
 function toolbar({ run, name, rollout, statistic, withFormulas, redraw }, star) {
-  return el("div", { class: "bar-row" }, el("h2", {}, `rollout ${name}`), star,
+  return el("div", { class: "bar-row" }, el("h2", {}, `rollout ${name}`), isOffered("annotate") ? star : null,
     select("colour", colourings(rollout), statistic, (value) => redraw({ colour: value === "none" ? "" : value, formulas: "" })),
     checkbox("render formulas", withFormulas, (checked) => redraw({ formulas: checked ? 1 : "", colour: "" })),
     el("button", { onclick: () => copy(location.href) }, "copy link"),
     el("button", { onclick: () => copy(rollout.completion) }, "copy text"),
     link("group", { run, step: rollout.step, group: rollout.group }, "its group"),
     link("problem", { run, id: rollout.problem_id }, "the problem across steps"),
-    link("chat", { run, question: rollout.question, gold: rollout.gold, rule: rollout.verifier }, "sample again"));
+    isOffered("chat") ? link("chat", { run, question: rollout.question, gold: rollout.gold, rule: rollout.verifier }, "sample again") : null);
 }
 
 // The problem's id, family and level, and its question.

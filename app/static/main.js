@@ -2,12 +2,13 @@
 //   export async function open(root, page): draws itself; may return {live, keys, close}
 // page = {params, set(values), go(page, values), name}
 
-import { address, ago, ask, copy, duration, el, params, put, verdictBadge } from "./core.js";
+import { address, ago, ask, copy, duration, el, isOffered, pageName, params, put, verdictBadge } from "./core.js";
+import { published } from "./published.js";
 
 // By name: the title, and whether the page is one of a single run.
 const PAGES = {
   runs: ["Runs", false], overview: ["Overview", true], rollouts: ["Rollouts", true], problems: ["Problems", true],
-  reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
+  failures: ["Failures", true], disagreements: ["Disagreements", true], reflection: ["Reflection", true], evals: ["Evals", false], compare: ["Compare", false], chat: ["Chat", false], notes: ["Notes", true],
 };
 // Pages that need no run and yet follow the selected one, with the parameters that stay when another run is selected.
 const FOLLOWING = { evals: [], chat: ["question", "gold", "rule", "begin"] };
@@ -19,11 +20,11 @@ const KEYS = [
   ["h / l", "previous, next completion of the group"], ["[ / ]", "previous, next reflection span"],
   [", / .", "previous, next hit of the search"], ["c", "colour the tokens by another statistic"], ["m", "plain text or rendered formulas"],
   ["/", "search"], ["s", "star"], ["n", "note"], ["y", "copy the link of this view"],
-  ["g then r o l p f e c h n", "go to Runs, Overview, Rollouts, Problems, Reflection, Evals, Compare, Chat, Notes"],
+  ["g then r o l p w d f e c h n", "go to Runs, Overview, Rollouts, Problems, Failures, Disagreements, Reflection, Evals, Compare, Chat, Notes"],
   ["?", "this list"], ["Esc", "close"],
 ];
 const GO = {
-  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", e: "evals", c: "compare", h: "chat", n: "notes",
+  r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", w: "failures", d: "disagreements", e: "evals", c: "compare", h: "chat", n: "notes",
 };
 
 let current = null;  // what the open page returned, with its `page`
@@ -31,20 +32,18 @@ let openingNumber = 0;  // of the latest call of show(): an older one stops
 let root, main, nav, runPicker, statusDot;
 let runRows = [];
 
-// The name of the page in the address.
-const pageName = () => location.pathname.replace(/^\/+|\/+$/g, "") || "runs";
-
 // Draw the header and the empty main part.
 function frame(mount) {
   const savedTheme = localStorage.getItem("reasoner-theme");
-  if (savedTheme) document.body.classList.toggle("dark", savedTheme === "dark");
+  const isDark = savedTheme ? savedTheme === "dark" : published && matchMedia("(prefers-color-scheme: dark)").matches;
+  if (savedTheme || published) document.body.classList.toggle("dark", isDark);
   runPicker = el("select", { "aria-label": "run", onchange: () => selectRun(runPicker.value) });
   statusDot = el("span", { class: "dot", role: "status" });
   nav = el("nav", { "aria-label": "pages" });
   main = el("main", { tabindex: "-1" });
   const theme = el("button", { title: "dark or light", "aria-label": "dark or light", onclick: switchTheme }, "◐");
   const help = el("button", { title: "keys", "aria-label": "keys", onclick: toggleKeys }, "?");
-  put(mount, el("header", {}, el("a", { href: "/", "data-link": "", class: "brand" }, "reasoner"), nav,
+  put(mount, el("header", {}, el("a", { href: address("runs"), "data-link": "", class: "brand" }, "reasoner"), nav,
     el("span", { class: "header-tools" }, statusDot, runPicker, theme, help)), main);
   mount.classList.add("rz");
   return mount;
@@ -67,7 +66,7 @@ function selectRun(run) {
 // Draw the links to the pages.
 function drawNav(name, run) {
   const highlighted = SUBPAGES[name]?.[1] ?? name;
-  put(nav, Object.entries(PAGES).map(([page, [title]]) =>
+  put(nav, Object.entries(PAGES).filter(([page]) => isOffered(page)).map(([page, [title]]) =>
     el("a", { href: address(page, run ? { run } : {}), "data-link": "", "aria-current": page === highlighted ? "page" : null }, title)));
   const link = nav.querySelector("[aria-current]");
   if (link) nav.scrollLeft = link.offsetLeft - nav.clientWidth / 2;  // on a phone the links are wider than the window
@@ -103,7 +102,7 @@ async function show() {
   current = null;
   root.dataset.state = "loading";
   let name = pageName();
-  if (!(name in PAGES) && !(name in SUBPAGES)) name = "runs";
+  if (!isOffered(name) || (!(name in PAGES) && !(name in SUBPAGES))) name = isOffered("runs") ? "runs" : "overview";
   const values = params();
   try {
     await drawRuns(values.run);
@@ -170,7 +169,7 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  if (prefix === "g" && GO[event.key]) {
+  if (prefix === "g" && GO[event.key] && isOffered(GO[event.key])) {
     prefix = "";
     event.preventDefault();
     return go(GO[event.key], params().run ? { run: params().run } : {});
@@ -210,7 +209,7 @@ function start() {
   addEventListener("popstate", show);
   addEventListener("keydown", onKey);
   show();
-  setTimeout(poll, POLL_MILLISECONDS);
+  if (!published) setTimeout(poll, POLL_MILLISECONDS);
 }
 
 start();

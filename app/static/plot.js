@@ -73,7 +73,7 @@ function paintAxes(context, { xTicks, yTicks, X, Y, left, right, bottom }) {
 // Paint the intervals of a line as a band.
 function paintBand(context, line, points, X, Y) {
   if (!points.some((point) => point.low !== undefined)) return;
-  context.fillStyle = themeColour(line.colour); context.globalAlpha = 0.14;
+  context.fillStyle = themeColour(line.colour); context.globalAlpha = line.isFilled ? 0.5 : 0.14;
   context.beginPath();
   points.forEach((point, i) => context[i ? "lineTo" : "moveTo"](X(point.x), Y(point.high ?? point.y)));
   [...points].reverse().forEach((point) => context.lineTo(X(point.x), Y(point.low ?? point.y)));

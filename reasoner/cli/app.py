@@ -23,6 +23,8 @@ def add_arguments(command: Parser) -> None:
     command.add_argument(
         "--allow-unauthenticated", action="store_true", help="serve other machines without --auth: without a password"
     )
+    command.add_argument("--mcp", action="store_true", help="serve five read-only tools for agents at /mcp")
+    command.add_argument("--read-only", action="store_true", help="leave out Chat and notes, for a public dashboard")
     command.add_argument("--open", action="store_true", help="open the dashboard in a browser")
 
 
@@ -38,4 +40,6 @@ def run_dashboard(args: argparse.Namespace) -> None:
         auth=args.auth,
         allow_unauthenticated=args.allow_unauthenticated,
         open_browser=args.open,
+        has_mcp=args.mcp,
+        is_read_only=args.read_only,
     )

@@ -68,7 +68,16 @@ COMMANDS = (
         "compare two evaluations of the same problems: the difference and its significance",
         epilog="example: reasoner compare before after   (names in --out, or folders)",
     ),
-    Command("report", "write a run's report: report.html and report.md in its folder"),
+    Command(
+        "report",
+        "write a run's report: report.html and report.md in its folder",
+        epilog="The numbers before and after training on one page; its rollouts to browse: reasoner publish",
+    ),
+    Command(
+        "publish",
+        "write a run for others to browse: one HTML file that opens from disk, or a folder for a Gradio Space",
+        epilog="examples: reasoner publish first --html first.html;  reasoner publish first --space first-space",
+    ),
     Command(
         "export",
         "write a run's model as a folder for transformers, vLLM and the hub, with chat template and model card",

@@ -43,9 +43,23 @@ class Filter:
     most_tokens: int | None = None
     text: str | None = None  # words; "a phrase"; begin*; -without
     label: str | None = None  # of a reflection span (verifiers.reflection): cue, self-correction, aha
+    failure: str | None = None  # a cause of CAUSES
 
 
 ALL = Filter()
+# The causes of failures (reasoner.analysis.failures), with their meanings, in the order in which they are tried.
+CAUSES = {
+    "repeated": "the response repeats itself",
+    "truncated": "the response was cut off at the limit of tokens",
+    "not graded": "the grader refused the response, ran out of time, or crashed",
+    "right in another form": "the right answer is in the response, but not in the form that is asked for",
+    "no answer": "there is no answer",
+    "malformed": "the response is not in the form that is asked for, and holds no right answer",
+    "unparsable": "the answer cannot be parsed",
+    "arithmetic slip": "a stated calculation is wrong and is not stated again correctly",
+    "near the gold answer": "the answer differs by its sign, a power of ten, one, one digit, or at most 10 %",
+    "other wrong answer": "none of these",
+}
 FIELDS = {
     "step": "a step (the first is 0), or LOW:HIGH",
     "problem": "the id of a problem",
@@ -56,6 +70,7 @@ FIELDS = {
     "finish": ", ".join(get_args(Finish)),
     "reward": "a reward, or LOW:HIGH",
     "tokens": "a number of tokens, or LOW:HIGH",
+    "failure": f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
     "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner aha RUN` first)",
     "text": 'words of the completion, "a phrase", begin*, -without',
 }
@@ -86,6 +101,7 @@ def read_filter(texts: Mapping[str, str | None]) -> Filter:
         verdict=_one_of("verdict", wanted, [str(verdict) for verdict in Verdict]),
         finish=_one_of("finish", wanted, get_args(Finish)),
         label=_one_of("label", wanted, LABELS),
+        failure=_one_of("failure", wanted, list(CAUSES)),
         text=wanted.get("text"),
     )
 
@@ -169,6 +185,7 @@ def sql(where: Filter) -> tuple[str, list[Any]]:
         "tokens >= ?": where.least_tokens,
         "tokens <= ?": where.most_tokens,
         "id IN (SELECT id FROM spans WHERE label = ?)": where.label,
+        "id IN (SELECT id FROM failures WHERE cause = ?)": where.failure,
         "id IN (SELECT rowid FROM words WHERE words MATCH ?)": None if where.text is None else match(where.text),
     }
     if where.first_step is not None or where.last_step is not None:

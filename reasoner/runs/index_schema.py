@@ -52,6 +52,10 @@ CREATE TABLE reflection_groups (
     step INTEGER, grp INTEGER, reflecting INTEGER, reflecting_right INTEGER, plain INTEGER, plain_right INTEGER,
     PRIMARY KEY (step, grp)
 ) WITHOUT ROWID;
+-- the results of reasoner.analysis.failures, step by step
+CREATE TABLE failures (id INTEGER PRIMARY KEY, cause TEXT, detail TEXT, start INTEGER, end INTEGER);
+CREATE INDEX by_cause ON failures (cause, id);
+CREATE TABLE failure_steps (step INTEGER PRIMARY KEY, rollouts INTEGER, causes TEXT);
 """
 # flip: whether the problem was solved (by more than half of the group) where its visit before was not, or the reverse;
 # 0 at the first visit. For the groups from a step on, which is 0 when they are inserted.

@@ -12,8 +12,8 @@ def repetition(completions: Sequence[Sequence[int]]) -> float:
     return sum(map(repeats, completions)) / len(completions)
 
 
-def repeats(token_ids: Sequence[int]) -> bool:
-    """Whether the windows of eight tokens of a completion occur more than twice on average.
+def repeats(token_ids: Sequence[int] | Sequence[str]) -> bool:
+    """Whether the windows of eight tokens, or words, of a completion occur more than twice on average.
 
     A completion that works a sum and then checks it repeats some windows once, so only a third occurrence is a loop.
     """

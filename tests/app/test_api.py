@@ -20,6 +20,8 @@ BAD = [
     ("overview", R | {"since": True}, "since is True"),
     ("rollouts", R | {"offset": -1}, "offset is -1"),
     ("reflection", R | {"limit": -1}, "limit is -1"),
+    ("failures", R | {"cause": "fate"}, "cause is 'fate'; it must be one of repeated"),
+    ("failures", R | {"limit": 101}, "limit is 101; it must lie between 0 and 100"),
     ("group", R | {"step": 10**30, "group": 0}, "step is 10000"),
     ("rollout", R | {"name": "1.2.0", "with_formulas": 1}, "with_formulas is 1; it must be true or false"),
     ("compare", {"runs": "whole"}, "runs is 'whole'; it must be a list of texts"),
@@ -66,14 +68,16 @@ def test_every_query_takes_its_arguments_and_returns_json(call, rows):
         "difference": R | {"a": rows[0]["name"], "b": rows[1]["name"]},
         "problem": R | {"id": PROBLEMS[0].id},
         "problems": R,
+        "failures": R,
         "reflection": R,
         "words": R | {"text": "wait"},
         "evals": {},
         "compare": {"runs": ["whole", "other"]},
         "notes": R,
         "models": {},
+        "disagreements": R,
     }
-    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate"}
+    assert arguments_of.keys() == QUERIES.keys() - {"evaluation", "annotate", "judge_answer"}
     for query, arguments in arguments_of.items():
         json.dumps(call(query, **arguments), allow_nan=False)
 

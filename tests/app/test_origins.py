@@ -110,7 +110,7 @@ def test_a_page_of_another_origin_can_neither_change_nor_read_nor_upload_anythin
         page.wait_for_selector('#reasoner[data-state="ready"]')
         own = page.evaluate(FOREIGN, [url, str(folder / "runs")])
         assert [own[name][:3] for name in ("annotate", "runs", "chat", "export", "page")] == ["200"] * 5
-        assert [own[name][:3] for name in ("upload", "queue")] == ["404"] * 2
+        assert [own[name][:3] for name in ("upload", "queue")] == ["404", "422"]  # closed; a call without its body
         context.close()
     assert json.loads(notes.read_text().splitlines()[0])["note"] == "from elsewhere"
     notes.unlink()

@@ -22,6 +22,7 @@ PAGES = [
     "/group?run=real&step=0&group=0",
     "/problems?run=real",
     "/problems?run=real&by=problem",
+    "/failures?run=real",
     "/reflection?run=real",
     "/evals",
     "/compare?runs=real,other",

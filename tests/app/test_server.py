@@ -215,7 +215,8 @@ def test_a_link_on_another_page_opens_a_page(client, page):
 CLOSED = [
     ("POST", "/gradio_api/upload"),
     ("GET", "/gradio_api/upload_progress"),
-    ("POST", "/gradio_api/queue/join"),
+    ("POST", "/mcp"),
+    ("GET", "/gradio_api/queue/status"),
     ("POST", "/gradio_api/run/predict"),
     ("POST", "/gradio_api/component_server"),
     ("POST", "/gradio_api/vibe-edit"),
@@ -236,6 +237,32 @@ def test_a_route_that_the_pages_do_not_use_is_closed(client, method, path):
     files = {"files": ("planted.txt", b"planted")} if "upload" in path and method == "POST" else None
     reply = client.request(method, path, files=files)
     assert reply.status_code == 404 and reply.json() == {"error": f"there is nothing to {method} at {path}"}
+
+
+@pytest.fixture(scope="module")
+def public(folder):
+    with TestClient(build(RunLibrary(folder / "runs", folder / "evals"), is_read_only=True, hosts=())) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/ask/annotate", {"run": "a", "name": "0.0.0", "star": True}), ("/ask/notes", {"run": "a"}), ("/chat", {})],
+)
+def test_a_read_only_dashboard_writes_nothing_and_samples_nothing(public, folder, path, body):
+    reply = public.post(path, json=body)
+    assert reply.status_code == 400 and reply.json()["error"].startswith("this dashboard is read-only")
+    assert public.get("/chat").status_code == public.get("/notes").status_code == 404
+    assert not (folder / "runs" / "a" / "notes.jsonl").exists()
+
+
+def test_a_read_only_dashboard_can_be_framed_and_answers_queries(public, client):
+    reply = public.get("/", headers={"host": "someone-run.example"})
+    assert reply.status_code == 200 and "frame-ancestors" not in reply.headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in client.get("/").headers["content-security-policy"]
+    endpoints = public.get("/gradio_api/info").json()["named_endpoints"]
+    assert "/rollout" in endpoints and not {"/annotate", "/chat", "/notes"} & endpoints.keys()
+    assert public.post("/ask/rollouts", json={"run": "a"}).json()["total"] == 36
 
 
 # ------------------------------------------------------------------------------------------------- files

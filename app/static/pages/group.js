@@ -1,5 +1,5 @@
 // The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
-import { ask, card, count, el, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { ask, card, count, el, isOffered, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
 import { differenceSide, markSpans, marksOf, spanTitle } from "../text.js";
 
 // The two published formulas, from this group's rewards (Shao et al. 2024; Liu et al. 2025).
@@ -82,9 +82,9 @@ export async function open(root, page) {
         Object.entries(FORMULAS).map(([name, [text]], i) => [i ? "; " : "", el("b", {}, name), ` ${text}`]), "."),
       memberTable(run, group, members)),
     el("div", { class: "columns", data: { columns: "" } }, members.map((member, i) => memberColumn(member, i === index))),
-    card("Difference of two completions, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")),
-      el("div", { class: "grid two", data: { diff: "" } })));
-  await drawDifference();
+    isOffered("difference") ? card("Difference of two completions, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")),
+      el("div", { class: "grid two", data: { diff: "" } })) : null);
+  if (isOffered("difference")) await drawDifference();
 
   async function drawDifference() {
     const { pieces } = await ask("difference", { run, ...pair });

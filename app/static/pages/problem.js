@@ -1,5 +1,5 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
-import { ask, card, count, el, empty, joinParts, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
+import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
 import { differenceSide } from "../text.js";
 
 // The answers of a visit as bars, and links to its rollouts.
@@ -31,7 +31,7 @@ export async function open(root, page) {
   const isInAddress = (visit) => String(visit.step) === page.params.step && (!page.params.group || String(visit.group) === page.params.group);
   let index = page.params.step ? Math.max(0, visits.findIndex(isInAddress)) : visits.length - 1;
   const names = visits.flatMap((visit) => visit.rollouts.map((rollout) => [rollout.name, `${rollout.name} ${rollout.verdict}`]));
-  const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? visits[visits.length - 1].rollouts[0].name };
+  const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? visits[visits.length - 1].rollouts[0]?.name };
   const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
   const diff = el("div", { class: "grid two", data: { diff: "" } });
 
@@ -63,9 +63,9 @@ export async function open(root, page) {
     el("div", { class: "question" }, el("small", {}, joinParts([problem.source, problem.subject, problem.level])),
       el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`)),
     card("Pass rate by step", summary(problem), strip, detail),
-    card("Difference of two rollouts, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")), diff));
+    isOffered("difference") ? card("Difference of two rollouts, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")), diff) : null);
   drawVisit();
-  await drawDifference();
+  if (isOffered("difference")) await drawDifference();
   const next = () => choose(index + 1), previous = () => choose(index - 1);
   return { keys: { J: next, K: previous, l: next, h: previous, j: next, k: previous } };
 }

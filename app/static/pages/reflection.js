@@ -1,6 +1,6 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart } from "../chart.js";
-import { ask, card, el, empty, link, number, percent, put, select, tile, visible } from "../core.js";
+import { ask, card, el, empty, isOffered, link, number, percent, put, select, tile, visible } from "../core.js";
 
 const MEANINGS = {
   cue: "a phrase of reflection in context; nothing is claimed about its effect",
@@ -102,7 +102,7 @@ export async function open(root, page) {
     put(head, heading(run, data));
     cues.update({ lines: cueLines(data) });
     correctionChart.update({ lines: correctionLines(data) });
-    put(totals, totalCards(data), words.card);
+    put(totals, totalCards(data), isOffered("words") ? words.card : null);
   }
   // Draw the cards of a page of the gallery, or add them to those of the pages before.
   function drawGallery({ isNext = false } = {}) {
@@ -127,7 +127,7 @@ export async function open(root, page) {
       select("label", [["", "all"], ...data.labels.map((name) => [name, name])], label, filter)), gallery, more);
   draw();
   drawGallery();
-  await words.count();
+  if (isOffered("words")) await words.count();
   return { live: async () => {
     const next = await ask("reflection", { run, label });
     if (next.num_analyzed === data.num_analyzed && next.num_steps === data.num_steps) return;

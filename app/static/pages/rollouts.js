@@ -1,10 +1,15 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
-import { address, ask, el, empty, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
+import { address, ask, el, empty, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
 import { detail } from "../detail.js";
+import { published } from "../published.js";
 
-const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "label", "text"];
+const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "failure", "label", "text"];
 const CHOICES = {
   correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"],
+  failure: [
+    "", "repeated", "truncated", "not graded", "right in another form", "no answer", "malformed", "unparsable", "arithmetic slip",
+    "near the gold answer", "other wrong answer",
+  ],
   verdict: ["", "correct", "wrong", "malformed", "no_answer", "unparsable", "refused", "timed_out", "crashed"],
 };
 const HINTS = {
@@ -175,9 +180,9 @@ export async function open(root, page) {
     count.textContent = number(reply.total);
     const faults = Object.keys(reply.faults).join(", ");
     const progress = reply.num_indexed < reply.num_shards ? ` · indexed ${reply.num_indexed} of ${reply.num_shards} steps so far` : "";
-    note.textContent = ` rollouts${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
+    note.textContent = ` rollouts${published ? ` (${published.selection})` : ""}${progress}${faults ? ` · unreadable: step ${faults}` : ""}`;
     const exportLink = (kind) => el("a", { href: `/export?${new URLSearchParams({ run, format: kind, ...filter() })}`, download: "" }, kind);
-    put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
+    if (isOffered("export")) put(exports, "export ", ["jsonl", "parquet", "md"].map((kind) => [exportLink(kind), " "]));
   }
   async function scrollToRollout(name) {
     const { place } = await query({ limit: 0, near: name }).catch(() => ({ place: null }));

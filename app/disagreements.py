@@ -1,0 +1,100 @@
+"""Page of disagreements between graders; verdicts by hand become grading cases, which `reasoner grade` reads."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from app.run_library import RunLibrary
+from reasoner.analysis.disagreements import Pair
+from reasoner.analysis.disagreements import disagreements as find
+from reasoner.analysis.math_verify_worker import math_verify
+from reasoner.runs.filters import Filter, read_filter
+from reasoner.runs.index_queries import step_rows
+from reasoner.runs.json_files import FLAG, TEXT, append_line, read_lines
+from verifiers.equivalence import check_rule
+
+CASES = "grading_cases.jsonl"
+_FIELDS = {"id": TEXT, "gold": TEXT, "answer": TEXT, "correct": FLAG, "why": TEXT, "question": TEXT, "verifier": TEXT}
+_COLUMNS = ("group", "sample", "question", "gold", "extracted", "verdict", "verifier")
+_MOST_ROLLOUTS = 5_000
+_LONGEST = 1_000  # characters of a reason
+_NAMES = 8  # rollouts named per answer
+
+
+def disagreements(library: RunLibrary, run: str, steps: str = "") -> dict[str, Any]:
+    """The answers of some steps on which graders disagree, each with its verdict by hand if it has one.
+
+    `steps`: a step or LOW:HIGH, by default the last one. ValueError for more than 5,000 rollouts.
+    """
+    where = read_filter({"step": steps})
+    cases = {(case["question"], case["gold"], case["answer"]): case for case in _cases(library.run(run))}
+    with library.index(run) as index:
+        lines = step_rows(index)
+        own = [one for one in lines if _is_in(one["step"], where)] if steps else lines[-1:]
+        if (total := sum(one["rollouts"] for one in own)) > _MOST_ROLLOUTS:
+            raise ValueError(f"steps is {steps!r}: these are {total:,} rollouts; the limit is {_MOST_ROLLOUTS:,}")
+        rows = [_row(one["step"], row) for one in own for _, row in index.shard_rows(one["step"], _COLUMNS)]
+    items = [
+        asdict(one)
+        | {"rollouts": one.rollouts[:_NAMES], "count": len(one.rollouts)}
+        | {"case": cases.get((one.question, one.gold, one.answer))}
+        for one in find(rows, lambda pairs: _judged(tuple(pairs)))
+    ]
+    return {
+        "run": run,
+        "steps": [own[0]["step"], own[-1]["step"]] if own else None,
+        "last_step": lines[-1]["step"] if lines else None,
+        "rollouts": total,
+        "items": items,
+        "num_cases": len(cases),
+        "file": CASES,
+    }
+
+
+def judge_answer(
+    library: RunLibrary,
+    run: str,
+    question: str,
+    gold: str,
+    answer: str,
+    correct: bool,
+    rule: str = "maths",
+    why: str = "",
+) -> dict[str, Any]:
+    """Write a verdict by hand on an answer as a grading case of the run; a later one on the same answer replaces it."""
+    if len(why) > _LONGEST:
+        raise ValueError(f"the reason has {len(why):,} characters; the limit is {_LONGEST:,}")
+    run_dir = library.run(run)
+    number = len(_lines(run_dir)) + 1
+    texts = {"gold": gold, "answer": answer, "why": why, "question": question}
+    readable = {name: text.encode("utf-8", "replace").decode() for name, text in texts.items()}
+    case = {"id": f"{run}-{number:03}", "correct": correct, "verifier": check_rule(rule), **readable}
+    append_line(run_dir / CASES, case)
+    return case
+
+
+def _is_in(step: int, where: Filter) -> bool:
+    is_late = where.first_step is None or step >= where.first_step
+    return is_late and (where.last_step is None or step <= where.last_step)
+
+
+def _row(step: int, row: dict[str, Any]) -> dict[str, Any]:
+    name = f"{step}.{row['group']}.{row['sample']}"
+    return row | {"step": step, "name": name, "verifier": row["verifier"] or "maths"}
+
+
+@lru_cache(maxsize=32)
+def _judged(pairs: tuple[Pair, ...]) -> list[bool | None]:
+    return math_verify(pairs)
+
+
+def _lines(run_dir: Path) -> list[dict[str, Any]]:
+    return read_lines(run_dir / CASES, _FIELDS, torn="any")
+
+
+def _cases(run_dir: Path) -> list[dict[str, Any]]:
+    """The grading cases of the run; of several on the same answer the last one."""
+    return list({(case["question"], case["gold"], case["answer"]): case for case in _lines(run_dir)}.values())

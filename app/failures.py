@@ -1,0 +1,50 @@
+"""Page of failures: why responses are wrong, by step, with examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.run_library import RunLibrary
+from reasoner.analysis.failures import examples, timeline
+from reasoner.runs.filters import CAUSES
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_queries import step_rows
+
+_EXCERPT = 420  # characters of a response
+_MOST = 100  # examples per page
+
+
+def failures(library: RunLibrary, run: str, cause: str = "", offset: int = 0, limit: int = 12) -> dict[str, Any]:
+    """The causes of failures in a run: counts by step, and a page of examples, the latest step first.
+
+    `cause`: examples of this cause alone. ValueError for an unknown one.
+    """
+    if cause and cause not in CAUSES:
+        raise ValueError(f"cause is {cause!r}; it must be one of {', '.join(CAUSES)}")
+    if not 0 <= limit <= _MOST:
+        raise ValueError(f"limit is {limit}; it must lie between 0 and {_MOST}")
+    with library.index(run, with_analysis=True) as index:
+        lines = timeline(index)
+        return {
+            "run": run,
+            "causes": CAUSES,
+            "timeline": lines,
+            "totals": {name: sum(line["causes"][name] for line in lines) for name in CAUSES},
+            "rollouts": sum(line["rollouts"] for line in lines),
+            "num_steps": len(step_rows(index)),
+            "examples": [_example(index, row) for row in examples(index, cause=cause, offset=offset, limit=limit)],
+        }
+
+
+def _example(index: RolloutIndex, failure: dict[str, Any]) -> dict[str, Any]:
+    """An example with the text around the failure's place, or with the end of the response if it has none."""
+    row = index.rollout(failure["id"])
+    text: str = row["completion"]
+    first, last = (failure["start"], failure["end"]) if failure["end"] else (len(text), len(text))
+    start, end = max(0, first - _EXCERPT // 2), min(len(text), last + _EXCERPT // 2)
+    return {
+        **{name: failure[name] for name in ("name", "cause", "detail")},
+        **{name: row[name] for name in ("question", "gold", "extracted", "verdict")},
+        "excerpt": [text[start:first], text[first:last], text[last:end]],
+        "cut": [start > 0, end < len(text)],
+    }

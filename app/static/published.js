@@ -1,0 +1,148 @@
+// The replies of a published file (app/publish.py), which has no server: they are in the file, or made from its rollouts.
+
+const element = document.getElementById("published");
+
+// {selection, replies, groups, problems, gallery, failures, causes, rollouts, rows}; null in the dashboard.
+export const published = element && JSON.parse(element.textContent);
+
+const WORD = /[\p{L}\p{N}](?:[\p{L}\p{N}]|\p{M})*/gu;
+const TERM = /(-?)(?:"([^"]*)"|([^\s"]+))/g;
+
+// ------------------------------------------------------------------------------------------------ search for words
+
+// A word in lower case, without accents.
+const fold = (word) => word.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
+// The words of a text: {word, start, end}.
+const wordsOf = (text) => [...text.matchAll(WORD)].map((match) => ({ word: fold(match[0]), start: match.index, end: match.index + match[0].length }));
+
+// The terms of a search: {words, isPrefix, isUnwanted}.
+function termsOf(query) {
+  const terms = [...query.matchAll(TERM)].map(([, minus, phrase, word]) => (
+    { words: wordsOf(phrase ?? word).map((one) => one.word), isPrefix: Boolean(word?.endsWith("*")), isUnwanted: minus === "-" }));
+  return terms.filter((term) => term.words.length);
+}
+
+// The places of a term in a list of words: [number of the first word, number of the last word].
+function placesOf(words, { words: wanted, isPrefix }) {
+  const final = wanted.length - 1;
+  const isAt = (first) => wanted.every((word, i) =>
+    (i === final && isPrefix ? words[first + i]?.word.startsWith(word) : words[first + i]?.word === word));
+  return words.map((_, first) => first).filter(isAt).map((first) => [first, first + final]);
+}
+
+// Whether a text matches the search.
+function matches(text, terms) {
+  const words = wordsOf(text);
+  return terms.every((term) => placesOf(words, term).length > 0 !== term.isUnwanted);
+}
+
+// [start, end) of the wanted words in the text, in order, without overlaps.
+function hitsOf(text, terms) {
+  const words = wordsOf(text), hits = [];
+  const places = terms.filter((term) => !term.isUnwanted).flatMap((term) => placesOf(words, term)).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+  for (const [first, last] of places) {
+    const previous = hits[hits.length - 1];
+    if (previous && words[first].start < previous[1]) previous[1] = Math.max(previous[1], words[last].end);
+    else hits.push([words[first].start, words[last].end]);
+  }
+  return hits;
+}
+
+// The text around its first hit, as pieces of which every second one is a hit.
+function excerptOf(text, hits) {
+  if (!hits.length) return [];
+  const start = Math.max(0, hits[0][0] - 40), end = Math.min(text.length, start + 240), pieces = [start ? "…" : ""];
+  let position = start;
+  for (const [from, to] of hits.filter((hit) => hit[0] < end)) {
+    pieces[pieces.length - 1] += text.slice(position, from);
+    pieces.push(text.slice(from, Math.min(to, end)), "");
+    position = Math.min(to, end);
+  }
+  pieces[pieces.length - 1] += text.slice(position, end) + (end < text.length ? "…" : "");
+  return pieces.map((piece) => piece.replace(/\s+/g, " "));
+}
+
+// The number of characters before a position in the text, as the server counts them (an emoji is one).
+const charactersBefore = (text, position) => [...text.slice(0, position)].length;
+
+// ------------------------------------------------------------------------------------------------ filters
+
+// The check of a number against "3", "3:8", "3:" or ":8".
+function within(key) {
+  return (text) => {
+    const [low, high] = text.includes(":") ? text.split(":") : [text, text];
+    const [least, most] = [low === "" ? -Infinity : Number(low), high === "" ? Infinity : Number(high)];
+    if (Number.isNaN(least + (most === Infinity ? 0 : most))) throw new Error(`${key} is '${text}'; it must be a number, or LOW:HIGH with either left out`);
+    return (row) => row[key] !== null && row[key] >= least && row[key] <= most;
+  };
+}
+const equal = (key) => (text) => (row) => String(row[key] ?? "") === text;
+
+// By field: a function of its text that returns the check of a row.
+const FILTERS = {
+  step: within("step"), reward: within("reward"), tokens: within("tokens"), problem: equal("problem"), subject: equal("subject"),
+  level: equal("level"), verdict: equal("verdict"), finish: equal("finish"),
+  correct: (text) => (row) => (row.verdict === "correct") === (text === "yes"),
+  failure: (text) => (row) => published.causes[row.name] === text,
+  label: (text) => (row) => published.rollouts[row.name].spans.some((span) => span.label === text),
+  text(query) {
+    const terms = termsOf(query);
+    if (!terms.some((term) => !term.isUnwanted)) throw new Error(`nothing to search for in '${query}'`);
+    return (row) => matches(published.rollouts[row.name].completion, terms);
+  },
+};
+
+// ------------------------------------------------------------------------------------------------ replies
+
+// A page of the rollouts that match the filter.
+function rolloutPage({ where, order, offset = 0, limit = 100, near }) {
+  const checks = Object.entries(where).map(([name, text]) => FILTERS[name](text));
+  const rows = published.rows.filter((row) => checks.every((check) => check(row)));
+  const key = order.replace("-", ""), sign = order.startsWith("-") ? -1 : 1;
+  if (key !== "step") rows.sort((a, b) => sign * (a[key] - b[key]));
+  else if (sign < 0) rows.reverse();
+  const terms = termsOf(where.text ?? "");
+  const withExcerpt = (row) => {
+    const { completion } = published.rollouts[row.name];
+    return { ...row, excerpt: excerptOf(completion, hitsOf(completion, terms)) };
+  };
+  const place = rows.findIndex((row) => row.name === near);
+  return {
+    total: rows.length, place: place < 0 ? null : place, rows: rows.slice(offset, offset + limit).map(withExcerpt),
+    num_indexed: 0, num_shards: 0, faults: {},
+  };
+}
+
+// One rollout, with the hits of a search.
+function rollout({ name, text }) {
+  const one = published.rollouts[name];
+  if (!one) throw new Error(`rollout ${name} is not in this file; the dashboard of the run has all`);
+  const hits = hitsOf(one.completion, termsOf(text)).map((hit) => hit.map((position) => charactersBefore(one.completion, position)));
+  return { formulas: { question: [one.question], completion: [one.completion] }, ...one, hits };
+}
+
+// A group with the texts of its members.
+function group({ step, group: number }) {
+  const one = published.groups[`${step}.${number}`];
+  if (!one) throw new Error(`group ${number} of step ${step} is not in this file; the dashboard of the run has all`);
+  return { ...one, members: one.members.map((member) => ({ ...member, completion: published.rollouts[member.name].completion })) };
+}
+
+const QUERIES = {
+  rollouts: rolloutPage, rollout, group,
+  problem: ({ id }) => published.problems[id],
+  reflection({ label, offset = 0 }) {
+    const own = published.gallery.filter((card) => !label || card.label === label);
+    return { ...published.replies.reflection, gallery: own.slice(offset, offset + 12) };
+  },
+  failures({ cause, offset = 0 }) {
+    const own = published.failures.filter((one) => !cause || one.cause === cause);
+    return { ...published.replies.failures, examples: own.slice(offset, offset + 12) };
+  },
+};
+
+// The reply to a query. An Error says what is not in the file.
+export async function replyOf(query, values) {
+  return QUERIES[query] ? QUERIES[query](values) : published.replies[query];
+}

@@ -1,0 +1,190 @@
+"""Why responses are wrong: one cause for each response that is not correct, and their counts by step.
+
+The causes are found by rules from the text, the verdict and the gold answer; no model judges another. They are stored
+in the run's index (reasoner.runs.index) and found again when it is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from reasoner.runs.filters import CAUSES
+from reasoner.runs.index import RolloutIndex
+from reasoner.runs.repetition import repeats
+from verifiers import extract
+from verifiers.equations import Equation, equations, plain_with_places
+from verifiers.normalise import canonical
+from verifiers.numbers import numeral
+from verifiers.reflection.outcomes import judge
+
+_NEAR = Fraction(1, 10)  # of the gold answer
+_MAX_POWER = 3  # of ten
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A graded response."""
+
+    text: str
+    gold: str
+    rule: str  # of verifiers.equivalence.RULES
+    verdict: str
+    answer: str | None  # as the grader extracted it
+    finish: str  # "length": cut off at the limit of tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The cause of a failure, with its place in the text where it has one (else start and end are 0)."""
+
+    cause: str  # of CAUSES
+    detail: str = ""
+    start: int = 0
+    end: int = 0
+
+
+def failure_of(response: Response) -> Failure | None:
+    """The first cause that applies, in the order of CAUSES; None for a correct response."""
+    if response.verdict == "correct":
+        return None
+    failures = (rule(response) for rule in _RULES)
+    return next((failure for failure in failures if failure is not None), Failure("other wrong answer"))
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+def _repeated(response: Response) -> Failure | None:
+    return Failure("repeated") if repeats(response.text.split()) else None
+
+
+def _truncated(response: Response) -> Failure | None:
+    return Failure("truncated") if response.finish == "length" else None
+
+
+def _ungraded(response: Response) -> Failure | None:
+    is_ungraded = response.verdict in ("refused", "timed_out", "crashed")
+    return Failure("not graded", response.verdict) if is_ungraded else None
+
+
+def _other_form(response: Response) -> Failure | None:
+    """The right answer by lenient extraction, where the strict one or the grader finds none."""
+    if response.verdict == "wrong":
+        return None
+    answer = extract(response.text, "lenient").answer
+    if answer is None or not judge(answer, response.gold, response.rule):
+        return None
+    start = response.text.rfind(answer)
+    return Failure("right in another form", f"{response.verdict}: {answer}", start, start + len(answer))
+
+
+def _ungradable(response: Response) -> Failure | None:
+    causes = {"no_answer": "no answer", "malformed": "malformed", "unparsable": "unparsable"}
+    return Failure(causes[response.verdict], response.answer or "") if response.verdict in causes else None
+
+
+def _arithmetic_slip(response: Response) -> Failure | None:
+    """The first stated calculation that is wrong and not stated again correctly."""
+    text, places = plain_with_places(response.text)
+    claims = equations(text)
+    right = {equation.expression: number for number, equation in enumerate(claims) if equation.is_correct}
+    for number, equation in enumerate(claims):
+        if not equation.is_correct and right.get(equation.expression, -1) < number:
+            detail = f"calculation {number + 1} of {len(claims)}: {_correction(equation)}"
+            return Failure("arithmetic slip", detail, places[equation.start], places[equation.end - 1] + 1)
+    return None
+
+
+def _correction(equation: Equation) -> str:
+    exact = equation.exact
+    value = str(exact.numerator) if exact.denominator == 1 else f"{float(exact):.6g}"
+    return f"{equation.expression} = {value}, not {equation.value_text}"
+
+
+def _near(response: Response) -> Failure | None:
+    gold, answer = (numeral(canonical(text)) for text in (response.gold, response.answer or ""))
+    if gold is None or answer is None or gold.value == answer.value:
+        return None
+    relation = next((name for name, holds in _NEARNESS.items() if holds(gold.value, answer.value)), None)
+    return None if relation is None else Failure("near the gold answer", relation)
+
+
+# In order: a name, and whether (gold, answer) are so related.
+_NEARNESS: dict[str, Callable[[Fraction, Fraction], bool]] = {
+    "opposite sign": lambda gold, answer: answer == -gold,
+    "off by a power of ten": lambda gold, answer: any(
+        gold == answer * Fraction(10) ** power for power in range(-_MAX_POWER, _MAX_POWER + 1)
+    ),
+    "off by one": lambda gold, answer: abs(gold - answer) == 1,
+    "two digits swapped": lambda gold, answer: _digits_that_differ(gold, answer) == "swapped",
+    "one digit differs": lambda gold, answer: _digits_that_differ(gold, answer) == "one",
+    "within 10 %": lambda gold, answer: abs(gold - answer) <= _NEAR * abs(gold),
+}
+
+
+def _digits_that_differ(gold: Fraction, answer: Fraction) -> str:
+    """ "one" or "swapped" (two neighbours) for whole numbers of at least three digits, else ""."""
+    left, right = str(gold), str(answer)
+    if len(left) != len(right) or len(left.lstrip("-")) < 3 or "/" in left + right:
+        return ""
+    places = [i for i, pair in enumerate(zip(left, right, strict=True)) if pair[0] != pair[1]]
+    if len(places) == 1:
+        return "one"
+    is_swap = len(places) == 2 and places[1] == places[0] + 1 and left[places[0]] == right[places[1]]
+    return "swapped" if is_swap and left[places[1]] == right[places[0]] else ""
+
+
+_RULES = (_repeated, _truncated, _ungraded, _other_form, _ungradable, _arithmetic_slip, _near)
+
+
+# ------------------------------------------------------------------------------------------------ over a run
+
+
+def classify(index: RolloutIndex) -> int:
+    """Find the causes of the indexed steps that lack them; returns the number of steps added."""
+    query = "SELECT step FROM steps WHERE step NOT IN (SELECT step FROM failure_steps) ORDER BY step"
+    new_steps = [row["step"] for row in index.rows(query)]
+    for step in new_steps:
+        causes = [(number, failure_of(_response(row))) for number, row in index.shard_rows(step, _COLUMNS)]
+        failures = [(number, failure) for number, failure in causes if failure is not None]
+        counts = Counter(failure.cause for _, failure in failures)
+        index.store(
+            {
+                "failures": [(number, one.cause, one.detail, one.start, one.end) for number, one in failures],
+                "failure_steps": [(step, len(causes), json.dumps(counts))],
+            }
+        )
+    return len(new_steps)
+
+
+_COLUMNS = ("completion", "gold", "verifier", "verdict", "extracted", "finish")
+
+
+def _response(row: dict[str, Any]) -> Response:
+    rule, finish = row["verifier"] or "maths", row["finish"] or ""
+    return Response(row["completion"], row["gold"] or "", rule, row["verdict"], row["extracted"], finish)
+
+
+def timeline(index: RolloutIndex) -> list[dict[str, Any]]:
+    """For each classified step: its rollouts, and the number of failures by cause."""
+    rows = index.rows("SELECT * FROM failure_steps ORDER BY step")
+    return [{"step": row["step"], "rollouts": row["rollouts"]} | {"causes": _counts(row["causes"])} for row in rows]
+
+
+def _counts(text: str) -> dict[str, int]:
+    counts = json.loads(text)
+    return {cause: counts.get(cause, 0) for cause in CAUSES}
+
+
+def examples(index: RolloutIndex, *, cause: str, offset: int, limit: int) -> list[dict[str, Any]]:
+    """Failures with this cause ("": any), the latest step first: id, name, cause, detail, start, end."""
+    rows = index.rows(
+        "SELECT * FROM failures WHERE ? = '' OR cause = ? ORDER BY id DESC LIMIT ? OFFSET ?",
+        [cause, cause, limit, offset],
+    )
+    return [row | {"name": index.name(row["id"])} for row in rows]

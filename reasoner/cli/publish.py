@@ -1,0 +1,38 @@
+"""`reasoner publish`: a run for others to look at, without this program or its folder."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from reasoner.cli.arguments import Parser, add_run
+from reasoner.console import print_result
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=run_publish)
+    add_run(command)
+    command.add_argument("--html", type=Path, metavar="FILE", help="write one HTML file that opens from disk")
+    command.add_argument("--space", type=Path, metavar="FOLDER", help="write a Gradio Space into a new folder")
+    command.add_argument(
+        "--rollouts", type=int, default=1000, metavar="N", help="most rollouts in the HTML file, in whole groups [1000]"
+    )
+
+
+def run_publish(args: argparse.Namespace) -> None:
+    """Write the file and the folder that are named, and print what they hold."""
+    from app.publish import write_html
+    from app.space import write_space
+    from reasoner.runs.run_dir import find_run
+
+    if args.html is None and args.space is None:
+        raise ValueError("nothing to write: add --html FILE or --space FOLDER")
+    run_dir = find_run(args.name, args.runs).resolve()
+    if args.html is not None:
+        publication = write_html(run_dir, args.html, most=args.rollouts)
+        megabytes = args.html.stat().st_size / 1e6
+        print_result(f"{args.html}: {megabytes:.1f} MB, {publication.rollouts:,} rollouts ({publication.selection})")
+    if args.space is not None:
+        write_space(run_dir, args.space)
+        print_result(f"{args.space}: a Gradio Space; try it with python space.py in the folder, its README says how")

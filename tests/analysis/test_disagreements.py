@@ -1,0 +1,59 @@
+"""Disagreements between graders: which answers they are, and math-verify in a process of its own."""
+
+import pytest
+
+from reasoner.analysis.disagreements import disagreements
+from reasoner.analysis.math_verify_worker import math_verify
+
+
+def rows(*answers, gold="42", rule="maths", question="6*7", group=0):
+    """The rollouts of a group from (answer, verdict)."""
+    return [
+        {
+            "step": 1, "group": group, "name": f"1.{group}.{n}", "question": question, "gold": gold, "verifier": rule,
+            "extracted": answer, "verdict": verdict,
+        }
+        for n, (answer, verdict) in enumerate(answers)
+    ]  # fmt: skip
+
+
+def opinions(table):
+    """A second grader that knows the answers of the table, and cannot decide on others."""
+    return lambda pairs: [table.get(answer) for answer, _ in pairs]
+
+
+def test_an_answer_that_two_graders_judge_differently_is_listed_once():
+    group = rows(("42.0", "wrong"), ("41", "wrong"), ("42.0", "wrong"), ("40", "correct"))
+    found = disagreements(group, opinions({"42.0": True, "41": False, "40": False}))
+    assert [(one.answer, one.is_correct, one.math_verify, one.rollouts) for one in found] == [
+        ("42.0", False, True, ("1.0.0", "1.0.2")),
+        ("40", True, False, ("1.0.3",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answers", "share"),
+    [
+        ([("41", "wrong")] * 3 + [("42", "correct")], 0.75),
+        ([("41", "wrong"), ("41.", "wrong"), ("41", "wrong"), ("7", "wrong")], 0.75),
+        ([("41", "wrong")] * 2 + [("42", "correct")], None),  # two votes are no majority
+        ([("41", "wrong")] * 3 + [("42", "correct")] * 3, None),  # half is no majority
+        ([("42", "correct")] * 4, None),  # right, and most agree
+        ([("41", "malformed")] * 4, None),  # not graded by value
+    ],
+)
+def test_a_majority_that_is_graded_wrong_is_listed(answers, share):
+    found = disagreements(rows(*answers), opinions({}))
+    assert {one.majority for one in found} == ({share} if share else set())
+
+
+def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
+    asked = []
+    both = rows(("41", "wrong"), ("41", "wrong"), ("42", "correct")) + rows(("5+6", "wrong"), rule="countdown", group=1)
+    disagreements(both, lambda pairs: asked.append(pairs) or [None] * len(pairs))
+    assert asked == [[("41", "42")]]
+
+
+def test_math_verify_judges_in_its_own_process_and_survives_hostile_answers():
+    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("9^9^9^9^9", "5"), ("x" * 600, "3"), ("1+x", "x+1")]
+    assert math_verify(pairs) == [True, False, False, None, True]

@@ -1,0 +1,93 @@
+"""The queue of disagreements in a real browser: a verdict by hand becomes a line that `reasoner grade` reads."""
+
+import json
+
+import pytest
+
+from data import Problem
+from reasoner.cli.main import main
+from reasoner.runs import rollouts as store
+from reasoner.types import Completion, Prompt, RolloutGroup
+from tests.app.browsing import NASTY, served
+from tests.app.conftest import Site
+from tests.app.library_of import asking, open_run
+from verifiers import RewardWeights, Score, Verdict
+from verifiers.rewards import add_reward
+from verifiers.score import RewardInput
+
+QUESTION = f"What is a half? {NASTY}"
+# To the last step: a right answer that is graded wrong, a wrong one that most completions have, and a right one.
+ANSWERS = [[("0.5", Verdict.WRONG), ("0.5", Verdict.CORRECT)], [("7", Verdict.WRONG)] * 3 + [("1/2", Verdict.CORRECT)]]
+
+
+def write_step(run, step, answers):
+    problem = Problem("made/half", QUESTION, "1/2", "made", "train", 1, "halves")
+    texts = [f"<think>-</think><answer>{answer}</answer>" for answer, _ in answers]
+    scores = tuple(
+        add_reward(RewardInput(text, problem, Score(0.0, {}, verdict, answer, "rational")), RewardWeights())
+        for text, (answer, verdict) in zip(texts, answers, strict=True)
+    )
+    completions = tuple(Completion(text, (1, 2), (-0.1, -0.1), "stop", step) for text in texts)
+    group = RolloutGroup(Prompt(problem, QUESTION, "", (1,)), completions, scores)
+    store.write_step(run, step, [group], [0.0] * len(texts))
+    (run / "metrics.jsonl").open("a").write(json.dumps({"step": step, "correct": 0.5}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("disagreements")
+    open_run(folder / "runs" / "a", steps=2)
+    for step, answers in enumerate(ANSWERS):
+        write_step(folder / "runs" / "a", step, answers)
+    return folder
+
+
+@pytest.fixture
+def site(library, tab):
+    with served(library / "runs", library / "evals") as url:
+        opened = Site(url, library / "runs", tab)
+        yield opened
+        opened.close()
+        assert opened.faults == []
+
+
+def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
+    page = site.open("/disagreements?run=a")
+    card = page.locator("article[data-answer='7']")
+    assert (
+        page.locator("article").count() == 1
+        and card.locator("[data-grader=ours]").get_attribute("data-verdict") == "wrong"
+    )
+    assert card.locator("[data-grader=math-verify]").get_attribute("data-verdict") == "wrong"
+    assert card.locator("[data-grader=majority]").get_attribute("data-verdict") == "75 % of the group"
+    page.get_by_label("steps").fill("0")
+    page.get_by_label("steps").press("Enter")
+    card = page.locator("article[data-answer='0.5']")
+    card.wait_for()
+    assert card.locator("[data-grader=math-verify]").get_attribute("data-verdict") == "correct"
+    assert "</script><script>window.PWNED=2</script>" in card.inner_text()
+    card.get_by_label("reason").fill("a decimal of the gold <b>")
+    card.get_by_role("button", name="correct").click()
+    page.wait_for_selector("article[data-answer='0.5'][data-decided=true]")
+    assert page.locator("[data-done='1']").count() == 1 and page.evaluate("window.PWNED") is None
+    page.reload()
+    page.wait_for_selector("article[data-answer='0.5'][data-decided=true]")
+    file = library / "runs" / "a" / "grading_cases.jsonl"
+    case = json.loads(file.read_text())
+    assert (case["id"], case["gold"], case["answer"], case["correct"]) == ("a-001", "1/2", "0.5", True)
+    assert case["why"] == "a decimal of the gold <b>" and case["verifier"] == "maths"
+    assert main(["grade", str(file)]) == 0
+    assert "1 graded, 1 correct" in capsys.readouterr().out
+
+
+def test_a_later_verdict_replaces_the_earlier_one(library):
+    values = {"run": "a", "question": QUESTION, "gold": "1/2", "answer": "7", "correct": True}
+    for ask in asking(library):
+        ask("judge_answer", **values)
+        ask("judge_answer", **values | {"correct": False, "why": "seven"})
+        cases = [item["case"] for item in ask("disagreements", run="a", steps="1")["items"]]
+        assert [(case["correct"], case["why"]) for case in cases] == [(False, "seven")]
+        with pytest.raises(ValueError, match="unknown rule 'fate'"):
+            ask("judge_answer", **values, rule="fate")
+        with pytest.raises(ValueError, match="step is 'much'"):
+            ask("disagreements", run="a", steps="much")
