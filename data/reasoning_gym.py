@@ -1,4 +1,4 @@
-"""Problems of reasoning-gym (an extra: pip install "reasoner[gym]"): procedural tasks whose answer is one number."""
+"""Problems of reasoning-gym (the extra `gym`): procedural tasks whose answer is one number."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 @cache
 def repository_files() -> frozenset[str]:
     """The project's files as paths from the root, with their folders (which end in a slash)."""
-    tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", ".github")
+    tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", "docker", ".github")
     paths = [path for top in tops for path in (ROOT / top).rglob("*") if "__pycache__" not in path.parts]
     paths += list(ROOT.glob("*"))
     return frozenset(path.relative_to(ROOT).as_posix() + "/" * path.is_dir() for path in paths)
@@ -148,7 +148,9 @@ def test_commands_take_the_flags_that_are_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROSE)
 def test_flags_in_backticks_exist(name: str) -> None:
-    other = ("pip ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ")
+    other = (
+        "pip ", "uv ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ",
+    )  # fmt: skip
     codes = [code for code in snippets((ROOT / name).read_text("utf-8")) if not code.startswith(other)]
     named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
     assert sorted(flag for flag in named - all_flags() if flag == flag.lower()) == []  # --algo.PART stands for several
