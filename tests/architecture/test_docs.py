@@ -20,7 +20,7 @@ DOCUMENTS = [
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
 NOT_WRAPPED = ("CONTRIBUTING.md", "docs/ALGORITHMS.md", "docs/GRADING.md", "docs/PITFALLS.md")  # yet
-ACTIONS = {"rollouts", "data", "base", "reward-model"}  # commands with a second word
+ACTIONS = {"rollouts", "runs", "data", "base", "reward-model"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
@@ -104,9 +104,10 @@ def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
     names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
-    actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
+    actions = [("rollouts", name) for name in ("list", "show", "grep", "diff", "export")] + [
         ("data", "show"),
         ("base", "build"),
+        ("runs", "rm"),
         *(("reward-model", name) for name in ("train", "eval", "score")),
     ]
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
