@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,8 @@ def add_arguments(command: Parser) -> None:
     _add_filters(grep)
     grep.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
     add_json(grep, "the rollouts that are printed, whole")
-    add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff_rollouts))
+    diff = partial(diff_rollouts, open_index)
+    add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff))
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)

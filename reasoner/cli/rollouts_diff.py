@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
 from reasoner.console import escape_controls, print_result
 
+if TYPE_CHECKING:
+    from reasoner.runs.index import RolloutIndex
+
+OpenIndex = Callable[[argparse.Namespace], AbstractContextManager["RolloutIndex"]]
 _MARKS = {"same": ("", ""), "a": ("[-", "-]"), "b": ("{+", "+}")}  # as wdiff and git diff --word-diff
 
 
@@ -22,9 +28,9 @@ def add_diff_arguments(action: Parser) -> None:
     add_json(action, "all shared problems, or the two completions")
 
 
-def diff_rollouts(args: argparse.Namespace) -> None:
+def diff_rollouts(open_index: OpenIndex, args: argparse.Namespace) -> None:
     """Print the problems that both sides have, with their pass rates; or the completions of one problem."""
-    sides = [_side(args, place) for place in (args.a, args.b)]
+    sides = [_side(open_index, args, place) for place in (args.a, args.b)]
     if args.problem is not None:
         _print_completions(args, sides)
         return
@@ -39,11 +45,10 @@ def diff_rollouts(args: argparse.Namespace) -> None:
     write_result(args, rows)
 
 
-def _side(args: argparse.Namespace, place: str) -> dict[str, dict[str, Any]]:
+def _side(open_index: OpenIndex, args: argparse.Namespace, place: str) -> dict[str, dict[str, Any]]:
     """By problem: pass rate, mean reward and tokens, and the first rollout of a side. ValueError for a place without
     rollouts.
     """
-    from reasoner.cli.rollouts import open_index
     from reasoner.runs.index_queries import problem_means
 
     name, _, step = place.rpartition(":")
