@@ -77,7 +77,7 @@ def _flat(run_dir: Path) -> dict[str, Any]:
         for part in ("fingerprints", "reward_functions")
         for name, value in stored.get(part, {}).items()
     }
-    return {"stage": stage_of(stored)} | stored["config"] | parts
+    return {"stage": stage_of(stored), **stored["config"], **parts}
 
 
 def _text(value: object) -> str:
