@@ -3,7 +3,7 @@
 REASONER = .venv/bin/reasoner
 PYTHON = .venv/bin/python
 
-.PHONY: train test slow check coverage docs clean setup
+.PHONY: train test slow check coverage docs site clean setup
 train: setup
 	$(REASONER) train --model base
 test: setup
@@ -21,7 +21,10 @@ docs: setup
 	$(PYTHON) -m reasoner.config.preset_docs > docs/PRESETS.md
 	$(PYTHON) -m reasoner.config.resolve > docs/config.md
 	$(PYTHON) -m reasoner.runs.metric_names > docs/METRICS.md
+site: setup
+	$(PYTHON) -m pip install -q -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict
 setup:
 	@scripts/setup.sh
 clean:
-	rm -rf .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv build site *.egg-info .pytest_cache .mypy_cache .ruff_cache

@@ -10,6 +10,7 @@ from app.run_files import read_settings, read_versions
 from app.run_library import RunLibrary
 from reasoner.evals import compare as paired_evals
 from reasoner.evals.eval_log import read_manifest
+from reasoner.runs.run_dir import setting_differences
 
 _MOST = 6  # runs
 _MOST_FLIPS = 200  # problems that are sent
@@ -23,13 +24,13 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
     if not 2 <= len(set(runs)) <= _MOST:
         raise ValueError(f"{len(set(runs))} runs are chosen; choose two to {_MOST}")
     names = list(dict.fromkeys(runs))
-    settings = {name: read_settings(library.run(name))["config"] for name in names}
-    versions = {name: read_versions(library.run(name)) for name in names}
+    settings = [read_settings(library.run(name))["config"] for name in names]
+    versions = [read_versions(library.run(name)) for name in names]
     return {
         "runs": names,
         "curves": {name: _curves(library, name) for name in names},
-        "settings": _differences(settings),
-        "versions": _differences(versions),
+        "settings": setting_differences(settings),
+        "versions": setting_differences(versions),
         "heldout": [_heldout(library, names[0], other) for other in names[1:]],
     }
 
@@ -37,13 +38,6 @@ def compare(library: RunLibrary, runs: list[str]) -> dict[str, Any]:
 def _curves(library: RunLibrary, name: str) -> dict[str, Any]:
     page = overview(library, name)
     return {key: page[key] for key in ("row", "metrics", "validations", "steps")}
-
-
-def _differences(values: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The keys whose values differ between runs, with the value of each run."""
-    keys = sorted({key for own in values.values() for key in own})
-    rows = [{"key": key, "values": [own.get(key) for own in values.values()]} for key in keys]
-    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
 
 
 def _heldout(library: RunLibrary, a: str, b: str) -> dict[str, Any]:

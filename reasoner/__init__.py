@@ -21,17 +21,18 @@ __all__ = ["EvalResults", "Problem", "Run", "evaluate", "grade", "score_response
 
 __version__ = "0.1.0"
 
-# The import names `data`, `verifiers` and `app` are common ones. In a checkout ours come first, whatever else is
-# installed.
-_root = Path(__file__).resolve().parent.parent
-if (_root / "pyproject.toml").is_file() and sys.path[:1] != [str(_root)]:
+# The import names `data`, `verifiers` and `app` are common ones. Ours come first, whatever else is installed. They are
+# beside this package in a checkout, and in a folder of it where it was installed from a wheel (setup.py).
+_inside = Path(__file__).resolve().parent / "_packages"
+_root = _inside if _inside.is_dir() else _inside.parents[1]
+if sys.path[:1] != [str(_root)]:
     sys.path.insert(0, str(_root))
 
 
 def _foreign_package() -> str:
     """One line about a foreign package imported as `data`, `verifiers` or `app`; "" if all three are ours.
 
-    Left are packages that were imported before this one, and, outside a checkout, ones that come first on the path.
+    Left are packages that were imported before this one.
     """
     for name in ("data", "verifiers", "app"):
         module = sys.modules.get(name)

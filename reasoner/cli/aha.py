@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from reasoner.cli.arguments import Parser, add_json, add_run
+from reasoner.cli.arguments import Parser, add_json, add_run, write_result
 from reasoner.cli.rollouts import open_index
 
 _EXCERPT = 70  # characters of a completion before the reflection; three times as many are shown in all
@@ -27,7 +27,6 @@ def show_reflection(args: argparse.Namespace) -> None:
     from reasoner.analysis import reflection
     from reasoner.console import print_result, shorten
     from reasoner.progress import shown_progress
-    from reasoner.runs.rollouts import write_json
     from verifiers.reflection.outcomes import OUTCOMES
 
     with open_index(args) as index:
@@ -54,7 +53,7 @@ def show_reflection(args: argparse.Namespace) -> None:
     if args.json is not None:
         difference = {"groups": uplift.groups, "difference": asdict(uplift.difference) if uplift.difference else None}
         totals = {name: dict(counter) for name, counter in counts.items()}
-        write_json(args.json, {"timeline": lines, "totals": totals, "uplift": difference, "gallery": cards})
+        write_result(args, {"timeline": lines, "totals": totals, "uplift": difference, "gallery": cards})
 
 
 def _print_timeline(lines: list[dict[str, Any]]) -> None:

@@ -75,10 +75,23 @@ def add_action(
 
 
 def add_json(command: Parser, content: str) -> None:
-    """Add --json. reasoner.cli.main checks the path before the command starts, and handles "-"."""
+    """Add --json. reasoner.cli.main checks the path before the command starts, and handles standard output, "-"."""
     command.add_argument(
-        "--json", metavar="FILE", type=Path, help=f"also write {content} to this file; - for standard output"
+        "--json",
+        metavar="FILE",
+        nargs="?",
+        const=Path("-"),
+        type=Path,
+        help=f"also write {content} to this file; without FILE, or with -, JSON alone goes to standard output",
     )
+
+
+def write_result(args: argparse.Namespace, result: object) -> None:
+    """Write the result of a command to the file of --json, if there is one."""
+    if args.json is not None:
+        from reasoner.runs.json_files import write_json
+
+        write_json(args.json, result)
 
 
 def add_run(command: Parser) -> None:

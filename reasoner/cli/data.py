@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from data.overlap import THRESHOLD
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, write_result
 from reasoner.console import print_result
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ def add_arguments(command: Parser) -> None:
     actions = add_actions(command, ("list", "show", "audit", "contamination"))
     names = add_action(actions, "list", "list the problem sets by name", list_sets)
     names.add_argument("--gym", action="store_true", help="list the tasks of reasoning-gym with their levels instead")
+    add_json(names, "the list")
     show = add_action(actions, "show", "show problems of a set", show_problems)
     show.add_argument(
         "spec", metavar="SET", help="a name from `reasoner data list`, a file, a folder, ORG/NAME, or a mixture"
     )
     show.add_argument("-n", "--n", type=int, default=5, metavar="N", help="show the first N problems [5]")
+    add_json(show, "the problems")
     audit = add_action(actions, "audit", "list golds that cannot be read or decided, or contradict others", audit_golds)
     audit.add_argument("specs", nargs="+", metavar="SET", help="names from `reasoner data list`, or files, as for show")
     audit.add_argument("-n", "--n", type=int, default=5, metavar="N", help="print the first N findings of a kind [5]")
@@ -45,6 +48,7 @@ def _add_contamination(actions: argparse._SubParsersAction[Parser]) -> None:
         f"[{THRESHOLD:g}]",
     )
     contamination.add_argument("-n", "--n", type=int, default=10, metavar="N", help="show the first N pairs [10]")
+    add_json(contamination, "all pairs")
 
 
 def list_sets(args: argparse.Namespace) -> None:
@@ -56,6 +60,7 @@ def list_sets(args: argparse.Namespace) -> None:
     width = max(len(name) for name, _ in rows)
     for name, meaning in rows:
         print_result(f"{name:<{width}}  {meaning}")
+    write_result(args, [{"name": name, "meaning": meaning} for name, meaning in rows])
 
 
 def show_problems(args: argparse.Namespace) -> None:
@@ -70,6 +75,7 @@ def show_problems(args: argparse.Namespace) -> None:
     for problem in problems:
         place = " ".join(str(part) for part in (problem.subject, problem.level) if part is not None)
         print_result(f"{problem.id}  {place}\n  {problem.question}\n  -> {problem.answer}")
+    write_result(args, [asdict(problem) for problem in problems])
 
 
 def audit_golds(args: argparse.Namespace) -> None:
@@ -79,7 +85,6 @@ def audit_golds(args: argparse.Namespace) -> None:
     from reasoner.analysis.gold_audit import audit, sections, text, values
     from reasoner.analysis.report_format import as_markdown
     from reasoner.runs.io import write_text
-    from reasoner.runs.json_files import write_json
 
     sources: dict[str, list[Problem]] = {}
     faults: dict[str, list[str]] = {}
@@ -91,8 +96,7 @@ def audit_golds(args: argparse.Namespace) -> None:
     print_result(text(sources, findings, examples=args.n))
     if args.out is not None:
         write_text(args.out, as_markdown("Gold answers", sections(sources, findings)))
-    if args.json is not None:
-        write_json(args.json, values(findings))
+    write_result(args, values(findings))
 
 
 def _print_preview(spec: str) -> list[Problem]:
@@ -124,3 +128,5 @@ def show_contamination(args: argparse.Namespace) -> None:
         print_result(f"  evaluation: {overlap.evaluation.question}\n  training:   {overlap.training.question}")
     if len(overlaps) > args.n:
         print_result(f"\nand {len(overlaps) - args.n:,} more: --n {len(overlaps)}")
+    pairs = [{"evaluation": o.evaluation.id, "training": o.training.id, "share": o.share} for o in overlaps]
+    write_result(args, pairs)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder
+from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, write_result
 from reasoner.console import print_result, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import World, num_launched, open_world
@@ -187,12 +187,11 @@ def _evaluate(args: argparse.Namespace, world: World) -> None:
     """Evaluate as the first rank, print and write the results."""
     with gc_paused():
         from reasoner.evals.run import evaluate
-        from reasoner.runs.rollouts import versions, write_json
+        from reasoner.runs.rollouts import versions
 
     result = evaluate(_request(args), world)
     print_result(f"\n{result.text}\n\n{result.provenance}\nfiles: {result.folder}")
-    if args.json:
-        write_json(args.json, {"manifest": result.manifest, "versions": versions(), "results": result.to_dict()})
+    write_result(args, {"manifest": result.manifest, "versions": versions(), "results": result.to_dict()})
 
 
 def _request(args: argparse.Namespace) -> EvalRequest:

@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser
+from reasoner.cli.arguments import Parser, add_json, write_result
 from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.cli.train import add_settings, command_line, settings_files
 from reasoner.console import log, print_result
@@ -27,6 +27,7 @@ def add_arguments(command: Parser) -> None:
     rounds.add_argument("--samples", type=int, default=8, metavar="N", help="completions of each problem [8]")
     add_selection(rounds)
     command.set_defaults(per_problem=4)
+    add_json(command, "the table of the rounds")
     add_settings(command, stage="sft", has_data=False)
 
 
@@ -42,7 +43,7 @@ def run_rounds(args: argparse.Namespace) -> None:
     model = str(values.get("model", "base"))
     name = str(values.get("run.name", "")) or f"{Path(model).name}-ei-{time.strftime('%m%d-%H%M%S')}"
     with gc_paused():
-        from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration
+        from reasoner.trainer.expert_iteration import ExpertIteration, run_expert_iteration, table
         from reasoner.trainer.shutdown import RunInterrupt
 
     plan = ExpertIteration(
@@ -58,7 +59,9 @@ def run_rounds(args: argparse.Namespace) -> None:
         values, origin="command line", preset=args.preset, files=[own, *settings_files(args)], stage="sft"
     )
     try:
-        print_result(f"\n{run_expert_iteration(plan, resolved)}")
+        rows = run_expert_iteration(plan, resolved)
     except RunInterrupt as interrupt:
         log(f"reasoner: {interrupt}; the same command with --run.name {name} goes on")
         raise SystemExit(interrupt.status) from None
+    print_result(f"\n{table(rows)}")
+    write_result(args, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_run
+from reasoner.cli.arguments import Parser, add_json, add_run, write_result
 from reasoner.console import log, print_result
 
 
@@ -15,6 +15,7 @@ def add_arguments(command: Parser) -> None:
     add_run(command)
     command.add_argument("--out", required=True, type=Path, metavar="FOLDER", help="folder to write; it must not exist")
     add_checkpoint(command)
+    add_json(command, "the folder's path")
     command.add_argument(
         "--merged",
         action="store_true",
@@ -46,6 +47,7 @@ def run_export(args: argparse.Namespace) -> None:
         log("the checkpoint has no adapter: its weights are whole, and --merged changes nothing")
     write_export(export, args.out)
     print_result(str(args.out))
+    write_result(args, {"folder": str(args.out)})
 
 
 def check_checkpoint(checkpoint: Path) -> bool:

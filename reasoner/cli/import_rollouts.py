@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
 from reasoner.console import print_result
 
 
@@ -16,6 +16,7 @@ def add_arguments(command: Parser) -> None:
     command.add_argument("source", type=Path, metavar="FOLDER", help="the folder that it wrote them to")
     command.add_argument("--name", help="name of the new run [the folder's name]")
     add_runs_folder(command)
+    add_json(command, "the run's folder and the number of rollouts")
 
 
 def run_import(args: argparse.Namespace) -> None:
@@ -23,4 +24,6 @@ def run_import(args: argparse.Namespace) -> None:
     from reasoner.runs.importers import import_run
 
     run_dir = args.runs / (args.name or args.source.resolve().name)
-    print_result(f"{import_run(args.system, args.source, run_dir):,} rollouts: {run_dir}")
+    number = import_run(args.system, args.source, run_dir)
+    print_result(f"{number:,} rollouts: {run_dir}")
+    write_result(args, {"run": str(run_dir), "rollouts": number})

@@ -105,7 +105,26 @@ COMMANDS = (
         "run a recipe of several stages, each an ordinary command: r1, that of DeepSeek-R1",
         epilog="example: reasoner pipeline r1 --model base --dry-run; the same command goes on where it was stopped",
     ),
-    Command("rollouts", "list, show, search and export the rollouts of a run"),
+    Command(
+        "runs",
+        "list the runs of a folder, show the state of one, delete some",
+        epilog="examples: reasoner runs;  reasoner runs show first;  reasoner runs rm old older --yes",
+    ),
+    Command(
+        "config",
+        "show the settings of a run that are not the defaults, or those in which two runs differ",
+        epilog="examples: reasoner config first;  reasoner config diff first second",
+    ),
+    Command(
+        "presets",
+        "list the presets, or show the settings of one",
+        epilog="example: reasoner presets qwen2.5-1.5b@24gb",
+    ),
+    Command(
+        "rollouts",
+        "list, show, search, compare and export the rollouts of a run",
+        epilog="examples: reasoner rollouts diff first second;  reasoner rollouts diff first:0 first:35",
+    ),
     Command(
         "app",
         "start the dashboard: rollouts, curves and reflection of your runs in a browser",
@@ -128,6 +147,11 @@ COMMANDS = (
     Command("grade", "grade one answer, or a file of answers"),
     Command("data", "list the problem sets, show how one is read, or find problems that two have in common"),
     Command("base", "build the embedded base model"),
+    Command(
+        "completion",
+        "print the script that completes commands and settings in bash or zsh",
+        epilog='example: eval "$(reasoner completion bash)" in ~/.bashrc',
+    ),
 )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from reasoner.cli.arguments import Parser
+from reasoner.cli.arguments import Parser, write_result
 from reasoner.console import print_result
 
 
@@ -46,3 +47,4 @@ def export_preferences(args: argparse.Namespace, run_dir: Path, rollouts: Iterat
     with atomic_path(args.file) as partial:
         WRITERS[args.file.suffix](partial, rows)
     print_result(f"{counts.summary()}: {args.file}")
+    write_result(args, {"file": str(args.file)} | asdict(counts))

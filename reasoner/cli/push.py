@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reasoner.cli.arguments import Parser, add_run
+from reasoner.cli.arguments import Parser, add_json, add_run, write_result
 from reasoner.cli.export import add_checkpoint, check_checkpoint
 from reasoner.console import print_result
 
@@ -19,6 +19,7 @@ def add_arguments(command: Parser) -> None:
     add_checkpoint(command)
     command.add_argument("--private", action="store_true", help="make the repository private, if it is new")
     command.add_argument("--update", action="store_true", help="add a commit to a repository that exists")
+    add_json(command, "the address")
 
 
 def run_push(args: argparse.Namespace) -> None:
@@ -34,4 +35,6 @@ def run_push(args: argparse.Namespace) -> None:
         folder = Path(temporary) / "model"
         write_export(export, folder)
         create_repository(args.repository, is_private=args.private, can_exist=args.update)
-        print_result(upload(folder, args.repository))
+        address = upload(folder, args.repository)
+    print_result(address)
+    write_result(args, {"address": address})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from reasoner.cli.arguments import Parser, add_run
+from reasoner.cli.arguments import Parser, add_json, add_run, write_result
 from reasoner.console import print_result
 
 
@@ -12,6 +12,7 @@ def add_arguments(command: Parser) -> None:
     """Add the arguments of the command."""
     command.set_defaults(handler=run_report)
     add_run(command)
+    add_json(command, "the paths")
 
 
 def run_report(args: argparse.Namespace) -> None:
@@ -19,5 +20,6 @@ def run_report(args: argparse.Namespace) -> None:
     from reasoner.analysis.run_report import write_report
     from reasoner.runs.run_dir import find_run
 
-    for path in write_report(find_run(args.name, args.runs)):
-        print_result(str(path))
+    paths = [str(path) for path in write_report(find_run(args.name, args.runs))]
+    print_result("\n".join(paths))
+    write_result(args, paths)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
 from reasoner.cli.train import add_resume, add_settings, run_train
 from reasoner.console import print_result
 
@@ -69,6 +69,7 @@ def _add_score(action: Parser) -> None:
     _add_model(action)
     action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl or .parquet file of completions")
     action.add_argument("out", metavar="OUT", type=Path, help="the new .jsonl file")
+    add_json(action, "the file's name and the number of completions")
 
 
 # --------------------------------------------------------------------------------------------------- handlers
@@ -100,10 +101,7 @@ def evaluate(args: argparse.Namespace) -> None:
     if args.samples:
         points = curves(sampled_problems(passes, (row for _, row in read_rows(args.samples)), judge))
     print_result(report_text(report, points))
-    if args.json:
-        from reasoner.runs.json_files import write_json
-
-        write_json(args.json, report_values(report, points))
+    write_result(args, report_values(report, points))
 
 
 def score(args: argparse.Namespace) -> None:
@@ -122,6 +120,7 @@ def score(args: argparse.Namespace) -> None:
             file.write(json_line(row, ensure_ascii=False, allow_nan=True))
             number += 1
     print_result(f"{number:,} completions: {args.out}")
+    write_result(args, {"file": str(args.out), "completions": number})
 
 
 def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncoder, Path]:

@@ -1,4 +1,4 @@
-"""`reasoner rollouts`: list, show, search and export the rollouts of a run.
+"""`reasoner rollouts`: list, show, search, compare and export the rollouts of a run.
 
 Handlers import the index, which imports pyarrow: that takes a second.
 """
@@ -6,14 +6,17 @@ Handlers import the index, which imports pyarrow: that takes a second.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_run
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, write_result
 from reasoner.cli.preferences_export import add_preference_arguments, export_preferences
+from reasoner.cli.rollouts_diff import add_diff_arguments, diff_rollouts
 from reasoner.console import escape_controls, log, print_result, shorten
 
 if TYPE_CHECKING:
@@ -27,19 +30,24 @@ _MAX_NAMES = 12  # known values that an error message lists
 
 def add_arguments(command: Parser) -> None:
     """Add the actions of the command."""
-    actions = add_actions(command, ("list", "show", "grep", "export"))
+    actions = add_actions(command, ("list", "show", "grep", "diff", "export"))
     listing = add_action(actions, "list", "print one line for each rollout", list_rollouts)
     add_run(listing)
     _add_limit(listing)
     _add_filters(listing)
+    add_json(listing, "the rollouts that are printed, whole")
     show = add_action(actions, "show", "print one rollout in full", show_rollout)
     add_run(show)
     show.add_argument("rollout", metavar="STEP.GROUP.SAMPLE", help="the rollout's name, such as 12.3.7")
+    add_json(show, "all columns of the rollout")
     grep = add_action(actions, "grep", "find rollouts whose completion has these words", grep_rollouts)
     add_run(grep)
     _add_limit(grep)
     _add_filters(grep)
     grep.add_argument("pattern", metavar="TEXT", help='words, "a phrase", begin*, -without')
+    add_json(grep, "the rollouts that are printed, whole")
+    diff = partial(diff_rollouts, open_index)
+    add_diff_arguments(add_action(actions, "diff", "compare the same problems in two runs or steps", diff))
     export = add_action(actions, "export", "write rollouts to a .jsonl, .parquet or .md file", export_rollouts)
     add_run(export)
     _add_filters(export)
@@ -53,6 +61,7 @@ def add_arguments(command: Parser) -> None:
         "--without-ids", action="store_true", help="leave out the token ids, for a model with another tokenizer"
     )
     add_preference_arguments(export)
+    add_json(export, "the file's name and the counts")
 
 
 def _add_limit(action: Parser) -> None:
@@ -97,9 +106,10 @@ def list_rollouts(args: argparse.Namespace) -> None:
         total = index.count(where)
         more = " (--limit N shows more)" if total > len(rollouts) else ""
         print_result(f"{len(rollouts):,} of {total:,} rollouts{more}")
+        _write_page(args, index, rollouts, total)
 
 
-def grep_rollouts(args: argparse.Namespace) -> None:
+def grep_rollouts(args: argparse.Namespace) -> int:
     """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
     from reasoner.runs.search_hits import excerpt, hits
 
@@ -111,9 +121,20 @@ def grep_rollouts(args: argparse.Namespace) -> None:
         _print_rows(
             [_row(one, shorten("".join(pieces), _EXCERPT)) for one, pieces in zip(rollouts, excerpts, strict=True)]
         )
-        print_result(f"{len(rollouts):,} of {index.count(where):,} rollouts")
-    if not rollouts:
-        raise SystemExit(1)
+        total = index.count(where)
+        print_result(f"{len(rollouts):,} of {total:,} rollouts")
+        _write_page(args, index, rollouts, total)
+    return 0 if rollouts else 1
+
+
+def _write_page(args: argparse.Namespace, index: RolloutIndex, rollouts: Sequence[RolloutRow], total: int) -> None:
+    """Write --json: the number of rollouts that match, and those that are printed with their completions."""
+    if args.json is not None:
+        texts = index.completions([one.id for one in rollouts])
+        rows = [
+            {"name": one.name} | asdict(one) | {"completion": text} for one, text in zip(rollouts, texts, strict=True)
+        ]
+        write_result(args, {"total": total, "rollouts": rows})
 
 
 def show_rollout(args: argparse.Namespace) -> None:
@@ -134,6 +155,7 @@ def show_rollout(args: argparse.Namespace) -> None:
     for name, value in lines.items():
         print_result(f"{name:<10} {escape_controls(str(value))}")
     print_result(f"\n{escape_controls(row['completion']).strip()}")
+    write_result(args, row)
 
 
 def export_rollouts(args: argparse.Namespace) -> None:
@@ -153,6 +175,7 @@ def _export_rows(args: argparse.Namespace) -> None:
     with open_index(args) as index, atomic_path(args.file) as beside:
         number = EXPORTS[args.file.suffix](beside, matching(index, _filter(args)))
     print_result(f"{number:,} rollouts: {args.file}")
+    write_result(args, {"file": str(args.file), "rollouts": number})
 
 
 def _export_examples(args: argparse.Namespace) -> None:
@@ -167,6 +190,7 @@ def _export_examples(args: argparse.Namespace) -> None:
     write_rows(args.file, [sft_row(row, with_ids=not args.without_ids) for row in selected.rows])
     left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
     print_result(f"{len(selected.rows):,} examples: {args.file}; left out: {left_out or 'none'}")
+    write_result(args, {"file": str(args.file), "examples": len(selected.rows), "left_out": dict(selected.left_out)})
 
 
 def _export_preferences(args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 import time
 from pathlib import Path
 
-from reasoner.cli.arguments import Parser, add_runs_folder
+from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
 from reasoner.cli.rollouts import add_selection, selection_of
 from reasoner.console import print_result
 from reasoner.runtime import gc_paused
@@ -43,6 +43,7 @@ def add_arguments(command: Parser) -> None:
         "--out", type=Path, metavar="FILE", help="also write examples to this .jsonl or .parquet file"
     )
     add_selection(examples)
+    add_json(command, "the run's folder, the file of examples and what was left out")
 
 
 def run_sample(args: argparse.Namespace) -> None:
@@ -87,8 +88,11 @@ def run_sample(args: argparse.Namespace) -> None:
     run_dir = args.runs / (args.name or f"{Path(args.model).name}-sample-{time.strftime('%m%d-%H%M%S')}")
     sample(request, run_dir)
     print_result(f"rollouts: {run_dir}")
+    result: dict[str, object] = {"run": str(run_dir)}
     if args.out is not None:
         selected = select(read_rollouts([run_dir]), selection)
         write_rows(args.out, [sft_row(row) for row in selected.rows])
         left_out = ", ".join(f"{number:,} {reason}" for reason, number in selected.left_out.items())
         print_result(f"{len(selected.rows):,} examples: {args.out}; left out: {left_out or 'none'}")
+        result |= {"file": str(args.out), "examples": len(selected.rows), "left_out": dict(selected.left_out)}
+    write_result(args, result)

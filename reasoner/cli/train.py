@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
+from reasoner.cli.dry_run import print_dry_run
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
@@ -19,13 +20,11 @@ from reasoner.config.resolve import (
     parse,
     read_file,
     settings,
-    to_dict,
 )
 from reasoner.config.stages import STAGES, is_used, preset_values, stage_defaults
-from reasoner.console import log, print_result, silent
+from reasoner.console import log, silent
 from reasoner.distributed.launch import launch
 from reasoner.distributed.world import ALONE, RankError, World, num_launched, open_world
-from reasoner.doctor.budget import plan
 from reasoner.rl.algorithms import ALGORITHMS
 from reasoner.trainer.launch import CANNOT_CHANGE, choose_preset, resolve_new_run, resolve_resumed_run
 
@@ -68,7 +67,7 @@ def add_arguments(command: Parser) -> None:
         action="store_true",
         help="print every setting with its origin and what the run would do; then exit",
     )
-    add_json(command, "the figures of the final table")
+    add_json(command, "the figures of the final table, with --dry-run the settings,")
     add_settings(command)
 
 
@@ -168,7 +167,7 @@ def run_train(args: argparse.Namespace) -> None:
         return
     resolved, run_dir = _resolved_run(args)
     if args.dry_run:
-        _dry_run(resolved, run_dir)
+        print_dry_run(args, resolved, run_dir)
         return
     if resolved.config.processes > 1:
         from reasoner.trainer.preflight import preflight
@@ -181,7 +180,7 @@ def run_train(args: argparse.Namespace) -> None:
 def _resolved_run(args: argparse.Namespace) -> tuple[RunSettings, Path]:
     """The settings and the folder of the run that the command line starts or resumes."""
     resolved, run_dir = new_run(args) if args.resume is None else _resumed_run(args)
-    if args.json and not resolved.config.eval.heldout_problems:
+    if args.json and not args.dry_run and not resolved.config.eval.heldout_problems:
         raise ValueError("--json is for the final table, and eval.heldout_problems is 0: this run makes none")
     return resolved, run_dir
 
@@ -233,33 +232,6 @@ def _stage(stage: str, world: World) -> Callable[..., None]:
     from reasoner.trainer.train import train
 
     return partial(train, world=world)
-
-
-def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
-    """Print every setting with its origin, and what the run would do.
-
-    ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
-    """
-    from data import load
-    from data.registry import local_parts
-    from reasoner.rollouts.dataset import filter_gradable
-    from reasoner.trainer.preflight import preflight, problem_sets
-
-    cfg = resolved.config
-    checked = preflight(cfg, run_dir, download=False)
-    for spec in problem_sets(cfg):
-        for part in local_parts(spec):
-            filter_gradable(load(part))
-    if resolved.note:
-        log(resolved.note)
-    parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
-    for key, value in to_dict(cfg).items():
-        is_open = value is None and key in parts  # the algorithm decides
-        shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
-        print_result(f"{key:<28} {shown!s:<24} {origin}")
-    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
-    if checked.model_folder is None:
-        print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
 
 
 # --------------------------------------------------------------------------------------------------- settings

@@ -61,6 +61,18 @@ def rollouts_of_problem(index: RolloutIndex, problem: str) -> Rows:
     )
 
 
+def problem_means(index: RolloutIndex, *, step: int | None = None) -> Rows:
+    """By problem, of all steps or of one: number of rollouts, share of correct ones, mean reward and tokens, and the id
+    of the first.
+    """
+    return index.rows(
+        "SELECT problem, COUNT(*) AS rollouts, AVG(verdict = 'correct') AS correct, AVG(reward) AS reward, "
+        "AVG(tokens) AS tokens, MIN(id) AS first FROM rollouts WHERE ? IS NULL OR step = ? "
+        "GROUP BY problem ORDER BY problem",
+        [step, step],
+    )
+
+
 def problem_rows(
     index: RolloutIndex, *, by: str, order: str, subject: str = "", offset: int = 0, limit: int = 200
 ) -> tuple[int, Rows, list[list[Any]]]:

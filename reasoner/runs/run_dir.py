@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,13 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
 def stage_of(stored: Mapping[str, Any]) -> str:
     """The stage of training (reasoner.config.stages) of a run with these settings: rl unless the file names another."""
     return str(stored.get("stage", "rl"))
+
+
+def setting_differences(values: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The keys whose values differ between runs, in alphabetical order: `key`, and `values`, one of each run."""
+    keys = sorted({key for own in values for key in own})
+    rows = [{"key": key, "values": [own.get(key) for own in values]} for key in keys]
+    return [row for row in rows if any(value != row["values"][0] for value in row["values"])]
 
 
 def recovery_hint(run_dir: Path) -> str:

@@ -56,8 +56,8 @@ class ExpertIteration:
         return f"runs:{names}?where={','.join(self.selection.where)}&per_problem={self.selection.per_problem}"
 
 
-def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> str:
-    """Run all rounds, and return the table of their held-out results. `resolved` are the settings of a supervised run.
+def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> list[dict[str, Any]]:
+    """Run all rounds, and return round_rows(). `resolved` are the settings of a supervised run.
 
     ValueError for runs of that name with other settings; errors are otherwise those of finetune().
     """
@@ -74,7 +74,7 @@ def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> str:
         _finetune(plan, resolved, number, runs / plan.sft_name(number))
     rows = round_rows(plan, runs)
     write_json(runs / plan.sft_name(plan.rounds) / "rounds.json", rows)
-    return table(rows)
+    return rows
 
 
 def _request(plan: ExpertIteration, cfg: Config, problems: Sequence[Problem], number: int) -> SampleRequest:

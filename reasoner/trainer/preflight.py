@@ -88,7 +88,7 @@ def check_lora(cfg: Config) -> None:
             "lora.rank above 0 (weights that are trained are float32) and optim.dtype bfloat16"
         )
     if cfg.lora.rank and find_spec("peft") is None:
-        raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner[lora]'")
+        raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner-rlvr[lora]'")
 
 
 def check_reward_functions(cfg: Config) -> None:

@@ -20,7 +20,7 @@ DOCUMENTS = [
 PROSE = [name for name in DOCUMENTS if name != GENERATED]
 LONGEST = 140  # characters of a line of prose; tables and code blocks are not wrapped
 NOT_WRAPPED = ("CONTRIBUTING.md", "docs/ALGORITHMS.md", "docs/GRADING.md", "docs/PITFALLS.md")  # yet
-ACTIONS = {"rollouts", "data", "base", "reward-model", "pipeline"}  # commands with a second word
+ACTIONS = {"rollouts", "runs", "data", "base", "reward-model", "pipeline"}  # commands with a second word
 
 _PATH = re.compile(r"[\w-]+(?:[./][\w-]+)*/?")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][\w.-]*")
@@ -32,7 +32,7 @@ _LINK = re.compile(r"\]\(([^)\s]+)\)")
 @cache
 def repository_files() -> frozenset[str]:
     """The project's files as paths from the root, with their folders (which end in a slash)."""
-    tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", ".github")
+    tops = ("reasoner", "data", "verifiers", "app", "tests", "bench", "scripts", "docs", "docker", ".github")
     paths = [path for top in tops for path in (ROOT / top).rglob("*") if "__pycache__" not in path.parts]
     paths += list(ROOT.glob("*"))
     return frozenset(path.relative_to(ROOT).as_posix() + "/" * path.is_dir() for path in paths)
@@ -104,13 +104,14 @@ def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
     listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
     names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
-    actions = [("rollouts", name) for name in ("list", "show", "grep", "export")] + [
+    actions = [("rollouts", name) for name in ("list", "show", "grep", "diff", "export")] + [
         ("data", "list"),
         ("data", "show"),
         ("data", "contamination"),
         ("base", "build"),
         ("base", "corpus"),
         ("pipeline", "r1"),
+        ("runs", "rm"),
         *(("reward-model", name) for name in ("train", "eval", "score")),
     ]
     ours = [flags_of(command) or frozenset() for command in [*((name,) for name in names), *actions]]
@@ -152,7 +153,9 @@ def test_commands_take_the_flags_that_are_shown(name: str) -> None:
 
 @pytest.mark.parametrize("name", PROSE)
 def test_flags_in_backticks_exist(name: str) -> None:
-    other = ("pip ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ")
+    other = (
+        "pip ", "uv ", "python -m pytest", "apt-get ", "curl ", "git ", "docker ", "torchrun ", "srun ", "#SBATCH ",
+    )  # fmt: skip
     codes = [code for code in snippets((ROOT / name).read_text("utf-8")) if not code.startswith(other)]
     named = {flag.rstrip(".") for code in codes for flag in _FLAG.findall(_METRIC.sub("", code))}
     assert sorted(flag for flag in named - all_flags() if flag == flag.lower()) == []  # --algo.PART stands for several

@@ -34,7 +34,7 @@ def refused(capsys, *arguments: object) -> str:
     [
         (["trian"], "unknown command 'trian'; known are train, sft, expert-iteration, doctor,"),
         (["trian"], "did you mean 'train'?"),
-        (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, export; did you mean 'list'?"),
+        (["rollouts", "lst"], "unknown action 'lst'; known are list, show, grep, diff, export; did you mean 'list'?"),
         (
             ["train", "--preset", "bse"],
             "preset is 'bse'; known are base, smollm-135m, qwen2.5-0.5b, ",

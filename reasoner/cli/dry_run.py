@@ -1,0 +1,42 @@
+"""`reasoner train --dry-run`: every setting with its origin, and what the run would do."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from pathlib import Path
+
+from reasoner.cli.arguments import write_result
+from reasoner.config.resolve import RunSettings, to_dict
+from reasoner.console import log, print_result
+from reasoner.doctor.budget import plan
+
+
+def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
+    """Print every setting with its origin, and what the run would do.
+
+    ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
+    """
+    from data import load
+    from data.registry import local_parts
+    from reasoner.rollouts.dataset import filter_gradable
+    from reasoner.trainer.preflight import preflight, problem_sets
+
+    cfg = resolved.config
+    checked = preflight(cfg, run_dir, download=False)
+    for spec in problem_sets(cfg):
+        for part in local_parts(spec):
+            filter_gradable(load(part))
+    if resolved.note:
+        log(resolved.note)
+    parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
+    rows = []
+    for key, value in to_dict(cfg).items():
+        is_open = value is None and key in parts  # the algorithm decides
+        shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
+        print_result(f"{key:<28} {shown!s:<24} {origin}")
+        rows.append({"setting": key, "value": shown, "origin": origin})
+    print_result("\n".join([f"run folder: {run_dir}", *plan(cfg)]))
+    if checked.model_folder is None:
+        print_result(f"model: {cfg.model} is not in the cache; a run downloads it first. Nothing about it was checked")
+    write_result(args, {"folder": str(run_dir), "settings": rows})

@@ -1,0 +1,59 @@
+"""`reasoner presets`: the presets with the memory they are predicted to take, and the settings of one."""
+
+from __future__ import annotations
+
+import argparse
+
+from reasoner.cli.arguments import Parser, add_json, write_result
+from reasoner.console import print_result
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the arguments of the command."""
+    command.set_defaults(handler=show_presets)
+    command.add_argument(
+        "name", nargs="?", metavar="NAME[@MACHINE]", help="print the settings of this preset [list all presets]"
+    )
+    add_json(command, "the presets with their settings")
+
+
+def show_presets(args: argparse.Namespace) -> None:
+    """Print all presets, or the settings of one."""
+    if args.name is None:
+        list_presets(args)
+    else:
+        show_preset(args)
+
+
+def list_presets(args: argparse.Namespace) -> None:
+    """Print the presets, a line each."""
+    from dataclasses import asdict
+
+    from reasoner.config.preset_docs import listing
+    from reasoner.config.presets import MACHINES, fits
+    from reasoner.config.recipes import RECIPES
+
+    print_result(listing())
+    rows = [
+        {
+            "name": name,
+            "about": recipe.about,
+            "models": recipe.models,
+            "machines": {one: asdict(fits()[f"{name}@{one}"]) for one in MACHINES if f"{name}@{one}" in fits()},
+        }
+        for name, recipe in RECIPES.items()
+    ]
+    write_result(args, rows)
+
+
+def show_preset(args: argparse.Namespace) -> None:
+    """Print the settings of a preset, for this machine unless it names another. ValueError where it does not fit."""
+    from reasoner.config.presets import find_preset, machine_of
+    from reasoner.runtime import gpu_memory
+
+    preset = find_preset(args.name, machine_of(gpu_memory()))
+    layers = preset.layers()
+    for origin, values in layers:
+        for key, value in values.items():
+            print_result(f"{key:<28} {value!s:<32} {origin}")
+    write_result(args, {"name": preset.label, "machine": preset.machine, "settings": preset.values()})

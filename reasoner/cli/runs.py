@@ -1,0 +1,151 @@
+"""`reasoner runs`: list the runs of a folder, show one, delete some."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_run, add_runs_folder, write_result
+from reasoner.console import print_result
+
+
+def add_arguments(command: Parser) -> None:
+    """Add the actions of the command; without one the runs are listed."""
+    command.set_defaults(handler=list_runs)
+    _add_list(command)
+    actions = add_actions(command, ("list", "show", "rm"))
+    _add_list(add_action(actions, "list", "list the runs, the newest first", list_runs))
+    show = add_action(actions, "show", "show the state of a run and its last figures", show_run)
+    add_run(show)
+    add_json(show, "the state, the last metrics and the validations")
+    remove = add_action(actions, "rm", "delete run folders, with all that is in them", remove_runs)
+    remove.add_argument("names", nargs="+", metavar="RUN", help="a run: its folder, or its name in the folder --runs")
+    add_runs_folder(remove)
+    remove.add_argument("--yes", action="store_true", help="delete; without it only what would be deleted is named")
+    add_json(remove, "the folders")
+
+
+def _add_list(parser: Parser) -> None:
+    add_runs_folder(parser)
+    add_json(parser, "the list")
+
+
+def list_runs(args: argparse.Namespace) -> None:
+    """Print a line for each run of the folder."""
+    from app.overview import runs
+    from app.run_library import RunLibrary
+    from reasoner.evals.tables import align_rows
+
+    if not args.runs.is_dir():
+        raise ValueError(f"there is no folder {args.runs}; --runs names the folder of the runs")
+    rows = runs(RunLibrary(args.runs, args.runs))["runs"]
+    header = ["run", "state", "model", "algorithm", "step", "correct", "pass@1", "alarms", "started"]
+    print_result("\n".join(align_rows([header, *map(_cells, rows)])))
+    for row in rows:
+        if row["fault"]:
+            print_result(f"{row['name']}: {row['fault']}")
+    write_result(args, rows)
+
+
+def _cells(row: Mapping[str, Any]) -> list[str]:
+    """The columns of a run in the list; "-" where it has no such figure."""
+    from reasoner.console import escape_controls
+    from reasoner.evals.tables import percent
+
+    texts = [escape_controls(row["name"]), row["status"]]
+    if row["fault"]:
+        return [*texts, *["-"] * 7]
+    model = escape_controls(Path(row["model"]).name) if row["model"] else "-"
+    last = row["correct"][-1] if row["correct"] else None
+    return [
+        *texts,
+        model,
+        row["algorithm"] or "-",
+        f"{row['step']}/{row['steps']}" if row["steps"] else str(row["step"]),
+        percent(last),
+        percent(row["metrics"].get("pass@1")),
+        str(row["alarms"]),
+        "-" if row["started_at"] is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(row["started_at"])),
+    ]
+
+
+def show_run(args: argparse.Namespace) -> None:
+    """Print a run's state, the figures of its last step and its validations."""
+    from app.overview import runs
+    from app.run_library import RunLibrary
+    from reasoner.runs.metrics import read_evals, read_metrics
+    from reasoner.runs.run_dir import find_run, read_settings, stage_of
+
+    run_dir = find_run(args.name, args.runs).resolve()
+    rows = runs(RunLibrary(run_dir.parent, run_dir.parent))["runs"]
+    row = next(one for one in rows if one["name"] == run_dir.name)
+    if row["fault"]:
+        raise ValueError(row["fault"])
+    metrics, evals = read_metrics(run_dir)[-1:], read_evals(run_dir)
+    checkpoints = sorted(path.name for path in (run_dir / "checkpoints").glob("*") if path.is_dir())
+    lines = {
+        "folder": str(run_dir),
+        "state": row["status"],
+        "stage": stage_of(read_settings(run_dir)),
+        "model": row["model"] or "-",
+        "algorithm": row["algorithm"] or "-",
+        "steps": f"{row['step']} of {row['steps']}" if row["steps"] else str(row["step"]),
+        "last step": _last_step(metrics[0]) if metrics else "-",
+        "validation": ", ".join(_validation(one) for one in _ends(evals)) or "-",
+        "checkpoints": ", ".join(checkpoints) or "-",
+        "alarms": str(row["alarms"]),
+        "disk": f"{_bytes(run_dir) / 2**20:,.1f} MiB",
+    }
+    for name, text in lines.items():
+        print_result(f"{name:<12} {text}")
+    write_result(args, row | {"folder": str(run_dir), "last_step": metrics[0] if metrics else None, "evals": evals})
+
+
+def _last_step(line: Mapping[str, float]) -> str:
+    """The metrics of a step that the console shows after each."""
+    from reasoner.evals.tables import percent
+    from reasoner.runs.metric_names import METRICS
+
+    shown = [metric for metric in METRICS.values() if "console" in metric.places and metric.name in line]
+    texts = (percent(line[one.name]) if one.unit == "share" else f"{line[one.name]:.3g}" for one in shown)
+    return ", ".join(f"{metric.label} {text}" for metric, text in zip(shown, texts, strict=True))
+
+
+def _ends(evals: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first and the last validation."""
+    return evals[:1] + evals[1:][-1:]
+
+
+def _validation(one: Mapping[str, Any]) -> str:
+    estimate = one["sampled"]["metrics"]["pass@1"]
+    low, high = (100 * estimate[side] for side in ("low", "high"))
+    return f"pass@1 {100 * estimate['value']:.1f} % [{low:.1f}, {high:.1f}] after {one['step']} steps"
+
+
+def _bytes(folder: Path) -> int:
+    """The size of all files of the folder."""
+    return sum(path.lstat().st_size for path in folder.rglob("*") if not path.is_dir())
+
+
+def remove_runs(args: argparse.Namespace) -> None:
+    """Delete the folders of runs. ValueError for a run that is being trained, and without --yes: nothing is deleted."""
+    from app.run_library import is_live
+    from reasoner.runs.run_dir import find_run
+
+    folders = list(dict.fromkeys(find_run(name, args.runs) for name in args.names))
+    for folder in folders:
+        if folder.is_symlink():
+            raise ValueError(f"{folder} is a link; delete it, or name the folder that it leads to")
+        if is_live(folder):
+            raise ValueError(f"{folder} is being written by a process; stop it first")
+    if not args.yes:
+        sizes = ", ".join(f"{folder} ({_bytes(folder) / 2**20:,.1f} MiB)" for folder in folders)
+        raise ValueError(f"--yes is missing; it deletes {sizes}")
+    for folder in folders:
+        shutil.rmtree(folder)
+        print_result(f"deleted {folder}")
+    write_result(args, [str(folder) for folder in folders])

@@ -1,0 +1,97 @@
+"""`reasoner runs`, `reasoner config` and `reasoner presets`: what they print, write and refuse."""
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+from tests.fixtures.run_folder import run_folder
+
+ANSWERS = {"3+4": [("7", True), ("8", False)]}
+
+
+@pytest.fixture
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a finished run, of one that stopped half way, and of a damaged one."""
+    run_folder(tmp_path / "runs" / "first", [ANSWERS, ANSWERS], seed=4)
+    run_folder(tmp_path / "runs" / "second", [ANSWERS], seed=5, steps=9)
+    (tmp_path / "runs" / "third").mkdir()
+    (tmp_path / "runs" / "third" / "config.json").write_text("{")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "runs"
+
+
+def result(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
+    """What a command writes to standard output with --json."""
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The message of a command that ends with status 2."""
+    assert main(list(arguments)) == 2
+    return capsys.readouterr().err
+
+
+def test_runs_are_listed_with_state_step_and_last_figures(runs, capsys) -> None:
+    assert main(["runs"]) == 0
+    lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()}
+    assert lines["first"][1:6] == ["finished", "base", "grpo", "2/2", "10.0"]
+    assert lines["second"][1:6] == ["stopped", "base", "grpo", "1/9", "0.0"]
+    assert lines["third"][1] == "damaged" and lines["third:"]
+    listed = {row["name"]: row["status"] for row in result(capsys, "runs", "list", "--runs", str(runs))}
+    assert listed == {"first": "finished", "second": "stopped", "third": "damaged"}
+    assert "there is no folder nowhere" in refused(capsys, "runs", "--runs", "nowhere")
+
+
+def test_run_is_shown_with_its_last_step(runs, capsys) -> None:
+    assert main(["runs", "show", "first"]) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    assert (lines["state"], lines["steps"], lines["stage"]) == ("finished", "2 of 2", "rl")
+    assert "reward 0.5, correct 10.0 %" in lines["last"]
+    assert result(capsys, "runs", "show", "first")["last_step"] == {"step": 1, "correct": 0.1, "reward/mean": 0.5}
+
+
+def test_runs_are_deleted_only_with_yes_and_never_while_they_are_written(runs, capsys) -> None:
+    assert "--yes is missing; it deletes runs/first (" in refused(capsys, "runs", "rm", "first")
+    with (runs / "second" / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "is being written by a process" in refused(capsys, "runs", "rm", "first", "second", "--yes")
+    (runs / "linked").symlink_to(runs / "first")
+    assert "linked is a link" in refused(capsys, "runs", "rm", "linked", "--yes")
+    assert "no run 'elsewhere'" in refused(capsys, "runs", "rm", "first", "elsewhere", "--yes")
+    assert (runs / "first").is_dir()
+    assert result(capsys, "runs", "rm", "first", "second", "--yes") == ["runs/first", "runs/second"]
+    assert sorted(path.name for path in runs.iterdir()) == ["linked", "third"]
+
+
+def test_settings_of_a_run_are_those_that_are_not_the_defaults(runs, capsys) -> None:
+    assert main(["config", "first"]) == 0
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines()}
+    assert rows["seed"] == ["4", "0", "command", "line"] and "optim.lr" not in rows
+    values = {row["setting"]: (row["value"], row["origin"]) for row in result(capsys, "config", "first", "--all")}
+    assert values["seed"] == (4, "command line") and values["optim.max_grad_norm"][1] == "default"
+    assert "not 'first second'" in refused(capsys, "config", "first", "second")
+
+
+def test_config_diff_names_what_differs_between_two_runs(runs, capsys) -> None:
+    assert main(["config", "diff", "first", "second"]) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["setting", "first", "second"], ["seed", "4", "5"], ["steps", "2", "9"],
+    ]  # fmt: skip
+    assert result(capsys, "config", "diff", "first", "first") == []
+    stored = json.loads((runs / "second" / "config.json").read_text())
+    (runs / "second" / "config.json").write_text(json.dumps(stored | {"fingerprints": {"model": "0b"}}))
+    assert {"key": "fingerprints.model", "values": ["0a", "0b"]} in result(capsys, "config", "diff", "first", "second")
+
+
+def test_presets_are_listed_and_shown(capsys) -> None:
+    assert main(["presets"]) == 0
+    assert "qwen2.5-7b         Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -" in capsys.readouterr().out
+    (base,) = [row for row in result(capsys, "presets") if row["name"] == "base"]
+    assert base["machines"]["cpu"]["fits"]
+    assert result(capsys, "presets", "base")["settings"]["steps"] == 36
+    assert "preset is 'bse'" in refused(capsys, "presets", "bse")
