@@ -160,7 +160,7 @@ def learning(sizes: Sizes, work: Path, *, shape: str) -> None:
 
 def _measure_learning(name: str, values: dict[str, object], folder: Path, sizes: Sizes, work: Path) -> None:
     from reasoner.doctor.memory import MemoryEstimate, memory_of, peak_memory
-    from reasoner.trainer.setup import build_trainer
+    from reasoner.trainer.components import build_trainer
 
     num_prompts, group, prompt, response = sizes.learning
     values = {

@@ -34,8 +34,8 @@ from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.prompts import load_template
 from reasoner.runs import rollouts as store
 from reasoner.runtime import setup_torch
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.rollout_generator import RolloutGenerator
-from reasoner.trainer.setup import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.step_metrics import rollout_metrics, stored_advantages
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from reasoner.models.loading import load_meta_model, load_tokenizer
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import Batch
 from reasoner.runtime import setup_torch
-from reasoner.trainer.setup import build_trainer
+from reasoner.trainer.components import build_trainer
 
 
 def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> dict[str, float]:

@@ -152,16 +152,22 @@ def resolve(layers: Sequence[tuple[str, Mapping[str, object]]]) -> RunSettings:
 
     ValueError for an unknown key and for what check() refuses.
     """
-    config, origin = Config(), dict.fromkeys(settings(), "default")
+    resolved = RunSettings(Config(), dict.fromkeys(settings(), "default"))
     for name, values in layers:
-        for key, value in values.items():
-            if key not in settings():
-                raise unknown_setting_error(key)
-            config = _changed(config, key.split("."), value)
-            origin[key] = name
-    config = _with_columns(config)
-    check(config)
-    return RunSettings(config, origin)
+        resolved = with_values(resolved, values, origin=name)
+    resolved = replace(resolved, config=_with_columns(resolved.config))
+    check(resolved.config)
+    return resolved
+
+
+def with_values(resolved: RunSettings, values: Mapping[str, object], *, origin: str) -> RunSettings:
+    """The settings with other values by dotted key, which are of this origin. ValueError for an unknown key."""
+    config = resolved.config
+    for key, value in values.items():
+        if key not in settings():
+            raise unknown_setting_error(key)
+        config = _changed(config, key.split("."), value)
+    return replace(resolved, config=config, origin=resolved.origin | dict.fromkeys(values, origin))
 
 
 def _with_columns(config: Config) -> Config:

@@ -37,9 +37,9 @@ from reasoner.rollouts.prompts import Template
 from reasoner.runs.rollouts import versions, write_json
 from reasoner.runtime import setup_torch
 from reasoner.trainer.checkpoint import nearest
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import preflight
-from reasoner.trainer.setup import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.types import Prompt
 
 _PROBE_PROMPTS, _PROBE_SAMPLES = 8, 2  # of a parity probe: prompts, and completions of each

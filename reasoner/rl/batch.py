@@ -123,7 +123,6 @@ def collate_tokens(
     """Collate token ids alone: N completions, of the prompts at the places `prompt_of` [N]. Everything else is 0."""
     lengths = torch.tensor([len(ids) for ids in completions])
     completion_ids = pad(completions).long()
-    zeros = torch.zeros(completion_ids.shape)
     return Batch(
         prompt_ids=pad(prompts, left=True).long(),
         prompt_lengths=torch.tensor([len(prompt) for prompt in prompts]),
@@ -133,9 +132,9 @@ def collate_tokens(
         truncated=torch.zeros(len(completions), dtype=torch.bool),
         row_index=torch.arange(len(completions)),
         rewards=torch.zeros(len(completions)),
-        sampler_logprobs=zeros,
-        advantages=zeros,
-        weights=zeros,
+        sampler_logprobs=torch.zeros(completion_ids.shape),
+        advantages=torch.zeros(completion_ids.shape),
+        weights=torch.zeros(completion_ids.shape),
     )
 
 
@@ -148,21 +147,15 @@ def collate(groups: Sequence[RolloutGroup], steps: Sequence[Sequence[Step]] | No
     if len(sizes) != 1 or min(sizes) < 2:
         raise ValueError(f"every group needs the same number of completions, at least 2; these have {sorted(sizes)}")
     completions = [completion for group in groups for completion in group.completions]
-    lengths = torch.tensor([len(c.token_ids) for c in completions])
-    batch = Batch(
-        prompt_ids=pad([g.prompt.token_ids for g in groups], left=True).long(),
-        prompt_lengths=torch.tensor([len(g.prompt.token_ids) for g in groups]),
-        prompt_of=torch.arange(len(groups)).repeat_interleave(sizes.pop()),
-        completion_ids=pad([c.token_ids for c in completions]).long(),
-        lengths=lengths,
+    prompt_of = [place for place, group in enumerate(groups) for _ in group.completions]
+    batch = collate_tokens([g.prompt.token_ids for g in groups], [c.token_ids for c in completions], prompt_of)
+    batch = replace(
+        batch,
         truncated=torch.tensor([c.finish != "stop" for c in completions]),
-        row_index=torch.arange(len(completions)),
         rewards=torch.tensor([score.reward for g in groups for score in g.scores], dtype=torch.float32),
         sampler_logprobs=pad([c.logprobs for c in completions]).float(),
-        advantages=torch.zeros(0),
-        weights=torch.zeros(0),
+        weights=batch.mask.float(),
     )
-    batch = replace(batch, weights=batch.mask.float(), advantages=torch.zeros(batch.mask.shape))
     return batch if steps is None else _with_steps(batch, steps)
 
 

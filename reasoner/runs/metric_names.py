@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-# console: the line, or panel, after each step; sft: the same in supervised finetuning; plots: the picture of `reasoner
-# report`; overview: the curves of a run on the dashboard; health: the small charts below them; compare: the curves of
-# several runs on the dashboard.
-Place = Literal["console", "sft", "plots", "overview", "health", "compare"]
+# console: the line, or panel, after each step; sft, reward-model: the same in these stages; plots: the picture of
+# `reasoner report`; overview: the curves of a run on the dashboard; health: the small charts below them; compare: the
+# curves of several runs on the dashboard.
+Place = Literal["console", "sft", "reward-model", "plots", "overview", "health", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ METRICS = _by_name(
         "negative log-likelihood of the step's tokens with a loss, in nats, before the update",
         "",
         "loss",
-        ("sft", "health"),
+        ("sft", "reward-model", "health"),
     ),
     Metric(
         "token_accuracy",
@@ -119,7 +119,7 @@ METRICS = _by_name(
     ),
     Metric("entropy", "mean entropy of the policy per token", "nats per token", "entropy", ("sft", "plots", "health")),
     Metric("clip_ratio", "share of tokens whose gradient was clipped away (0 with one update a step)", "share"),
-    Metric("grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("health",)),
+    Metric("grad_norm", "norm of the gradient before clipping", "", "gradient norm", ("reward-model", "health")),
     Metric("lr", "learning rate", "", "learning rate", ("health",)),
     Metric("skipped_updates", "updates left out because their gradient was not finite", "updates"),
     Metric(
@@ -211,8 +211,16 @@ METRICS = _by_name(
         "of a reward model in training: share of the step's pairs whose preferred completion has the higher score, "
         "before the update",
         "share",
+        "accuracy",
+        ("reward-model", "health"),
     ),
-    Metric("reward_model/margin", "mean difference of the two scores of a pair, as the labels have them"),
+    Metric(
+        "reward_model/margin",
+        "mean difference of the two scores of a pair, as the labels have them",
+        "",
+        "margin",
+        ("reward-model", "health"),
+    ),
     Metric("reward_model/score_mean", "mean score of the step's completions"),
     Metric("reward_model/score_std", "standard deviation of the step's scores"),
     Metric("repetition", "share of completions in which most 8-token windows occur three times or more", "share"),
@@ -225,7 +233,7 @@ TIMES = _by_name(
         "sampled tokens per second of the whole step; in supervised finetuning those with a loss",
         "tokens per second",
         "speed",
-        ("console", "sft", "health"),
+        ("console", "sft", "reward-model", "health"),
     ),
     Metric("time/generate", "time spent sampling and grading", "seconds"),
     Metric("time/grade_max", "longest time that a completion was graded for", "seconds"),

@@ -47,8 +47,14 @@ def learning_fingerprints(cfg: Config) -> dict[str, str]:
     folders = [resolve_model(name, runs=Path(cfg.run.dir)) for name in parse_reward_models(cfg.reward.model)]
     mix = Path(cfg.ptx.data)
     return ({"reward.model": ",".join(map(model_fingerprint, folders))} if folders else {}) | (
-        {"ptx.data": hashlib.sha256(mix.read_bytes()).hexdigest()} if mix.is_file() else {}
+        {"ptx.data": file_fingerprint(mix)} if mix.is_file() else {}
     )
+
+
+def file_fingerprint(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_unchanged(

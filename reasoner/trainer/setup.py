@@ -1,16 +1,13 @@
-"""Build the components of a training run from its settings, and close them whatever happens.
-
-`reasoner train`, `reasoner doctor` and the benchmarks build them here.
-"""
+"""Open a training run from its settings, or from its newest checkpoint, and close it whatever happens."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from data import Problem, load
@@ -20,162 +17,31 @@ from reasoner.config.schema import Config
 from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals.contamination import contamination_line
-from reasoner.inference.factory import make_engine
-from reasoner.inference.reward_model import load_reward_models
-from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
-from reasoner.models.loading import context_length, load_policy, load_tokenizer
-from reasoner.models.lora import add_adapter, load_weights
-from reasoner.models.resolve import resolve_model
-from reasoner.models.reward_model import load_reward_model
-from reasoner.progress import Progress
-from reasoner.rl.algorithms import Algorithm
-from reasoner.rollouts.dataset import filter_prompts
-from reasoner.rollouts.prefetch import RolloutPrefetcher
-from reasoner.rollouts.prompts import Template
-from reasoner.rollouts.reward_functions import RewardFunction, check_columns, columns_of
-from reasoner.rollouts.reward_models import parse_reward_models
-from reasoner.rollouts.reward_process import RewardProcess
-from reasoner.rollouts.reward_sources import load_reward_functions
+from reasoner.models.loading import context_length, load_tokenizer
+from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
 from reasoner.runs.run_dir import read_settings
 from reasoner.runtime import setup_torch
 from reasoner.trainer import checkpoint, resume
+from reasoner.trainer.components import build_trainer, open_generator, render_prompts, sampling_params
 from reasoner.trainer.fingerprints import check_unchanged, fingerprints_of, learning_fingerprints
 from reasoner.trainer.metrics_logger import MetricsLogger
+from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.preflight import Parts, preflight
-from reasoner.trainer.pretraining_mix import load_pretraining_mix
-from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
-from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.shutdown import GracefulShutdown
 from reasoner.trainer.summary import run_summary
 from reasoner.trainer.trackers import TrackedRun, Tracking
 from reasoner.trainer.validation import Validator
-from reasoner.trainer.weights import resolve_weights
-from reasoner.types import Prompt, SamplingParams
-from verifiers import VerifierPool
+from reasoner.types import Prompt
 
-
-def build_trainer(
-    cfg: Config,
-    algorithm: Algorithm,
-    tokenizer: PreTrainedTokenizerBase,
-    *,
-    start_from: Path,
-    base: Path,
-    device: torch.device,
-    world: World = ALONE,
-) -> PolicyTrainer:
-    """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model.
-
-    With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
-    reference is the policy without it.
-    """
-    if cfg.lora.rank:
-        policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype))
-        add_adapter(policy, cfg.lora, seed=cfg.seed)
-        if start_from != base:
-            load_weights(policy, start_from)
-        cfg = resolve_weights(cfg, algorithm, policy)
-        trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
-        trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
-        return _completed(trainer, tokenizer)
-    policy = load_policy(start_from, device=device)
-    cfg = resolve_weights(cfg, algorithm, policy)
-    reference = None
-    if cfg.algo.beta > 0:
-        dtype = getattr(torch, cfg.algo.reference_dtype)
-        reference = load_policy(base, device=device).to(dtype).requires_grad_(False)
-    return _completed(PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world), tokenizer)
-
-
-def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> PolicyTrainer:
-    """The trainer with what the settings add to it: the pretraining mix, and a reward model's weights in the critic."""
-    cfg = trainer.cfg
-    trainer.pretraining_mix = load_pretraining_mix(cfg, tokenizer, context_length(trainer.policy))
-    if trainer.critic is not None and cfg.critic.init:
-        folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
-        weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
-        trainer.critic.start_from(load_reward_model(folder, device=trainer.policy.device), weight=weight)
-    return trainer
-
-
-def sampling_params(cfg: Config, template: Template) -> SamplingParams:
-    """The sampling parameters of training: algo.group_size completions for each prompt."""
-    sampling = cfg.sampling
-    return SamplingParams(
-        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
-    )
-
-
-def render_prompts(
-    problems: Sequence[Problem], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase, context: int
-) -> list[Prompt]:
-    """Render problems as prompts; drop and report those that cannot be graded or are too long."""
-    limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
-    return filter_prompts(problems, template, tokenizer, context=context, **limits)
-
-
-@contextmanager
-def open_generator(
-    cfg: Config,
-    algorithm: Algorithm,
-    prompts: Sequence[Prompt],
-    sampling: SamplingParams,
-    trainer: PolicyTrainer,
-    *,
-    model_folder: Path,
-    reward_functions: Sequence[RewardFunction] = (),
-    progress: Progress | None = None,
-) -> Iterator[RolloutGenerator]:
-    """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens. Each rank of
-    the trainer's world has an engine and its share of the grading processes.
-    """
-    with ExitStack() as stack:
-        world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
-        context = context_length(trainer.policy)
-        # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
-        is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
-        rank = cfg.lora.rank if is_sent else 0
-        engine = make_engine(
-            cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank, world=world
-        )
-        stack.enter_context(closing(engine))
-        trainer.sends_adapter = engine.accepts_adapter
-        workers = -(-cfg.verify.workers // world.local_size)  # rounded up
-        pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
-        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
-        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
-        if len({function.name for function in functions}) < len(functions):
-            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
-        check_columns(functions, columns_of(prompt.problem for prompt in prompts))
-        generator = RolloutGenerator(
-            engine,
-            pool,
-            prompts,
-            sampling,
-            cfg,
-            dynamic_sampling=algorithm.dynamic_sampling,
-            reward_functions=functions,
-            reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
-            prefetcher=prefetcher,
-            progress=progress,
-            world=world,
-        )
-        generator.attempt = trainer.attempt
-        generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
-        yield generator
-
-
-def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
-    """The functions of reward.functions, to be called in a process that ends with the stack."""
-    functions = load_reward_functions(cfg.reward.functions)
-    if not functions:
-        return []
-    limits = {"seconds": cfg.verify.seconds, "memory_mib": cfg.verify.memory_mib}
-    process = stack.enter_context(RewardProcess(cfg.reward.functions, **limits))
-    return [replace(function, process=process) for function in functions]
+Summary = Callable[[int], Mapping[str, str]]  # after how many steps -> what the run is going to do, by subject
+_PLACES: dict[str, Place] = {
+    "rl": "console",
+    "sft": "sft",
+    "reward-model": "reward-model",
+}  # metrics that each stage shows
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +71,18 @@ class RunStart:
         )
 
 
-def start_run(resolved: RunSettings, run_dir: Path, *, resuming: bool, world: World) -> RunStart:
+def start_run(
+    resolved: RunSettings,
+    run_dir: Path,
+    *,
+    resuming: bool,
+    world: World = ALONE,
+    build: Callable[..., PolicyTrainer] = build_trainer,
+) -> RunStart:
     """Check the settings and load the model, or the newest checkpoint. Nothing is written. A collective operation.
 
-    ValueError for settings that cannot be run or a run that cannot be resumed.
+    `build` loads the model and makes its trainer, with the arguments of build_trainer(). ValueError for settings that
+    cannot be run or a run that cannot be resumed.
     """
     cfg = resolved.config
     check_processes(cfg, world)
@@ -221,7 +95,7 @@ def start_run(resolved: RunSettings, run_dir: Path, *, resuming: bool, world: Wo
         resume_from = world.from_first(lambda: resume.resume_point(run_dir, log), "the checkpoint to resume from")
     tokenizer = load_tokenizer(resume_from or base)
     folders = {"start_from": resume_from or base, "base": base}
-    trainer = build_trainer(cfg, checked.algorithm, tokenizer, **folders, device=device, world=world)
+    trainer = build(cfg, checked.algorithm, tokenizer, **folders, device=device, world=world)
     return RunStart(resolved, run_dir, checked, base, resume_from, resuming, tokenizer, trainer)
 
 
@@ -233,7 +107,7 @@ def open_training_run(
     resuming: bool = False,
     reward_functions: Sequence[RewardFunction] = (),
     world: World = ALONE,
-) -> Iterator[TrainingRun]:
+) -> Iterator[PolicyRun]:
     """Build a run of reinforcement learning from its settings, or from its newest checkpoint, and lock its folder. A
     collective operation: every rank of `world` builds the components, and the first alone changes the folder.
 
@@ -244,42 +118,86 @@ def open_training_run(
     prompts = start.render(training)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
-    def summary(steps_done: int) -> dict[str, str]:
+    def summary(steps_done: int) -> Mapping[str, str]:
         return run_summary(start.cfg, start.checked.algorithm, start.trainer.policy, prompts, run_dir, steps_done)
 
-    with open_components(start, prompts, fingerprints, summary, reward_functions) as run:
+    with open_policy_run(start, prompts, fingerprints, summary, reward_functions) as run:
         yield run
 
 
 @contextmanager
-def open_components(
+def open_policy_run(
     start: RunStart,
     prompts: Sequence[Prompt],
     training: Mapping[str, str],
-    summary: Callable[[int], dict[str, str]],
+    summary: Summary,
     reward_functions: Sequence[RewardFunction] = (),
-) -> Iterator[TrainingRun]:
-    """Open the run folder, the engine, the log and the trackers of a run of any stage; close them whatever happens.
+) -> Iterator[PolicyRun]:
+    """Open the run folder, the engine, the log and the trackers of a run that trains a policy; close them whatever
+    happens.
 
-    `prompts` are those to sample in training, `training` the fingerprints of the training data by setting; `summary`
-    says after how many steps what the run is going to do.
+    `prompts` are those to sample in training, `training` the fingerprints of the training data by setting.
     """
-    cfg, run_dir, trainer, tokenizer = start.cfg, start.run_dir, start.trainer, start.tokenizer
-    world, resuming, resume_from = trainer.world, start.resuming, start.resume_from
+    cfg, trainer = start.cfg, start.trainer
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
+    validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
+    sampled = {"validation": validation, "reward_functions": reward_functions}
+    evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
+
+    def whole_summary(steps_done: int) -> Mapping[str, str]:
+        return {**summary(steps_done), **_contamination(prompts, evaluation)}
+
+    with (
+        open_folder(start, training, whole_summary, **sampled) as steps_done,
+        open_generator(
+            cfg,
+            start.checked.algorithm,
+            prompts,
+            sampling_params(cfg, start.checked.template),
+            trainer,
+            model_folder=start.base if cfg.lora.rank else start.resume_from or start.base,
+            reward_functions=reward_functions,
+        ) as generator,
+        open_log(start, steps_done) as components,
+    ):
+        logger = components["logger"]
+        generator.progress = logger.progress
+        yield PolicyRun(
+            **components,
+            base=start.base,
+            template=start.checked.template,
+            generator=generator,
+            validator=Validator(generator, validation_prompts, cfg, logger),
+            heldout=heldout_prompts,
+        )
+
+
+@contextmanager
+def open_folder(
+    start: RunStart,
+    training: Mapping[str, str],
+    summary: Summary,
+    *,
+    validation: Sequence[Problem] = (),
+    reward_functions: Sequence[RewardFunction] = (),
+) -> Iterator[int]:
+    """Lock the run's folder, prepare it, and log what the run is going to do. Yields the number of steps done.
+
+    `training`: fingerprints of the training data by setting. ValueError, before anything is written, where a resumed
+    run would learn from something else than it did.
+    """
+    cfg, run_dir, trainer, resuming = start.cfg, start.run_dir, start.trainer, start.resuming
     fingerprints = fingerprints_of(start.base, start.checked.template, training, validation)
     if resuming:
         stored = read_settings(run_dir)
         check_unchanged(stored, fingerprints, to_dict(cfg), log)
         fingerprints = stored.get("fingerprints", {}) | fingerprints
-        report_processes(int(stored["config"].get("processes", 1)), world)
-    validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
-    steps_done = checkpoint.load(resume_from, trainer) if resume_from else 0
-
+        report_processes(int(stored["config"].get("processes", 1)), trainer.world)
+    steps_done = checkpoint.load(start.resume_from, trainer) if start.resume_from else 0
     with ExitStack() as stack:
 
-        def open_folder() -> None:
+        def open_own_folder() -> None:
             checkpoint.check_room(run_dir, trainer, keep=cfg.run.keep_last)
             stack.enter_context(store.lock_run_dir(run_dir))
             if resuming:
@@ -293,51 +211,44 @@ def open_components(
                 reward_functions={function.name: function.weight for function in reward_functions},
                 stage=cfg.stage,
             )
-            tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
+            start.tokenizer.backend_tokenizer.save(str(run_dir / "tokenizer.json"))
 
-        world.from_first(open_folder, "the run folder")
+        trainer.world.from_first(open_own_folder, "the run folder")
         if start.resolved.note:
             log(start.resolved.note)
-        evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
-        for name, line in (summary(steps_done) | _contamination(prompts, evaluation)).items():
+        for name, line in summary(steps_done).items():
             log(f"{name + ':':<15}{line}")
-        generator = stack.enter_context(
-            open_generator(
-                cfg,
-                start.checked.algorithm,
-                prompts,
-                sampling_params(cfg, start.checked.template),
-                trainer,
-                model_folder=start.base if cfg.lora.rank else resume_from or start.base,
-                reward_functions=reward_functions,
-            )
-        )
-        place: Place = "console" if cfg.stage == "rl" else "sft"
+        yield steps_done
+
+
+@contextmanager
+def open_log(start: RunStart, steps_done: int) -> Iterator[dict[str, Any]]:
+    """Open the log, the trackers and the handlers of signals: the components of a run of any stage, by the names of the
+    fields of TrainingRun.
+    """
+    cfg, run_dir, trainer = start.cfg, start.run_dir, start.trainer
+    world, place = trainer.world, _PLACES[cfg.stage]
+    with ExitStack() as stack:
         logger = stack.enter_context(
             MetricsLogger(run_dir, steps=cfg.steps, start=steps_done, world=world, place=place)
         )
-        generator.progress, trainer.on_microbatch = logger.progress, logger.progress.count
+        trainer.on_microbatch = logger.progress.count
         tracked = TrackedRun(run_dir.name, "reasoner", to_dict(cfg), run_dir, steps_done)
         trackers = start.checked.trackers if world.is_first else ()
         tracking = stack.enter_context(Tracking(trackers, tracked, log=logger.log))
         shutdown = stack.enter_context(GracefulShutdown(logger.log, world))
         logger.progress.check = shutdown.poll
-        yield TrainingRun(
-            cfg=cfg,
-            run_dir=run_dir,
-            base=start.base,
-            tokenizer=tokenizer,
-            template=start.checked.template,
-            trainer=trainer,
-            generator=generator,
-            validator=Validator(generator, validation_prompts, cfg, logger),
-            heldout=heldout_prompts,
-            logger=logger,
-            tracking=tracking,
-            shutdown=shutdown,
-            start=steps_done,
-            world=world,
-        )
+        yield {
+            "cfg": cfg,
+            "run_dir": run_dir,
+            "tokenizer": start.tokenizer,
+            "trainer": trainer,
+            "logger": logger,
+            "tracking": tracking,
+            "shutdown": shutdown,
+            "start": steps_done,
+            "world": world,
+        }
 
 
 def _contamination(training: Sequence[Prompt], evaluation: Mapping[str, Sequence[Prompt]]) -> dict[str, str]:

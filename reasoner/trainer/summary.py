@@ -11,6 +11,7 @@ from data.mixture import mixture_of
 from reasoner.config.schema import Config
 from reasoner.console import colour, escape_controls
 from reasoner.models.sharding import is_sharded, num_own_values
+from reasoner.preferences.dataset import Split, num_pairs
 from reasoner.rl.algorithms import Algorithm
 from reasoner.sft.dataset import ExampleSplit
 from reasoner.types import Prompt
@@ -62,6 +63,19 @@ def sft_summary(
         "steps": f"{start} of {cfg.steps} done; {sft.epochs} epochs, {sft.rows} examples a step",
         "run folder": str(run_dir),
         "the first one": f"without a loss:\n{colour(prompt, 'dim')}\nwith a loss:\n{colour(completion, 'green')}",
+    }
+
+
+def reward_model_summary(
+    cfg: Config, model: PreTrainedModel, split: Split, run_dir: Path, start: int
+) -> Mapping[str, str]:
+    """The plan of a reward model's training by subject."""
+    training, heldout = (f"{num_pairs(own):,} pairs of {len(own):,} prompts" for own in (split.training, split.heldout))
+    return {
+        "model": model_line(cfg, model),
+        "preferences": f"{cfg.rm.data}: {training}; held out {heldout}; left out as too long {split.too_long:,}",
+        "steps": f"{start} of {cfg.steps} done; {cfg.rm.prompts} prompts a step, lr {cfg.optim.lr:g}",
+        "run folder": str(run_dir),
     }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformers import PreTrainedTokenizerBase
 
-from reasoner.config.resolve import RunSettings
+from reasoner.config.resolve import RunSettings, with_values
 from reasoner.config.schema import Config
 from reasoner.console import print_result
 from reasoner.distributed.world import ALONE, World
@@ -26,10 +26,10 @@ from reasoner.runs.rollouts import write_json
 from reasoner.sft.batches import backward_likelihood, batch_likelihood, collate_examples, examples_of_step, num_steps
 from reasoner.sft.dataset import ExampleSplit, load_examples
 from reasoner.sft.examples import Example, examples_of
+from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.policy_trainer import PolicyTrainer
-from reasoner.trainer.run import TrainingRun
 from reasoner.trainer.schedule import learning_rate_factor
-from reasoner.trainer.setup import open_components, start_run
+from reasoner.trainer.setup import open_policy_run, start_run
 from reasoner.trainer.step_metrics import StepTimer
 from reasoner.trainer.summary import sft_summary
 
@@ -52,7 +52,7 @@ def finetune(resolved: RunSettings, run_dir: Path, *, resuming: bool = False, wo
     print_result(next_commands(run_dir, stage="sft"))
 
 
-def sft_loop(run: TrainingRun, examples: Sequence[Example]) -> None:
+def sft_loop(run: PolicyRun, examples: Sequence[Example]) -> None:
     """Train until every example has come sft.epochs times, then evaluate on the held-out problems."""
     generator, trainer = run.generator, run.trainer
     run.validate_before_first_step()
@@ -111,7 +111,7 @@ def passes_of(trainer: PolicyTrainer) -> ModelPasses:
 @contextmanager
 def open_sft_run(
     resolved: RunSettings, run_dir: Path, *, resuming: bool, world: World
-) -> Iterator[tuple[TrainingRun, Sequence[Example]]]:
+) -> Iterator[tuple[PolicyRun, Sequence[Example]]]:
     """Build a supervised run, or resume it, and lock its folder: (the run, the examples to train on).
 
     ValueError, before anything is written, for settings or examples that cannot be used.
@@ -130,7 +130,7 @@ def open_sft_run(
     def summary(steps_done: int) -> dict[str, str]:
         return sft_summary(start.cfg, trainer.policy, tokenizer, split, run_dir, steps_done)
 
-    with open_components(start, [], {"sft.data": split.fingerprint}, summary) as run:
+    with open_policy_run(start, [], {"sft.data": split.fingerprint}, summary) as run:
         if world.is_first:
             write_json(run_dir / "data.json", _contents(cfg.sft.data, split))
         measure = likelihood_validation(trainer, split.validation, tokenizer)
@@ -142,14 +142,12 @@ def with_length(resolved: RunSettings, num_examples: int) -> RunSettings:
     """The settings with the number of steps that the examples take, and a warm-up of WARMUP_SHARE of them unless
     optim.warmup_steps was set.
     """
-    cfg, origin = resolved.config, dict(resolved.origin)
+    cfg = resolved.config
     steps = num_steps(num_examples, rows=cfg.sft.rows, epochs=cfg.sft.epochs)
-    warmup = cfg.optim.warmup_steps
-    if origin["optim.warmup_steps"] in ("default", _ORIGIN):
-        warmup = round(WARMUP_SHARE * steps)
-        origin["optim.warmup_steps"] = _ORIGIN
-    cfg = replace(cfg, steps=steps, optim=replace(cfg.optim, warmup_steps=warmup))
-    return replace(resolved, config=cfg, origin=origin | {"steps": _ORIGIN})
+    values = {"steps": steps}
+    if resolved.origin["optim.warmup_steps"] in ("default", _ORIGIN):
+        values["optim.warmup_steps"] = round(WARMUP_SHARE * steps)
+    return with_values(resolved, values, origin=_ORIGIN)
 
 
 def _contents(source: str, split: ExampleSplit) -> dict[str, object]:

@@ -10,7 +10,7 @@ from reasoner.console import print_result
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals.before_after import next_commands
 from reasoner.rollouts.reward_functions import RewardFunction
-from reasoner.trainer.run import TrainingRun
+from reasoner.trainer.policy_run import PolicyRun
 from reasoner.trainer.setup import open_training_run
 from reasoner.trainer.step_metrics import StepTimer, grading_times
 
@@ -40,7 +40,7 @@ def train(
     print_result(next_commands(run_dir))
 
 
-def training_loop(run: TrainingRun) -> None:
+def training_loop(run: PolicyRun) -> None:
     """Train until the run's last step, then evaluate on the held-out problems."""
     generator, trainer = run.generator, run.trainer
     run.validate_before_first_step()

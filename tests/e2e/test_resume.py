@@ -16,6 +16,7 @@ from reasoner.models.resolve import BASE
 from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 pytestmark = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
@@ -30,7 +31,7 @@ SFT = {
     "sft.data": ROOT / "tests" / "fixtures" / "solutions.jsonl", "sft.rows": 4, "sft.epochs": 1,
     "sft.validation_share": 0.2, "sampling.max_tokens": 24, "validation.interval": 2, "validation.problems": 2,
     "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2, "run.save_interval": 2, "threads": 1,
-    "run.name": "a",
+    "run.name": "a", "optim.lr": 1e-3,
 }  # fmt: skip
 SETTINGS = {"train": SMALL, "sft": SFT}
 
@@ -40,7 +41,7 @@ def command_of(runs: Path, more: tuple[object, ...], *, resume: bool, name: str 
     settings = [part for key, value in SETTINGS[name].items() for part in (f"--{key}", str(value))]
     if resume and (runs / "a" / "config.json").is_file():
         return [name, "--resume", str(runs / "a")]
-    return [name, "--model", "base", "--run.dir", str(runs), *settings, *map(str, more)]
+    return [name, *("--model", "base") * ("--model" not in more), "--run.dir", str(runs), *settings, *map(str, more)]
 
 
 def start(runs: Path, *more: object, resume: bool = False, name: str = "train") -> ForkedCommand:
@@ -123,9 +124,12 @@ def test_run_killed_three_times_ends_with_equal_bytes(tmp_path, uninterrupted):
 
 
 def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path):
-    straight, killed = tmp_path / "straight", tmp_path / "killed"
-    finish(straight, *HF, name="sft")
-    kill(killed, "checkpoint 2", HF, name="sft")
+    straight, killed, model = tmp_path / "straight", tmp_path / "killed", tmp_path / "model"
+    tiny_tokenizer().save_pretrained(model)
+    tiny_model(vocabulary=len(tiny_tokenizer())).save_pretrained(model)
+    more = (*HF, "--preset", "base", "--model", model)
+    finish(straight, *more, name="sft")
+    kill(killed, "checkpoint 2", more, name="sft")
     finish(killed, resume=True, name="sft")
     files = content(killed)
     assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= files.keys()

@@ -7,13 +7,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 from safetensors import SafetensorError
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from reasoner.rl.batch import collate
+from reasoner.rl.batch import collate, collate_tokens
 from reasoner.trainer.checkpoint import (
     check_room,
     clean_partial,
     damage,
+    dump,
     list_checkpoints,
     restore_best,
     save,
@@ -132,3 +134,10 @@ def test_a_disk_without_room_is_told_of_before_the_run_and_leaves_nothing_half_w
     with pytest.raises(OSError, match=r"cannot write .*step-000003: No space left on device"):
         save(tmp_path, 3, trainer, tiny_tokenizer(), keep=2)
     assert list((tmp_path / "checkpoints").iterdir()) == []
+
+
+def test_a_batch_of_token_ids_alone_is_dumped_whole(tmp_path):  # safetensors refuses tensors that share their memory
+    batch = collate_tokens([[5, 6]], [[7], [8, 9]], [0, 0])
+    tensors = load_file(dump(tmp_path, 3, batch))
+    assert torch.equal(tensors["completion_ids"], batch.completion_ids)
+    assert {"sampler_logprobs", "advantages", "weights"} <= tensors.keys()

@@ -26,7 +26,7 @@ LORA = LoraConfig(rank=4)
 
 
 def lora_trainer(cfg):
-    """A trainer of an adapter, whose reference is the policy itself, as reasoner.trainer.setup builds it."""
+    """A trainer of an adapter, whose reference is the policy itself, as reasoner.trainer.components builds it."""
     cfg = replace(cfg, lora=LORA)
     policy = tiny_model(vocabulary=60, width=32, layers=2)
     add_adapter(policy, cfg.lora, seed=cfg.seed)

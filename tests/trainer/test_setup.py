@@ -7,7 +7,7 @@ import torch
 
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
-from reasoner.trainer.setup import build_trainer
+from reasoner.trainer.components import build_trainer
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, random_groups
 

@@ -71,7 +71,7 @@ def test_number_of_steps_and_warm_up_follow_from_the_examples():
 # ------------------------------------------------------------------------------------------------ a run
 
 SMALL = {
-    "validation.interval": 2, "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2,
+    "validation.interval": 4, "validation.problems": 2, "validation.samples": 2, "eval.heldout_problems": 2,
     "eval.samples": 2, "sampling.max_tokens": 24, "run.save_interval": 2, "threads": 1, "sft.rows": 8, "sft.epochs": 2,
     "sft.validation_share": 0.2, "engine": "transformers",
 }  # fmt: skip

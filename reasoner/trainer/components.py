@@ -1,0 +1,161 @@
+"""The components that learn and sample: the trainer with its model, the prompts, and the engine with the verifier pool.
+
+Training, `reasoner doctor` and the benchmarks build them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from data import Problem
+from reasoner.config.schema import Config
+from reasoner.distributed.world import ALONE, World
+from reasoner.inference.factory import make_engine
+from reasoner.inference.reward_model import load_reward_models
+from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
+from reasoner.models.loading import context_length, load_policy
+from reasoner.models.lora import add_adapter, load_weights
+from reasoner.models.resolve import resolve_model
+from reasoner.models.reward_model import load_reward_model
+from reasoner.progress import Progress
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rollouts.dataset import filter_prompts
+from reasoner.rollouts.prefetch import RolloutPrefetcher
+from reasoner.rollouts.prompts import Template
+from reasoner.rollouts.reward_functions import RewardFunction, check_columns, columns_of
+from reasoner.rollouts.reward_models import parse_reward_models
+from reasoner.rollouts.reward_process import RewardProcess
+from reasoner.rollouts.reward_sources import load_reward_functions
+from reasoner.trainer.policy_trainer import PolicyTrainer
+from reasoner.trainer.pretraining_mix import load_pretraining_mix
+from reasoner.trainer.rollout_generator import RolloutGenerator, StepRollouts
+from reasoner.trainer.weights import resolve_weights
+from reasoner.types import Prompt, SamplingParams
+from verifiers import VerifierPool
+
+
+def build_trainer(
+    cfg: Config,
+    algorithm: Algorithm,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    start_from: Path,
+    base: Path,
+    device: torch.device,
+    world: World = ALONE,
+) -> PolicyTrainer:
+    """Load the policy from `start_from`, and with a KL penalty the reference from `base`, the initial model.
+
+    With LoRA the policy is the initial model with an adapter, that of `start_from` if it is another folder, and the
+    reference is the policy without it.
+    """
+    if cfg.lora.rank:
+        policy = load_policy(base, device=device, dtype=getattr(torch, cfg.lora.base_dtype))
+        add_adapter(policy, cfg.lora, seed=cfg.seed)
+        if start_from != base:
+            load_weights(policy, start_from)
+        cfg = resolve_weights(cfg, algorithm, policy)
+        trainer = PolicyTrainer(policy, policy if cfg.algo.beta > 0 else None, algorithm, cfg, tokenizer, world)
+        trainer.base_model = BaseModel(cfg.model, str(base.resolve()), model_fingerprint(base))
+        return _completed(trainer, tokenizer)
+    policy = load_policy(start_from, device=device)
+    cfg = resolve_weights(cfg, algorithm, policy)
+    reference = None
+    if cfg.algo.beta > 0:
+        dtype = getattr(torch, cfg.algo.reference_dtype)
+        reference = load_policy(base, device=device).to(dtype).requires_grad_(False)
+    return _completed(PolicyTrainer(policy, reference, algorithm, cfg, tokenizer, world), tokenizer)
+
+
+def _completed(trainer: PolicyTrainer, tokenizer: PreTrainedTokenizerBase) -> PolicyTrainer:
+    """The trainer with what the settings add to it: the pretraining mix, and a reward model's weights in the critic."""
+    cfg = trainer.cfg
+    trainer.pretraining_mix = load_pretraining_mix(cfg, tokenizer, context_length(trainer.policy))
+    if trainer.critic is not None and cfg.critic.init:
+        folder = resolve_model(cfg.critic.init, runs=Path(cfg.run.dir))
+        weight = parse_reward_models(cfg.reward.model).get(cfg.critic.init, 1.0)
+        trainer.critic.start_from(load_reward_model(folder, device=trainer.policy.device), weight=weight)
+    return trainer
+
+
+def sampling_params(cfg: Config, template: Template) -> SamplingParams:
+    """The sampling parameters of training: algo.group_size completions for each prompt."""
+    sampling = cfg.sampling
+    return SamplingParams(
+        cfg.algo.group_size, sampling.temperature, sampling.top_p, 0, sampling.max_tokens, template.stop
+    )
+
+
+def render_prompts(
+    problems: Sequence[Problem], cfg: Config, template: Template, tokenizer: PreTrainedTokenizerBase, context: int
+) -> list[Prompt]:
+    """Render problems as prompts; drop and report those that cannot be graded or are too long."""
+    limits = {"max_tokens": cfg.sampling.max_tokens, "max_prompt_tokens": cfg.data.max_prompt_tokens}
+    return filter_prompts(problems, template, tokenizer, context=context, **limits)
+
+
+@contextmanager
+def open_generator(
+    cfg: Config,
+    algorithm: Algorithm,
+    prompts: Sequence[Prompt],
+    sampling: SamplingParams,
+    trainer: PolicyTrainer,
+    *,
+    model_folder: Path,
+    reward_functions: Sequence[RewardFunction] = (),
+    progress: Progress | None = None,
+) -> Iterator[RolloutGenerator]:
+    """Start engine and verifier pool, with the trainer's weights; stop both at the end, whatever happens. Each rank of
+    the trainer's world has an engine and its share of the grading processes.
+    """
+    with ExitStack() as stack:
+        world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
+        context = context_length(trainer.policy)
+        # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
+        is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
+        rank = cfg.lora.rank if is_sent else 0
+        engine = make_engine(
+            cfg.engine, model_folder, max_model_len=context, seed=cfg.seed, adapter_rank=rank, world=world
+        )
+        stack.enter_context(closing(engine))
+        trainer.sends_adapter = engine.accepts_adapter
+        workers = -(-cfg.verify.workers // world.local_size)  # rounded up
+        pool = stack.enter_context(VerifierPool(workers, cfg.verify.seconds, cfg.verify.memory_mib))
+        prefetcher = stack.enter_context(RolloutPrefetcher[StepRollouts]())
+        functions = [*reward_functions, *_isolated_functions(cfg, stack)]
+        if len({function.name for function in functions}) < len(functions):
+            raise ValueError(f"reward.functions {cfg.reward.functions!r} has the name of another reward function")
+        check_columns(functions, columns_of(prompt.problem for prompt in prompts))
+        generator = RolloutGenerator(
+            engine,
+            pool,
+            prompts,
+            sampling,
+            cfg,
+            dynamic_sampling=algorithm.dynamic_sampling,
+            reward_functions=functions,
+            reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
+            prefetcher=prefetcher,
+            progress=progress,
+            world=world,
+        )
+        generator.attempt = trainer.attempt
+        generator.update_weights(trainer.policy_state(), version=trainer.steps_done)
+        yield generator
+
+
+def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
+    """The functions of reward.functions, to be called in a process that ends with the stack."""
+    functions = load_reward_functions(cfg.reward.functions)
+    if not functions:
+        return []
+    limits = {"seconds": cfg.verify.seconds, "memory_mib": cfg.verify.memory_mib}
+    process = stack.enter_context(RewardProcess(cfg.reward.functions, **limits))
+    return [replace(function, process=process) for function in functions]
