@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, get_type_hints
 
 import gradio as gr
+from gradio.events import api as add_api
 
 from app.api import QUERIES, REQUEST_ERRORS, finite, run_query
 from app.chat import MAX_MODELS, ChatWorkers
@@ -16,9 +17,9 @@ from app.run_library import RunLibrary
 def add_endpoints(library: RunLibrary, workers: ChatWorkers, closed: Collection[str]) -> None:
     """Add an endpoint for each query to the present gr.Blocks, and `chat`, but for the `closed` ones."""
     for name in QUERIES.keys() - set(closed):
-        gr.api(_endpoint(library, name), api_name=name, concurrency_limit=None)
+        add_api(_endpoint(library, name), api_name=name, concurrency_limit=None)
     if "chat" not in closed:
-        gr.api(_chat(workers), api_name="chat", concurrency_limit=MAX_MODELS)
+        add_api(_chat(workers), api_name="chat", concurrency_limit=MAX_MODELS)
 
 
 def _endpoint(library: RunLibrary, name: str) -> Callable[..., dict[str, Any]]:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,11 @@ def _page(name: str, content: Mapping[str, Any]) -> str:
 _SPECIFIER = re.compile(r"""((?:from |import\()["`])(\.\.?)/""")
 
 
+def _with_base(bases: Mapping[str, str], match: re.Match[str]) -> str:
+    """The start of an import with the name of the folder for the dots."""
+    return f"{match[1]}{bases[match[2]]}/"
+
+
 def _modules() -> dict[str, str]:
     """The pages' scripts as data URLs, by the name that they are imported by."""
     modules = {}
@@ -239,7 +245,7 @@ def _modules() -> dict[str, str]:
         if folder == "pages" and path.stem in CLOSED:
             continue
         bases = {".": "reasoner" if folder == "." else f"reasoner/{folder}", "..": "reasoner"}
-        source = _SPECIFIER.sub(lambda match, bases=bases: f"{match[1]}{bases[match[2]]}/", path.read_text("utf-8"))
+        source = _SPECIFIER.sub(partial(_with_base, bases), path.read_text("utf-8"))
         encoded = base64.b64encode(source.encode()).decode()
         modules[f"reasoner/{path.relative_to(_STATIC).as_posix()}"] = f"data:text/javascript;base64,{encoded}"
     return modules

@@ -25,14 +25,14 @@ def judge(prediction: str, gold: str) -> Judgement:
     """
     library = _library()
     sides = [library.parse(boxed(text), parsing_timeout=None) for text in (gold, prediction)]
-    forms = [str(side[0]) if side else "" for side in sides]
+    gold_form, answer_form = (str(side[0]) if side else "" for side in sides)
     if not all(sides):
-        return Judgement(Verdict.UNPARSABLE, "math-verify", *forms)
+        return Judgement(Verdict.UNPARSABLE, "math-verify", gold_form, answer_form)
     try:
         is_equal, layer = _verify(*sides, raise_on_error=True), "math-verify"
     except Exception as error:
         is_equal, layer = _verify(*sides, raise_on_error=False), type(error).__name__
-    return Judgement(Verdict.CORRECT if is_equal else Verdict.WRONG, layer, *forms)
+    return Judgement(Verdict.CORRECT if is_equal else Verdict.WRONG, layer, gold_form, answer_form)
 
 
 def _verify(gold: list[Any], prediction: list[Any], *, raise_on_error: bool) -> bool:

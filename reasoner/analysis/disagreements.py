@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from verifiers.normalise import key
+from verifiers.normalise import canonical
 
 Pair = tuple[str, str]  # answer and gold answer
 _LEAST_VOTES = 3  # of a majority
@@ -69,11 +69,11 @@ def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """By name, for rollouts with the answer of more than half of their group: the share of it. Answers are the same if
     their normalised texts are. `rows`: those of a group are consecutive.
     """
-    shares = {}
+    shares: dict[str, float] = {}
     for _, own in groupby(rows, key=lambda row: (row["step"], row["group"])):
         members = list(own)
-        votes = Counter(key(row["extracted"]) for row in members)
+        votes = Counter(canonical(row["extracted"]) for row in members)
         answer, number = votes.most_common(1)[0]
         if number >= _LEAST_VOTES and 2 * number > len(members):
-            shares |= {row["name"]: number / len(members) for row in members if key(row["extracted"]) == answer}
+            shares |= {row["name"]: number / len(members) for row in members if canonical(row["extracted"]) == answer}
     return shares

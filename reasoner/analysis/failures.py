@@ -108,9 +108,9 @@ def _correction(equation: Equation) -> str:
 
 def _near(response: Response) -> Failure | None:
     gold, answer = (numeral(canonical(text)) for text in (response.gold, response.answer or ""))
-    if gold is None or answer is None or gold.value == answer.value:
+    if gold is None or answer is None or gold == answer:
         return None
-    relation = next((name for name, holds in _NEARNESS.items() if holds(gold.value, answer.value)), None)
+    relation = next((name for name, holds in _NEARNESS.items() if holds(gold, answer)), None)
     return None if relation is None else Failure("near the gold answer", relation)
 
 

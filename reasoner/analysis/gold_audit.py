@@ -16,8 +16,8 @@ from reasoner.console import escape_controls, shorten
 from reasoner.evals.tables import align_rows
 from verifiers import VerifierPool
 from verifiers.answers import values as typed
+from verifiers.answers.choices import letter_of
 from verifiers.answers.display import value_text
-from verifiers.answers.equivalence import letter_of
 from verifiers.answers.layer import compare
 from verifiers.answers.statements import read
 from verifiers.answers.tree import Node, has, names

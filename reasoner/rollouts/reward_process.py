@@ -20,10 +20,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from data.environments.worker import LOADING_SECONDS, MAX_STRETCH
 from reasoner.console import log
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.rollouts.reward_sources import load_reward_functions
-from verifiers.worker import LOADING_SECONDS, MAX_STRETCH
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -35,7 +35,7 @@ class RewardProcess:
     takes longer, or ends the process, is made again for each completion alone; one that fails alone gets None.
     """
 
-    def __init__(self, spec: str, *, seconds: float, memory_mib: int) -> None:
+    def __init__(self, spec: str, seconds: float, memory_mib: int) -> None:
         self._command = [sys.executable, "-m", "reasoner.rollouts.reward_process", spec, str(memory_mib)]
         self._seconds = seconds
         self._child: subprocess.Popen[bytes] | None = None

@@ -156,6 +156,6 @@ def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
     functions = load_reward_functions(cfg.reward.functions)
     if not functions:
         return []
-    limits = {"seconds": cfg.verify.seconds, "memory_mib": cfg.verify.memory_mib}
-    process = stack.enter_context(RewardProcess(cfg.reward.functions, **limits))
+    limits = cfg.verify.seconds, cfg.verify.memory_mib
+    process = stack.enter_context(RewardProcess(cfg.reward.functions, *limits))
     return [replace(function, process=process) for function in functions]

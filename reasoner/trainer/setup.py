@@ -142,14 +142,15 @@ def open_policy_run(
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
     validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
-    sampled = {"validation": validation, "reward_functions": reward_functions}
     evaluation = {"validation": validation_prompts, "heldout": heldout_prompts}
 
     def whole_summary(steps_done: int) -> Mapping[str, str]:
         return {**summary(steps_done), **_contamination(prompts, evaluation)}
 
     with (
-        open_folder(start, training, whole_summary, **sampled) as steps_done,
+        open_folder(
+            start, training, whole_summary, validation=validation, reward_functions=reward_functions
+        ) as steps_done,
         open_generator(
             cfg,
             start.checked.algorithm,
