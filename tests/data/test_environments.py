@@ -12,7 +12,7 @@ import pytest
 from data import load
 from data.environments import gym, rubric
 from data.environments.spec import Environment, gym_tasks, is_environment, parse, worker_command
-from data.registry import check, evaluation_spec, is_file
+from data.registry import check, evaluation_spec, table_parts
 from tests.fixtures.environments import write_interpreter
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
@@ -44,7 +44,7 @@ def test_a_faulty_spec_is_refused_with_what_it_may_be(spec: str, message: str) -
 
 
 def test_environments_are_no_files_and_are_evaluated_on_their_own_split() -> None:
-    assert not is_file("env:my.env") and is_environment("env:my.env") and not is_environment("gsm8k:train")
+    assert not table_parts("env:my.env") and is_environment("env:my.env") and not is_environment("gsm8k:train")
     specs = ["gym:gcd", "gym:gcd?size=3", "gym:gcd:train?size=3", "env:mine", "env:mine:train"]
     assert [evaluation_spec(spec) for spec in specs] == [
         "gym:gcd:heldout", "gym:gcd:heldout?size=3", "gym:gcd:train?size=3", "env:mine:eval", "env:mine:train"
