@@ -133,10 +133,11 @@ class VerifierPool(WorkerPool):
         return scores
 
     def _environment_pool(self, python: str) -> WorkerPool:
-        if python not in self._environments:
-            start = partial(WorkerProcess, worker_command(python, *self._limits), self._limits[0])
-            self._environments[python] = WorkerPool(start, len(self._workers), self._limits[0], preload=False)
-        return self._environments[python]
+        with self._lock:
+            if python not in self._environments:
+                start = partial(WorkerProcess, worker_command(python, *self._limits), self._limits[0])
+                self._environments[python] = WorkerPool(start, len(self._workers), self._limits[0], preload=False)
+            return self._environments[python]
 
 
 def _environment_of(problem: Problem) -> Mapping[str, Any]:

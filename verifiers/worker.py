@@ -1,7 +1,7 @@
 """The worker process of the pool: `python -m verifiers.worker SECONDS MEMORY_MIB [preload]` grades batches of items.
 
 Input: one JSON line per batch, {"task": name, "items": [[argument, ...], ...]}. Output: one JSON line per event,
-{"ready": true} once, {"loading": true or false} around the import of the algebra libraries, {"reading": ...} with what
+{"ready": true} once, {"loading": seconds or 0} around the import of the algebra libraries, {"reading": ...} with what
 was extracted from a response before it is judged, {"result": ...} for each item in order; all with "cpu", the seconds
 of processor time this process has used. The parent enforces the time limits; the limits set here (memory, and an alarm
 that kills the process) hold if the parent cannot.
@@ -69,7 +69,7 @@ def serve(seconds: float, memory_mib: int, *, preload: bool) -> None:
         symbolic.warm_up()
 
     def on_loading(begins: bool) -> None:
-        send(loading=begins)
+        send(loading=LOADING_SECONDS if begins else 0)
         set_alarm(LOADING_SECONDS if begins else MAX_STRETCH * seconds)
 
     symbolic.watch_loading(on_loading)

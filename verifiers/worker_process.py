@@ -35,7 +35,7 @@ class WorkerProcess:
         self.pending: deque[int] = deque()
         self.is_ready = False
         self._seconds = seconds
-        self._is_loading = False
+        self._loading_seconds = 0.0  # the limit of what is being loaded; 0 between
         self._cpu = 0.0  # processor seconds that the child had used at its last event
         self._since = monotonic()  # of the last event, or of sending the batch
         self._deadline = self._since + LOADING_SECONDS
@@ -92,7 +92,7 @@ class WorkerProcess:
                 events.append((self.pending[0], event))
                 continue  # the same item is still being judged: its clocks go on
             self.is_ready = True
-            self._is_loading = event.get("loading", False)
+            self._loading_seconds = event.get("loading", 0.0)
             if "result" in event:
                 events.append((self.pending.popleft(), event))
             self._cpu = event["cpu"]
@@ -102,7 +102,7 @@ class WorkerProcess:
     def seconds_left(self) -> float:
         """Seconds until the current item, or the start, times out. Time without a processor does not count."""
         remaining = self._deadline - monotonic()
-        if remaining > 0 or self._is_loading or not self.is_ready:
+        if remaining > 0 or self._loading_seconds or not self.is_ready:
             return remaining
         cpu_seconds, wall_left = _cpu_seconds(self.pid), self._since + MAX_STRETCH * self._seconds - monotonic()
         if cpu_seconds is None or wall_left <= 0:
@@ -151,7 +151,7 @@ class WorkerProcess:
 
     def _start_clock(self) -> None:
         self._since = monotonic()
-        self._deadline = self._since + (LOADING_SECONDS if self._is_loading else self._seconds)
+        self._deadline = self._since + (self._loading_seconds or self._seconds)
 
 
 def grader_command(seconds: float, memory_mib: int, *, preload: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ theirs: our checkout is taken from the module path, and FOLDER (of `pip install 
 seed is 0, since some generators iterate over sets. The interpreter may be another one, of Python 3.10 or later.
 
 Input: one JSON line per batch, {"task": "load", "tasks" or "score", "items": [[argument, ...], ...]}. Output: the
-events of verifiers/worker.py: {"ready": true} once, {"loading": true or false} around the start of an environment, and
+events of verifiers/worker.py: {"ready": true} once, {"loading": seconds or 0} around the start of an environment, and
 {"result": ...} for each item in order. The parent enforces the time limits; the limits set here hold if it cannot.
 """
 
@@ -27,7 +27,8 @@ from typing import Any
 
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parents[1]
-LOADING_SECONDS = 120.0  # for imports on a busy machine
+LOADING_SECONDS = 120.0  # for the start of a process and its imports on a busy machine
+ENVIRONMENT_SECONDS = 900.0  # for the start of an environment in a process that scores
 MAX_STRETCH = 5  # wall time limit of an item, as a multiple of its processor seconds
 ALARM_DELAY = 5  # seconds after the time at which the parent should have killed this process
 RECURSION_LIMIT = 3_000
@@ -129,12 +130,12 @@ TASKS: dict[str, Callable[..., dict[str, Any]]] = {"load": _load, "tasks": _task
 def _environment(send: Send, seconds: float, name: str) -> Any:
     """The environment of a JSON text (kind, name, split, parameters), started at its first use."""
     if name not in _environments:
-        send(loading=True)
-        set_alarm(LOADING_SECONDS)
+        send(loading=ENVIRONMENT_SECONDS)
+        set_alarm(ENVIRONMENT_SECONDS)
         spec = json.loads(name)
         start = getattr(_module(spec["kind"]), KINDS[spec["kind"]][1])
         _environments[name] = start(spec["name"], spec["split"], spec["parameters"])
-        send(loading=False)
+        send(loading=0)
         set_alarm(MAX_STRETCH * seconds)
     return _environments[name]
 

@@ -21,7 +21,18 @@ TEN = (
     "basic_arithmetic+chain_sum+count_bits+fraction_simplification+gcd+lcm+number_sorting+products+simple_equations"
     "+spell_backward"
 )
-SMALL = ("--steps", 3, "--run.save_interval", 1, "--data.prompts_per_step", 4, "--validation.interval", 0)
+SMALL = (
+    "--engine.name",
+    "transformers",
+    "--steps",
+    3,
+    "--run.save_interval",
+    1,
+    "--data.prompts_per_step",
+    4,
+    "--validation.interval",
+    0,
+)
 
 
 @pytest.fixture(params=["gym", "env"])
