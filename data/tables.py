@@ -18,7 +18,7 @@ def load_table(table: TableSpec, limit: int | None = None) -> list[Problem]:
     """Load the first `limit` problems. ValueError with the file and the line for a row that cannot be used, unless the
     spec says faulty=skip, and where no problem is left.
     """
-    on_fault = (lambda fault: None) if table.faulty == "skip" else refuse
+    on_fault: OnFault = (lambda fault: None) if table.faulty == "skip" else refuse
     problems = [reading.problem for reading in islice(read_table(table, table_rows(table, on_fault), on_fault), limit)]
     if not problems:
         raise ValueError(f"{table.name}: the {_kind(table)} holds no problems")
