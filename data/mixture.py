@@ -93,8 +93,8 @@ def mixture_of(spec: str, sources: Sequence[str]) -> Mixture | None:
     for name, _ in parts:
         if not sizes[name]:
             raise ValueError(f"no problem of {name!r} is left in the mixture {spec!r}")
-    names, weights = zip(*parts, strict=True)
-    return Mixture(names, tuple(sizes[name] for name in names), weights)
+    names, weights = [name for name, _ in parts], [weight for _, weight in parts if weight is not None]
+    return Mixture(tuple(names), tuple(sizes[name] for name in names), tuple(weights))
 
 
 def problem_order(spec: str, sources: Sequence[str]) -> Callable[[int, int, int], list[int]]:
@@ -109,7 +109,8 @@ def part_counts(num_places: int, weights: Sequence[Fraction]) -> list[int]:
     """How many of the first `num_places` places each part has. They add up, and none falls when a place is added: the
     first part takes its share rounded down, the second one its share of the rest, and so on.
     """
-    counts, rest, total = [], num_places, sum(weights)
+    counts: list[int] = []
+    rest, total = num_places, sum(weights, Fraction(0))
     for weight in weights[:-1]:
         counts.append(int(rest * weight / total) if total else 0)
         rest -= counts[-1]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from data import Problem, load
 from data.files import jsonl_of, write_jsonl
+from data.registry import name_columns
 from reasoner.api.problems import Data, is_spec, problems_in_memory
 from reasoner.config.presets import is_same_preset
 from reasoner.config.resolve import RunSettings, check_types
@@ -222,7 +223,9 @@ def _resume(
         file = run_dir / _FILES[key]
         if not file.is_file() or file.read_text("utf-8") != jsonl_of(problems):
             raise ValueError(f"{_ARGUMENTS[key]} differs from the problems that {run_dir} was started with")
-    changes = {key: value for key, value in values.items() if key not in stored or stored[key] != value}
+    columns = {name: stored[key] for name in ("question", "answer") if stored.get(key := f"data.{name}")}
+    named = {key: name_columns(str(values[key]), columns) for key in _FILES if key in values}  # as config.json has them
+    changes = {key: value for key, value in {**values, **named}.items() if key not in stored or stored[key] != value}
     weights = {function.name: function.weight for function in functions}
     return resolve_resumed_run(name, changes, origin=ORIGIN, runs=runs, reward_functions=weights)
 

@@ -175,15 +175,17 @@ def _with_columns(config: Config) -> Config:
     is none.
     """
     columns = {name: value for name in ("question", "answer") if (value := getattr(config.data, name))}
+    if not columns:
+        return config
     sets = {
         "data.train": config.data.train,
         "validation.data": config.validation.data,
         "eval.heldout": config.eval.heldout,
     }
-    if columns and not any(map(table_parts, sets.values())):
+    if not any(map(table_parts, sets.values())):
         names = " and ".join(f"data.{name}" for name in columns)
         raise ValueError(f"{names}: without a meaning for {', '.join(map(repr, sets.values()))}, which have no columns")
-    for key, spec in sets.items() if columns else ():
+    for key, spec in sets.items():
         config = _changed(config, key.split("."), name_columns(spec, columns))
     return config
 

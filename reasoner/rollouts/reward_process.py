@@ -35,7 +35,7 @@ class RewardProcess:
     takes longer, or ends the process, is made again for each completion alone; one that fails alone gets None.
     """
 
-    def __init__(self, spec: str, seconds: float, memory_mib: int) -> None:
+    def __init__(self, spec: str, *, seconds: float, memory_mib: int) -> None:
         self._command = [sys.executable, "-m", "reasoner.rollouts.reward_process", spec, str(memory_mib)]
         self._seconds = seconds
         self._child: subprocess.Popen[bytes] | None = None

@@ -156,6 +156,6 @@ def _isolated_functions(cfg: Config, stack: ExitStack) -> list[RewardFunction]:
     functions = load_reward_functions(cfg.reward.functions)
     if not functions:
         return []
-    limits = cfg.verify.seconds, cfg.verify.memory_mib
-    process = stack.enter_context(RewardProcess(cfg.reward.functions, *limits))
+    spec, limits = cfg.reward.functions, cfg.verify
+    process = stack.enter_context(RewardProcess(spec, seconds=limits.seconds, memory_mib=limits.memory_mib))
     return [replace(function, process=process) for function in functions]
