@@ -62,20 +62,20 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 def add_arguments(command: Parser) -> None:
     """Add the arguments of `reasoner train`."""
     command.set_defaults(handler=run_train, stage="rl")
-    add_resume(command)
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print every setting with its origin and what the run would do; then exit",
-    )
+    add_run(command)
     add_json(command, "the figures of the final table")
     add_settings(command)
 
 
-def add_resume(command: Parser) -> None:
-    """Add --resume."""
+def add_run(command: Parser) -> None:
+    """Add --resume and --dry-run."""
     command.add_argument(
         "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print every setting with its origin and what the run would do; then exit",
     )
 
 
@@ -149,7 +149,7 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
     note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
-    if stage == "sft":
+    if stage != "rl":
         return f"{note}; give --model or --preset with --help to see others", defaults
     return f"{note} and algorithm {algorithm}; give --model, --preset or --algo with --help to see others", defaults
 
@@ -236,7 +236,8 @@ def _stage(stage: str, world: World) -> Callable[..., None]:
 
 
 def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
-    """Print every setting with its origin, and what the run would do.
+    """Print every setting with its origin (of another stage than reinforcement learning those that it has a use for),
+    and what the run would do.
 
     ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
     """
@@ -253,7 +254,8 @@ def _dry_run(resolved: RunSettings, run_dir: Path) -> None:
     if resolved.note:
         log(resolved.note)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
-    for key, value in to_dict(cfg).items():
+    values = {key: value for key, value in to_dict(cfg).items() if cfg.stage == "rl" or is_used(key, cfg.stage)}
+    for key, value in values.items():
         is_open = value is None and key in parts  # the algorithm decides
         shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
         print_result(f"{key:<28} {shown!s:<24} {origin}")
