@@ -8,12 +8,14 @@ from pathlib import Path
 
 from reasoner.cli.arguments import write_result
 from reasoner.config.resolve import RunSettings, to_dict
+from reasoner.config.stages import is_used
 from reasoner.console import log, print_result
 from reasoner.doctor.budget import plan
 
 
 def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path) -> None:
-    """Print every setting with its origin, and what the run would do.
+    """Print every setting with its origin (of another stage than reinforcement learning those that it has a use for),
+    and what the run would do.
 
     ValueError or OSError where the run would be refused, as far as that is known without torch and downloads.
     """
@@ -31,7 +33,8 @@ def print_dry_run(args: argparse.Namespace, resolved: RunSettings, run_dir: Path
         log(resolved.note)
     parts = {f"algo.{name}": value for name, value in asdict(checked.algorithm).items()}
     rows = []
-    for key, value in to_dict(cfg).items():
+    values = {key: value for key, value in to_dict(cfg).items() if cfg.stage == "rl" or is_used(key, cfg.stage)}
+    for key, value in values.items():
         is_open = value is None and key in parts  # the algorithm decides
         shown, origin = (parts[key], f"algorithm {cfg.algo.name}") if is_open else (value, resolved.origin[key])
         print_result(f"{key:<28} {shown!s:<24} {origin}")

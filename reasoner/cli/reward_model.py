@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
-from reasoner.cli.train import add_resume, add_settings, run_train
+from reasoner.cli.train import add_run, add_settings, run_train
 from reasoner.console import print_result
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def add_arguments(command: Parser) -> None:
 
 
 def _add_train(action: Parser) -> None:
-    action.set_defaults(dry_run=False, json=None, stage="reward-model")
-    add_resume(action)
+    action.set_defaults(json=None, stage="reward-model")
+    add_run(action)
     add_settings(action, stage="reward-model")
 
 

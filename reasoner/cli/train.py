@@ -11,12 +11,12 @@ from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
 from reasoner.cli.dry_run import print_dry_run
+from reasoner.config.limits import allowed_values
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
     RunSettings,
     Setting,
-    allowed_values,
     parse,
     read_file,
     settings,
@@ -61,20 +61,20 @@ _METAVARS = {int: "INT", float: "NUMBER", str: "TEXT", bool: "BOOL"}
 def add_arguments(command: Parser) -> None:
     """Add the arguments of `reasoner train`."""
     command.set_defaults(handler=run_train, stage="rl")
-    add_resume(command)
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print every setting with its origin and what the run would do; then exit",
-    )
+    add_run(command)
     add_json(command, "the figures of the final table, with --dry-run the settings,")
     add_settings(command)
 
 
-def add_resume(command: Parser) -> None:
-    """Add --resume."""
+def add_run(command: Parser) -> None:
+    """Add --resume and --dry-run."""
     command.add_argument(
         "--resume", metavar="RUN", help="continue this run (a folder, or a name in runs/) from its last checkpoint"
+    )
+    command.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print every setting with its origin and what the run would do; then exit",
     )
 
 
@@ -148,7 +148,7 @@ def _help_defaults(arguments: Sequence[str], stage: str) -> tuple[str, dict[str,
         else:
             defaults[key] = "empty" if setting.default in ("", None) else str(setting.default)
     note = f"The defaults below are those of model {model} with preset {preset.label} ({why})"
-    if stage == "sft":
+    if stage != "rl":
         return f"{note}; give --model or --preset with --help to see others", defaults
     return f"{note} and algorithm {algorithm}; give --model, --preset or --algo with --help to see others", defaults
 

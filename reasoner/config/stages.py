@@ -53,7 +53,10 @@ def is_used(key: str, stage: str) -> bool:
 def check_used(keys: Iterable[str], stage: str) -> None:
     """ValueError for settings that a stage would ignore."""
     if unused := [key for key in keys if not is_used(key, stage)]:
-        why = f"; its length is {STAGES[stage].length}" if "steps" in unused else ""
+        others = [other.command for name, other in STAGES.items() if all(is_used(key, name) for key in unused)]
+        why = f"; reasoner {others[0]} takes {'it' if len(unused) == 1 else 'them'}" if others else ""
+        if "steps" in unused:
+            why = f"; its length is {STAGES[stage].length}"
         raise ValueError(f"{', '.join(unused)}: without a meaning for reasoner {STAGES[stage].command}{why}")
 
 

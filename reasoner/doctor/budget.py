@@ -45,7 +45,41 @@ def _times(steps: int, every: int) -> int:
 
 
 def plan(cfg: Config) -> list[str]:
-    """Describe the size of the run in lines of text, for --dry-run."""
+    """Describe the size of a run of any stage in lines of text, for --dry-run."""
+    return {"rl": _rl_plan, "sft": _sft_plan, "reward-model": _reward_model_plan}[cfg.stage](cfg)
+
+
+def _sft_plan(cfg: Config) -> list[str]:
+    sft, validation, run = cfg.sft, cfg.validation, run_budget(cfg)
+    each = f"{run.completions_per_validation:,} completions every {validation.interval} steps"
+    return [
+        f"examples: {sft.rows} a step, {sft.epochs} epochs of {sft.data}; their number, and so that of the steps, is "
+        "known when a run has read them",
+        f"evaluation: {each if validation.interval else 'no validation'}, {_final_table(run)}",
+        _checkpoint_plan(cfg),
+    ]
+
+
+def _reward_model_plan(cfg: Config) -> list[str]:
+    rm = cfg.rm
+    return [
+        f"preferences: {rm.prompts} prompts a step, {rm.epochs} epochs of {rm.data}; {rm.heldout_share:.0%} of the "
+        "problems are held out for the report",
+        _checkpoint_plan(cfg),
+    ]
+
+
+def _checkpoint_plan(cfg: Config) -> str:
+    every, kept = cfg.run.save_interval, cfg.run.keep_last
+    return f"checkpoints: one every {every} steps and after the last, {kept} kept, 12 bytes a parameter each"
+
+
+def _final_table(run: RunBudget) -> str:
+    number = run.heldout_completions
+    return f"{number:,} completions for the final table" if number else "no final table"
+
+
+def _rl_plan(cfg: Config) -> list[str]:
     run = run_budget(cfg)
     limit = f", or until {cfg.max_train_tokens:,} tokens" if cfg.max_train_tokens else ""
     validations = (
@@ -53,16 +87,13 @@ def plan(cfg: Config) -> list[str]:
         if run.validations
         else "no validation"
     )
-    table = (
-        f"{run.heldout_completions:,} completions for the final table" if run.heldout_completions else "no final table"
-    )
     parts = shares(split_mixture(cfg.data.train))
     return [
         *(["mixture: " + ", ".join(f"{share:.1%} {name}" for name, share in parts.items())] if parts else []),
         f"completions: {run.completions_per_step:,} a step ({cfg.data.prompts_per_step} questions x "
         f"{cfg.algo.group_size}) of at most {cfg.sampling.max_tokens:,} tokens; {run.completions:,} in "
         f"{run.steps:,} steps{limit}",
-        f"evaluation: {validations}, {table}",
+        f"evaluation: {validations}, {_final_table(run)}",
         f"checkpoints: {run.checkpoints} written, {min(cfg.run.keep_last, run.checkpoints)} kept, 12 bytes a parameter "
         "each; and the best policy, 4 bytes a parameter",
     ]

@@ -10,7 +10,7 @@ import torch
 from data.generated import problems
 from reasoner.cli.main import main
 from reasoner.config.learning import LoraConfig
-from reasoner.config.resolve import check
+from reasoner.config.limits import check
 from reasoner.config.schema import Config, EngineConfig
 from reasoner.inference.factory import make_engine
 from reasoner.inference.hf_engine import TransformersEngine

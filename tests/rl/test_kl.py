@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from reasoner.config.resolve import _CHOICES
+from reasoner.config.limits import _CHOICES
 from reasoner.rl.algorithms import resolve_algorithm
 from reasoner.rl.batch import collate
 from reasoner.rl.kl import CONTROLLERS, adapt_in_proportion, response_kl

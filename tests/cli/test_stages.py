@@ -1,0 +1,44 @@
+"""The stages of training beside reinforcement learning, on the command line: what they print before they train."""
+
+from pathlib import Path
+
+import pytest
+
+from reasoner.cli.main import main
+
+SOLUTIONS = Path(__file__).parents[1] / "fixtures" / "solutions.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("command", "lines"),
+    [
+        (["sft"], ["sft.rows", "sft.epochs", "examples: 4 a step, ", "evaluation: "]),
+        (["reward-model", "train"], ["rm.prompts", "rm.epochs", "preferences: 4 prompts a step, "]),
+    ],
+    ids=["sft", "reward model"],
+)
+def test_dry_run_of_a_stage_prints_its_own_settings_and_writes_nothing(capsys, tmp_path, command, lines):
+    rows = {"sft": "--sft.rows", "reward-model": "--rm.prompts"}[command[0]]
+    arguments = ["--model", "base", "--data", str(SOLUTIONS), rows, "4", "--run.dir", str(tmp_path / "runs")]
+    assert main([*command, *arguments, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    for line in (*lines, f"run folder: {tmp_path / 'runs'}", "checkpoints: one every "):
+        assert f"\n{line}" in f"\n{printed}", line
+    assert "\nalgo." not in printed and "command line" in printed
+    assert not (tmp_path / "runs").exists()
+
+
+def test_dry_run_of_a_stage_refuses_what_its_training_refuses(capsys, tmp_path):
+    missing = str(tmp_path / "none.jsonl")
+    for command in (["sft"], ["reward-model", "train"]):
+        assert main([*command, "--model", "base", "--data", missing, "--dry-run"]) == 2
+        assert missing in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["doctor", "train"])
+@pytest.mark.parametrize(
+    ("setting", "stage"), [("--sft.rows", "reasoner sft"), ("--rm.prompts", "reasoner reward-model train")]
+)
+def test_settings_of_a_stage_are_refused_with_the_command_that_takes_them(capsys, command, setting, stage):
+    assert main([command, "--model", "base", setting, "4"]) == 2
+    assert f"without a meaning for reasoner train; {stage} takes it" in capsys.readouterr().err
