@@ -88,7 +88,7 @@ def check_lora(cfg: Config) -> None:
             "lora.rank above 0 (weights that are trained are float32) and optim.dtype bfloat16"
         )
     if cfg.lora.rank and find_spec("peft") is None:
-        raise ValueError(f"lora.rank is {cfg.lora.rank}, and peft is not installed: pip install 'reasoner-rlvr[lora]'")
+        raise ValueError(f'lora.rank is {cfg.lora.rank}, and peft is not installed: pip install "reasoner-rlvr[lora]"')
 
 
 def check_reward_functions(cfg: Config) -> None:
@@ -158,7 +158,7 @@ def _check_state_dtype(state_dtype: str) -> None:
     """ValueError where the library of 8-bit optimiser states is not installed."""
     if state_dtype == "8bit" and find_spec("torchao") is None:
         raise ValueError(
-            "optim.state_dtype is '8bit', which needs torchao; it comes with pip install -e \".[torchao]\""
+            "optim.state_dtype is '8bit', which needs torchao; it comes with pip install \"reasoner-rlvr[torchao]\""
         )
 
 

@@ -101,7 +101,7 @@ def check_trackers(names: Sequence[str]) -> None:
             hint = "".join(f"; did you mean {close!r}?" for close in get_close_matches(name, TRACKERS, 1))
             raise ValueError(f"unknown tracker {name!r}; known are {', '.join(TRACKERS)}{hint}")
         if find_spec(name) is None:
-            raise ValueError(f'tracker {name!r} is not installed; it comes with pip install -e ".[{name}]"')
+            raise ValueError(f'tracker {name!r} is not installed; it comes with pip install "reasoner-rlvr[{name}]"')
 
 
 class _Channel:

@@ -72,5 +72,5 @@ def test_float32_moments_are_those_of_torch_adamw():
 def test_8bit_moments_without_torchao_are_refused_with_the_extra_that_has_it(tmp_path, monkeypatch):
     monkeypatch.setattr("reasoner.trainer.preflight.find_spec", lambda name: None)
     cfg = config()
-    with pytest.raises(ValueError, match=r'optim\.state_dtype.*pip install -e "\.\[torchao\]"'):
+    with pytest.raises(ValueError, match=r'optim\.state_dtype.*pip install "reasoner-rlvr\[torchao\]"'):
         preflight(replace(cfg, optim=replace(cfg.optim, state_dtype="8bit")), tmp_path / "run")

@@ -64,7 +64,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(run):
 @pytest.mark.parametrize("name", ["trackio", "wandb", "tensorboard"])
 def test_a_missing_library_is_refused_with_the_extra_that_has_it(name, run, monkeypatch):
     monkeypatch.setattr(track, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=rf'pip install -e "\.\[{name}\]"'):
+    with pytest.raises(ValueError, match=rf'pip install "reasoner-rlvr\[{name}\]"'):
         Tracking([name], run, log=print)
 
 
