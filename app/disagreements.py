@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from app.run_library import RunLibrary
-from reasoner.analysis.disagreements import Pair
+from reasoner.analysis.disagreements import Pair, math_verify
 from reasoner.analysis.disagreements import disagreements as find
-from reasoner.analysis.math_verify_worker import math_verify
 from reasoner.runs.filters import Filter, read_filter
 from reasoner.runs.index_queries import step_rows
 from reasoner.runs.json_files import FLAG, TEXT, append_line, read_lines

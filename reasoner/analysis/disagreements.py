@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from verifiers import Verdict, VerifierPool
 from verifiers.normalise import canonical
 
 Pair = tuple[str, str]  # answer and gold answer
@@ -63,6 +64,13 @@ def disagreements(
                 Disagreement(question, gold, answer, rule, is_correct, other, share if is_doubted else None, names)
             )
     return sorted(items, key=lambda one: -len(one.rollouts))
+
+
+def math_verify(pairs: Sequence[Pair]) -> list[bool | None]:
+    """math-verify's verdict on each (answer, gold), in a worker process with limits; None where it has none."""
+    with VerifierPool() as pool:
+        verdicts = [judgement.verdict for judgement in pool.judge_by_peer(pairs)]
+    return [verdict is Verdict.CORRECT if verdict in (Verdict.CORRECT, Verdict.WRONG) else None for verdict in verdicts]
 
 
 def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

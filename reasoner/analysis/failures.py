@@ -17,9 +17,11 @@ from reasoner.runs.filters import CAUSES
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.repetition import repeats
 from verifiers import extract
+from verifiers.answer_text import answer_part
+from verifiers.answers.rationals import NoValueError, TooLargeError, rational
+from verifiers.answers.statements import read
+from verifiers.answers.values import Expression
 from verifiers.equations import Equation, equations, plain_with_places
-from verifiers.normalise import canonical
-from verifiers.numbers import numeral
 from verifiers.reflection.outcomes import judge
 
 _NEAR = Fraction(1, 10)  # of the gold answer
@@ -106,8 +108,17 @@ def _correction(equation: Equation) -> str:
     return f"{equation.expression} = {value}, not {equation.value_text}"
 
 
+def _number(text: str) -> Fraction | None:
+    """The value of an answer that is a rational number."""
+    value = read(answer_part(text))
+    try:
+        return rational(value.node) if isinstance(value, Expression) else None
+    except (NoValueError, TooLargeError):
+        return None
+
+
 def _near(response: Response) -> Failure | None:
-    gold, answer = (numeral(canonical(text)) for text in (response.gold, response.answer or ""))
+    gold, answer = map(_number, (response.gold, response.answer or ""))
     if gold is None or answer is None or gold == answer:
         return None
     relation = next((name for name, holds in _NEARNESS.items() if holds(gold, answer)), None)

@@ -89,9 +89,9 @@ def audit_golds(args: argparse.Namespace) -> None:
     sources: dict[str, list[Problem]] = {}
     faults: dict[str, list[str]] = {}
     for spec in args.specs:
-        found: list[RowFault] = []
-        sources[spec] = load(spec, on_fault=found.append)
-        faults[spec] = list(map(str, found))
+        row_faults: list[RowFault] = []
+        sources[spec] = load(spec, on_fault=row_faults.append)
+        faults[spec] = list(map(str, row_faults))
     findings = audit(sources, faults)
     print_result(text(sources, findings, examples=args.n))
     if args.out is not None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from reasoner.config.schema import Config, EngineConfig
 from verifiers.rewards import check_weights
-
-if TYPE_CHECKING:
-    from reasoner.config.resolve import Setting
 
 DTYPES = ("float32", "bfloat16")
 
@@ -60,6 +58,16 @@ _CHOICES = {
     "sft.loss_on": ("completion", "all"),
     "control": ("", "random-reward", "format-only", "wrong-gold"),  # rollouts.control_rewards.CONTROLS
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of the tree of settings."""
+
+    key: str  # dotted, such as "optim.lr"
+    types: tuple[type, ...]  # NoneType among them where the value may be left to the algorithm
+    default: object
+    help: str
 
 
 def allowed_values(setting: Setting) -> str:

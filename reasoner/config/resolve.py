@@ -16,19 +16,9 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from data.registry import name_columns, table_parts
 from reasoner.config.former_names import renamed_setting
-from reasoner.config.limits import allowed_values, check, value_of
+from reasoner.config.limits import Setting, allowed_values, check, value_of
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One field of the tree of settings."""
-
-    key: str  # dotted, such as "optim.lr"
-    types: tuple[type, ...]  # NoneType among them where the value may be left to the algorithm
-    default: object
-    help: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 import pytest
 
-from reasoner.analysis.disagreements import disagreements
-from reasoner.analysis.math_verify_worker import math_verify
+from reasoner.analysis.disagreements import disagreements, math_verify
 
 
 def rows(*answers, gold="42", rule="maths", question="6*7", group=0):
@@ -55,5 +54,5 @@ def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
 
 
 def test_math_verify_judges_in_its_own_process_and_survives_hostile_answers():
-    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("9^9^9^9^9", "5"), ("x" * 600, "3"), ("1+x", "x+1")]
+    pairs = [("0.5", r"\frac{1}{2}"), ("7", "8"), ("9^9^9^9^9", "5"), ("{" * 60_000, "3"), ("1+x", "x+1")]
     assert math_verify(pairs) == [True, False, False, None, True]

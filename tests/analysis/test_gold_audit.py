@@ -115,4 +115,4 @@ def test_audit_of_a_file_leaves_out_the_rows_that_hold_no_problem(
     assert "line 2: no column 'answer'" in printed
     assert [each["kind"] for each in json.loads(out.read_text())] == ["unusable", "several"]
     assert page.read_text().startswith("# Gold answers")
-    assert main(["data", "show", str(file)]) == 2  # elsewhere such a row is an error
+    assert main(["data", "contamination", str(file), str(file)]) == 2  # elsewhere such a row is an error
