@@ -32,6 +32,7 @@ from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical
 from verifiers.numbers import numeral
+from verifiers.peer import boxed
 from verifiers.questions import read_question
 from verifiers.symbolic import expression
 
@@ -65,10 +66,6 @@ def from_file(path: Path, limit: int = 500) -> Pairs:
 
 def ours(pairs: Pairs) -> int:
     return sum(bool(judge(prediction, gold)) for prediction, gold in pairs)
-
-
-def boxed(text: str) -> str:
-    return text if "boxed" in text else rf"\boxed{{{text}}}"
 
 
 def theirs(pairs: Pairs) -> int:

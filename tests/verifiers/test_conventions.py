@@ -34,6 +34,8 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
     "0.25": (["25%"], ["0.25%"]),
     "48": (["48%"], ["4800%", "48 dozen", "48 squared", "48 halved", "48 thousand"]),
     "2/3": (["2 thirds", r"2\text{ thirds}"], ["2", "3 halves"]),
+    "200 minutes": (["200", "3 hours 20 minutes", r"3\frac{1}{3} hours"], ["3 hours 2 minutes", "200 s"]),
+    "200": (["200 minutes"], ["3 hours 20 minutes"]),
     "1000": (["1,000", "1000.0", "1 000", "1{,}000", "10^3", r"1\,000", r"1.0\times 10^3"], []),
     "1,000,000": (["1000000", "10^6", "10^{6}"], []),
     r"\$5": (["5", "5 dollars", "$5", "$5.00", r"\$5.00"], []),
