@@ -54,7 +54,7 @@ def test_three_steps_are_resumed_to_equal_bytes_and_evaluated(spec: str, tmp_pat
     rows = [row for step in range(3) for row in rollouts(whole / "a", step)]
     assert len(rows) == 3 * 4 * 4 and {row["verifier"] for row in rows} == {"environment"}
     for row in rows:
-        parts = dict(row["rewards"])
+        parts = {part["name"]: part["value"] for part in row["rewards"]}
         assert row["reward"] == pytest.approx(parts["correct"] + 0.2 * parts["format"])
         if spec.startswith("env:"):
             assert parts["correct"] == pytest.approx(parts["rubric/exact"] + 0.5 * parts["rubric/near"])
