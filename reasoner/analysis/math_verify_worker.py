@@ -14,6 +14,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from reasoner.console import print_result
+
 _MEMORY_BYTES = 2**31
 _SECONDS = 5  # for a parse and for a comparison
 _MAX_SECONDS = 60.0  # for all pairs
@@ -37,8 +39,7 @@ def _serve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     logging.disable(logging.CRITICAL)
     for answer, gold in pairs:
-        sys.stdout.write(json.dumps(_judge(answer, gold)) + "\n")
-        sys.stdout.flush()
+        print_result(json.dumps(_judge(answer, gold)))
 
 
 def _judge(answer: str, gold: str) -> bool | None:
