@@ -69,7 +69,7 @@ def _majorities(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """By name, for rollouts with the answer of more than half of their group: the share of it. Answers are the same if
     their normalised texts are. `rows`: those of a group are consecutive.
     """
-    shares = {}
+    shares: dict[str, float] = {}
     for _, own in groupby(rows, key=lambda row: (row["step"], row["group"])):
         members = list(own)
         votes = Counter(key(row["extracted"]) for row in members)
