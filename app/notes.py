@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from app.run_library import RunLibrary
 from reasoner.runs.json_files import append_line, is_file
 
 _LONGEST = 10_000
+_TAG = re.compile(r"(?<![\w#&/])#(\w[\w-]*)")
 
 
 def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
@@ -20,7 +23,7 @@ def notes_of(run_dir: Path) -> dict[str, dict[str, Any]]:
 
 
 def notes(library: RunLibrary, run: str) -> dict[str, Any]:
-    """List the starred and noted rollouts of a run, the latest first."""
+    """List the starred and noted rollouts of a run, the latest first. Words with # before them are tags of a note."""
     notes_by_name = notes_of(library.run(run))
     with library.index(run) as index:
         rows = []
@@ -31,7 +34,14 @@ def notes(library: RunLibrary, run: str) -> dict[str, Any]:
                 rows.append({"name": name, "is_missing": True, **change})
             else:
                 rows.append({"name": name, "verdict": one.verdict, "problem": one.problem, "head": one.head, **change})
-    return {"rows": sorted(rows, key=lambda row: -row["time"])}
+    rows = [row | {"tags": tags_of(row["note"])} for row in rows]
+    tags = Counter(tag for row in rows for tag in row["tags"])
+    return {"rows": sorted(rows, key=lambda row: -row["time"]), "tags": dict(sorted(tags.items()))}
+
+
+def tags_of(note: str) -> list[str]:
+    """The different tags of a note in order, in lower case: words with # before them."""
+    return list(dict.fromkeys(tag.lower() for tag in _TAG.findall(note)))
 
 
 def annotate(library: RunLibrary, run: str, name: str, star: bool = False, note: str = "") -> dict[str, Any]:

@@ -78,6 +78,13 @@ export function chart({ title, lines, isShare = false, isStacked = false, unit =
   return view.box;
 }
 
+// Let the charts in an element, which have the same axis, show the same range of x.
+export function shareZoom(root) {
+  root.addEventListener("zoomchange", (event) => {
+    for (const figure of root.querySelectorAll("figure.chart")) if (figure !== event.target) figure.zoomTo(event.detail);
+  });
+}
+
 class ChartView {
   // `options` do not change; `data` are replaced by update().
   constructor(options, data) {
@@ -89,6 +96,7 @@ class ChartView {
     this.build();
     this.listen();
     this.box.update = (next) => this.update(next);
+    this.box.zoomTo = (ends) => this.zoomTo(ends, { isShared: false });
     this.drawLegend();
     requestAnimationFrame(() => this.draw());
   }
@@ -124,9 +132,10 @@ class ChartView {
     this.draw();
   }
 
-  // Show a range of x, or everything (null).
-  zoomTo(ends) {
+  // Show a range of x, or everything (null). isShared: tell the charts that share the zoom (shareZoom).
+  zoomTo(ends, { isShared = true } = {}) {
     this.zoom = ends;
+    if (isShared) this.box.dispatchEvent(new CustomEvent("zoomchange", { bubbles: true, detail: ends }));
     if (ends) this.box.dataset.zoom = ends.map((end) => end.toFixed(2)).join(" "); else delete this.box.dataset.zoom;
     this.draw();
   }

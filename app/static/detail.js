@@ -4,7 +4,7 @@ import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, toke
 
 // Show a rollout in the pane. `onchange` is called with the name of another rollout that is to be shown.
 export async function detail(pane, { run, name, page, onchange }) {
-  const statistic = page.params.colour ?? "none", withFormulas = page.params.formulas === "1", query = page.params.text ?? "";
+  const statistic = page.params.colour ?? (page.params.tok ? "logprobs" : "none"), withFormulas = page.params.formulas === "1", query = page.params.text ?? "";
   pane.dataset.state = "loading";
   const rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text: query });
   const redraw = (values) => { page.set(values); return detail(pane, { run, name, page, onchange }); };
@@ -25,6 +25,7 @@ export async function detail(pane, { run, name, page, onchange }) {
   };
   pane.scrollTop = 0;
   walkHits(1);
+  linkTokens(pane, page);
   pane.dataset.state = "ready";
   pane.dataset.rollout = name;
 }
@@ -61,7 +62,7 @@ function noteFields({ run, name, rollout }) {
   const isStarred = () => Boolean(rollout.note?.star);
   const star = el("button", { class: "star", title: "star (s)", onclick: () => toggleStar() });
   const note = el("textarea", {
-    rows: "2", "aria-label": "note", placeholder: "a note (n)", onchange: (event) => save({ note: event.target.value }),
+    rows: "2", "aria-label": "note", placeholder: "a note (n); #tags", onchange: (event) => save({ note: event.target.value }),
   }, rollout.note?.note ?? "");
   function drawStar() {
     star.textContent = isStarred() ? "★" : "☆";
@@ -137,6 +138,24 @@ function spanList({ rollout, unit }) {
   const phrase = (span) => el("b", {}, rollout.completion.slice(unit(span.start), unit(span.end)));
   return el("details", { class: "spans", open: true }, el("summary", {}, count(rollout.spans.length, "reflection span")),
     el("ol", {}, rollout.spans.map((span) => el("li", { class: span.label }, phrase(span), ` ${spanTitle(span)}`))));
+}
+
+// Outline the tokens of the address (tok=12 or tok=12-20, from 1 on). A click on a token puts it there, with Shift a range.
+function linkTokens(pane, page) {
+  const all = [...pane.querySelectorAll(".token")];
+  const range = () => (page.params.tok ?? "").split("-").map(Number);
+  function draw() {
+    const [first, last = first] = range();
+    all.forEach((token, i) => token.classList.toggle("linked", i + 1 >= first && i + 1 <= last));
+  }
+  pane.querySelector(".tokens")?.addEventListener("click", (event) => {
+    const i = all.indexOf(event.target.closest(".token")) + 1, [first] = range();
+    if (!i) return;
+    page.set({ tok: event.shiftKey && first ? `${Math.min(first, i)}-${Math.max(first, i)}` : i, colour: page.params.colour ?? "logprobs" });
+    draw();
+  });
+  draw();
+  walk(pane, ".token.linked")(1);
 }
 
 // A function that goes from one of the pane's elements to the next: outlines it and scrolls to it.

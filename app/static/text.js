@@ -91,6 +91,28 @@ function tokenColour(statistic, value, scale) {
   return mix(isGreen ? "--good" : "--bad", scale ? (0.6 * Math.abs(value)) / scale : 0);
 }
 
+// The values of a statistic by token; null where the rollout has none.
+function columnOf(rollout, statistic) {
+  const view = rollout.tokens;
+  return statistic === "advantage" ? view.advantages ?? view.pieces.map(() => rollout.advantage) : view[statistic] ?? null;
+}
+
+// The largest absolute value of a column, which has the strongest colour.
+function scaleOf(rollout, statistic) {
+  const least = statistic === "advantage" && !rollout.tokens.advantages ? 1 : 1e-12;
+  return (columnOf(rollout, statistic) ?? []).reduce((largest, value) => Math.max(largest, Math.abs(value ?? 0)), least);
+}
+
+// The colours of a statistic from its lowest to its highest value.
+function scaleBar(statistic, rollout) {
+  const scale = scaleOf(rollout, statistic), isProbability = statistic === "logprobs";
+  const low = isProbability ? 1 : ["entropy", "kl"].includes(statistic) ? 0 : -scale, high = isProbability ? 0 : scale;
+  const cells = Array.from({ length: 21 }, (_, i) => low + ((high - low) * i) / 20);
+  const text = (value) => (isProbability ? `p ${100 * value} %` : number(value));
+  return el("span", { class: "scale", data: { low: String(low), high: String(high) } }, text(low),
+    cells.map((value) => el("i", { style: { background: tokenColour(statistic, isProbability ? Math.log(value) : value, scale) } })), text(high));
+}
+
 // What the colours of a statistic mean.
 export function legend(statistic, rollout) {
   const meaning = {
@@ -104,7 +126,7 @@ export function legend(statistic, rollout) {
     loss: "green: the update raises this token's probability; red: lowers it; strength: its share in the step's loss " +
       "(weight × (−advantage + KL term))",
   }[statistic];
-  return el("p", { class: "muted", data: { legend: statistic } }, meaning);
+  return el("p", { class: "muted", data: { legend: statistic } }, rollout.tokens ? [scaleBar(statistic, rollout), " "] : null, meaning);
 }
 
 // The statistics of token i as the text of its tooltip.
@@ -123,9 +145,7 @@ function tokenTitle(rollout, i) {
 export function tokens(rollout, statistic, marks = [], hits = []) {
   const view = rollout.tokens;
   if (!view) return markSpans(rollout.completion, marks, hits);
-  const column = statistic === "advantage" ? view.advantages ?? view.pieces.map(() => rollout.advantage) : view[statistic];
-  const least = statistic === "advantage" && !view.advantages ? 1 : 1e-12;
-  const scale = (column ?? []).reduce((largest, value) => Math.max(largest, Math.abs(value ?? 0)), least);
+  const column = columnOf(rollout, statistic), scale = scaleOf(rollout, statistic);
   const fragment = document.createDocumentFragment();
   let start = view.prefill.length;
   if (view.prefill) fragment.append(el("span", { class: "prefill", title: "part of the prompt, not sampled" }, markHits(view.prefill, hits)));

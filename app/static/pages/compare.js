@@ -1,5 +1,5 @@
 // Runs side by side: their curves, the settings that differ, and the held-out problems one by one.
-import { chart, COLOURS } from "../chart.js";
+import { chart, COLOURS, shareZoom } from "../chart.js";
 import { ask, card, checkbox, count, el, percent, put, table, tableRow, visible } from "../core.js";
 
 // The name and the estimate of cons@k of a validation.
@@ -51,6 +51,7 @@ function heldoutCard({ a, b, fault, differences, flips }) {
 }
 
 export async function open(root, page) {
+  shareZoom(root);
   const { runs } = await ask("runs"), names = (page.params.runs ?? "").split(",").filter(Boolean), selection = new Set(names);
   const choose = (name, checked) => {
     selection[checked ? "add" : "delete"](name);

@@ -1,18 +1,21 @@
-// Rollouts with a star or a note.
+// Rollouts with a star or a note, all or those with a tag.
 import { ago, ask, el, empty, link, put, table, tableRow, verdictBadge, visible } from "../core.js";
 
 export async function open(root, page) {
   const { run } = page.params;
+  let tag = page.params.tag ?? "";
   // A row of the table; the rollout may be missing, if the run was trained again.
   const noteRow = (row) => tableRow([
     row.star ? "★" : "", link("rollouts", { run, rollout: row.name }, row.name), row.is_missing ? "missing" : verdictBadge(row.verdict),
     visible(row.problem ?? ""), el("div", { class: "text", dir: "auto" }, row.note), ago(row.time), visible(row.head ?? ""),
   ], { data: { note: row.name } });
   async function draw() {
-    const { rows } = await ask("notes", { run });
-    put(root, el("h1", {}, "Notes"), rows.length
+    const { rows: all, tags } = await ask("notes", { run }), rows = all.filter((row) => !tag || row.tags.includes(tag));
+    const choose = (name) => { tag = name; page.set({ tag }); draw(); };
+    const button = ([name, n]) => el("button", { "aria-pressed": String(name === tag), data: { tag: name }, onclick: () => choose(name === tag ? "" : name) }, `#${name} ${n}`);
+    put(root, el("div", { class: "bar-row" }, el("h1", {}, "Notes"), Object.entries(tags).map(button)), rows.length
       ? table(["", "rollout", "verdict", "problem", "note", "changed", "completion"], rows.map(noteRow))
-      : empty("There is no star or note yet. On a rollout, press s to star it and n to write a note."));
+      : empty("There is no star or note yet. On a rollout, press s to star it and n to write a note; words like #slip in it are tags."));
   }
   await draw();
   return { live: draw };

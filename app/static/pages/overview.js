@@ -1,5 +1,5 @@
 // The curves of one run, as in the figures of DeepSeek-R1-Zero, and its alarms.
-import { chart, smooth } from "../chart.js";
+import { chart, shareZoom, smooth } from "../chart.js";
 import { ask, card, checkbox, duration, el, empty, link, number, percent, put, select, tableRow, tile } from "../core.js";
 
 const CHECKS = "reflection/self_check_rate", CAUGHT = "reflection/errors_caught";
@@ -107,6 +107,7 @@ export async function open(root, page) {
     put(top, tiles(data));
     put(alarms, data.alarms.map((alarm) => alarmCard(alarm, run)));
   }
+  shareZoom(root);
   const controls = viewControls(view, data, page, draw);
   if (!data.metrics.length && !data.steps.length) {
     put(root, controls, empty("This run has not finished a step yet. The page is updated by itself."), alarms, top, large, health);

@@ -1,5 +1,5 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
-import { bars, chart } from "../chart.js";
+import { bars, chart, shareZoom } from "../chart.js";
 import { ask, card, el, empty, isOffered, link, number, percent, put, select, tile, visible } from "../core.js";
 
 const MEANINGS = {
@@ -97,6 +97,7 @@ export async function open(root, page) {
   const cues = chart({ title: "Cues per 1,000 tokens", lines: cueLines(data), least: 0, onpick });
   const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: correctionLines(data), least: 0, onpick });
   put(curves, cues, correctionChart);
+  shareZoom(curves);
 
   function draw() {
     put(head, heading(run, data));

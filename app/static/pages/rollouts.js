@@ -20,6 +20,8 @@ const ORDERS = [
   ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
   ["-tokens", "longest"], ["tokens", "shortest"],
 ];
+// The heads of the list's columns, with the order that a click on one selects first.
+const HEADS = [["rollout", "step"], ["verdict"], ["reward", "-reward"], ["advantage"], ["tokens", "-tokens"], ["completion"]];
 const MAX_HEIGHT = 30_000_000;  // pixels of an element that browsers can scroll
 const DETAIL_KEYS = ["J", "K", "h", "l", "[", "]", ",", ".", "c", "m", "s", "n"];
 
@@ -127,6 +129,26 @@ export async function open(root, page) {
   const list = new VirtualList({
     load: (offset, limit) => query({ offset, limit }), createRow, onerror: (error) => { note.textContent = ` ${error.message}`; },
   });
+  const orderSelect = select("order", ORDERS, order, (value) => sortBy(value)), heads = el("div", { class: "heads" });
+  // Show the list in another order.
+  function sortBy(value) {
+    order = value;
+    page.set({ order });
+    drawHeads();
+    reset();
+  }
+  // The heads of the columns; a second click on one turns the order round.
+  function drawHeads() {
+    const opposite = (one) => (one.startsWith("-") ? one.slice(1) : `-${one}`);
+    put(heads, HEADS.map(([name, first]) => {
+      const isCurrent = first && [first, opposite(first)].includes(order), mark = order.startsWith("-") ? " ▾" : " ▴";
+      if (!first) return el("span", {}, name);
+      return el("button", {
+        class: "head", "aria-pressed": String(isCurrent), title: `order by ${name}`, onclick: () => sortBy(order === first ? opposite(first) : first),
+      }, name, isCurrent ? mark : "");
+    }));
+    orderSelect.querySelector("select").value = order;
+  }
   const changeFilter = (name, value) => {
     page.set({ [name]: value, rollout: "" }, { push: true });
     current = null;
@@ -134,9 +156,9 @@ export async function open(root, page) {
   };
   put(root,
     el("div", { class: "filters" }, FIELDS.map((name) => filterField(name, page.params[name] ?? "", (value) => changeFilter(name, value))),
-      select("order", ORDERS, order, (value) => { order = value; page.set({ order }); reset(); })),
+      orderSelect),
     el("div", { class: "bar-row" }, count, note, el("button", { onclick: () => page.go("rollouts", { run }) }, "clear"), exports),
-    el("div", { class: "split" }, list.box, pane));
+    el("div", { class: "split" }, el("div", { class: "listing" }, heads, list.box), pane));
 
   // An element of the list; a row that is not loaded yet is empty.
   function createRow(row, position, top) {
@@ -193,7 +215,7 @@ export async function open(root, page) {
   // Show a rollout in the pane.
   async function show(name, push = false) {
     current = name;
-    if (push) page.set({ rollout: name }, { push: true });
+    if (push) page.set({ rollout: name, tok: "" }, { push: true });
     for (const row of list.inner.querySelectorAll(".row")) row.setAttribute("aria-selected", String(row.dataset.rollout === name));
     try {
       await detail(pane, { run, name, page, onchange: (next) => show(next, true) });
@@ -213,6 +235,7 @@ export async function open(root, page) {
     await show(row.name, true);
     list.draw();
   }
+  drawHeads();
   await reset();
   return {
     live: async () => {

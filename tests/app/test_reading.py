@@ -1,0 +1,95 @@
+"""Reading rollouts in a real browser: ordered columns, colour scales, links to tokens, tags, and a shared zoom."""
+
+import shutil
+from operator import itemgetter
+
+import pytest
+
+from tests.app.browsing import ROOT, served
+from tests.app.conftest import Site
+from tests.app.library_of import rows_of, write_run
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reading")
+    run = write_run(folder / "runs" / "whole", steps=8)
+    shutil.copy(ROOT / "reasoner" / "pretrain" / "model" / "tokenizer.json", run)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(library):
+    with served(library / "runs", library / "evals") as address:
+        yield address
+
+
+@pytest.fixture
+def site(library, url, tab):
+    opened = Site(url, library / "runs", tab)
+    yield opened
+    opened.close()
+    assert opened.faults == []
+
+
+def listed(page):
+    page.wait_for_selector('.list[data-state="ready"]')
+    return page.eval_on_selector_all(".list .row", "rows => rows.slice(0, 8).map(row => row.dataset.rollout)")
+
+
+def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site, library):
+    rows = rows_of(library / "runs" / "whole")
+    page = site.open("/rollouts?run=whole")
+    assert page.locator(".heads > *").all_inner_texts()[0].startswith("rollout")
+    for order, reverse in (("-tokens", True), ("tokens", False)):
+        page.click(".heads button:has-text('tokens')")
+        page.wait_for_function("o => location.search.includes(`order=${o}`)", arg=order)
+        expected = sorted(rows, key=itemgetter("tokens"), reverse=reverse)  # equal ones in the order of steps
+        assert listed(page) == [row["name"] for row in expected[:8]]
+        assert page.get_by_label("order").input_value() == order
+
+
+def test_the_scale_says_which_values_the_colours_stand_for(site, library):
+    advantages = {row["name"]: row["advantage"] for row in rows_of(library / "runs" / "whole")}
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&colour=advantage")
+    scale = page.locator("[data-legend=advantage] .scale")
+    limit = max(1, abs(advantages["1.0.0"]))
+    assert [float(scale.get_attribute(f"data-{end}")) for end in ("low", "high")] == [-limit, limit]
+    colours = scale.locator("i").evaluate_all("cells => cells.map(cell => cell.style.background)")
+    assert len(colours) == 21 and "--bad" in colours[0] and "--good" in colours[-1]
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&colour=logprobs")
+    assert page.locator("[data-legend=logprobs] .scale").text_content() == "p 100 %p 0 %"
+
+
+def test_a_link_leads_to_tokens_and_a_click_makes_one(site):
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=2-4")
+    linked = "tokens => tokens.map(token => Number(token.dataset.i))"
+    assert page.eval_on_selector_all(".token.linked", linked) == [1, 2, 3]
+    page.click('.token[data-i="0"]')
+    assert page.eval_on_selector_all(".token.linked", linked) == [0] and "tok=1&" in page.url + "&"
+    page.click('.token[data-i="2"]', modifiers=["Shift"])
+    assert page.eval_on_selector_all(".token.linked", linked) == [0, 1, 2] and "tok=1-3" in page.url
+
+
+def test_tags_in_notes_select_the_notes(site):
+    for name, note in (("1.0.0", "a #slip and a #Loop"), ("1.0.1", "again #loop, see a/b#c"), ("1.0.2", "no tag")):
+        site.ask("annotate", run="whole", name=name, note=note)
+    page = site.open("/notes?run=whole")
+    assert page.locator("[data-tag]").all_inner_texts() == ["#loop 2", "#slip 1"]
+    page.click("[data-tag=slip]")
+    page.wait_for_function("document.querySelectorAll('[data-note]').length === 1")
+    assert page.locator("[data-note]").get_attribute("data-note") == "1.0.0" and "tag=slip" in page.url
+
+
+def test_a_zoom_is_shared_by_the_charts_of_a_page(site):
+    page = site.open("/overview?run=whole")
+    box = page.locator('[data-chart="Reward"] canvas').bounding_box()
+    page.mouse.move(box["x"] + 150, box["y"] + 50)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 350, box["y"] + 50, steps=4)
+    page.mouse.up()
+    zooms = "charts => [...new Set(charts.map(chart => chart.dataset.zoom))]"
+    shared = page.eval_on_selector_all("figure.chart:not([hidden])", zooms)
+    assert len(shared) == 1 and shared[0]
+    page.locator('[data-chart="Accuracy"] .reset').click()
+    assert page.eval_on_selector_all("figure.chart:not([hidden])", zooms) == [None]
