@@ -147,7 +147,7 @@ def _by_question(gold: str, answer: str, question: Question) -> tuple[bool, str]
     if sides[0] is None or sides[1] is None:
         return None
     if question.unit:
-        sides[1] = read_with_units(maths.answer_part(answer), sides[1]) or sides[1]
+        sides[1] = read_with_units(maths.answer_part(answer), sides[1])
     try:
         return _by_kind(sides[0], sides[1], question)
     except (UnreadableError, NoValueError, TooLargeError, OverflowError):

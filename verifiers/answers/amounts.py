@@ -21,6 +21,8 @@ _CURRENCY = ("$", "€", "£")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
+_COMPARISONS = frozenset(("too", "less", "fewer", "than"))
+_DIMENSIONS = ("old", "long", "wide", "tall", "high", "deep", "thick", "away", "apart")  # behind a unit
 _PREPOSITIONS = ("in", "at", "on", "by")
 _CODES = ("usd", "eur", "gbp")
 
@@ -35,6 +37,8 @@ def has_unit(tokens: Tokens) -> bool:
 
 def amount(tokens: Tokens) -> Amount | None:
     """The amount that tokens are, in the unit of its last part; None for anything else."""
+    if len(tokens) > 2 and tokens[-1].is_word(*_DIMENSIONS):
+        tokens = tokens[:-1]
     if not tokens or tokens[0].is_word("in"):
         return None
     parts = [_part(piece) for piece in pieces_of_amount(degrees(tokens)) if piece]
@@ -61,6 +65,8 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):
         return None
     is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
+    if words[-1] == "more" or not _COMPARISONS.isdisjoint(words):
+        return None
     if len(words) == 1 and is_relative(words[0]) and not is_plural:
         return None
     if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):

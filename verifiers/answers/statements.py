@@ -86,7 +86,7 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         return ()
 
 
-def read_with_units(text: str, value: Value | None) -> Value | None:
+def read_with_units(text: str, value: Value) -> Value:
     """The value of a text beside an amount: where its letters can be units, `5m`, an amount as well."""
     if not isinstance(value, Expression) or not names(value.node):
         return value
