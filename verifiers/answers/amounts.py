@@ -89,7 +89,7 @@ def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
     """The number and the unit of one part; a currency may stand in front."""
     size, currency = _currency(tokens)
     if currency is not None:
-        is_twice = len(tokens) > 2 and unit(tokens[-1:]) == currency  # $5 dollars
+        is_twice = len(tokens) > 2 and unit_of_word(tokens[-1]) == currency  # $5 dollars
         node = _number(tokens[size : -1 if is_twice else None])
         return None if node is None else (node, currency)
     depth = nesting(tokens[0])
