@@ -14,7 +14,7 @@ _FORMULA = re.compile(
 )
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
-_FENCES = ("**", "__", "``", "`", "*")
+_FENCES = ("**", "__", "``", "`", "*", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
 
@@ -35,7 +35,7 @@ def _without_markup(text: str) -> str:
     if "hope" in text:
         text = _AFTERWORD.sub("", text)
     text = text.strip().rstrip("\\").strip()
-    for fence in _FENCES if text[:1] in "*_`#" else ():
+    for fence in _FENCES if text[:1] in "*_`#\"'" else ():
         text = text.lstrip("#").strip()
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()

@@ -22,6 +22,8 @@ _CURRENCY = ("$", "€", "£")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
+_COMPARISONS = frozenset(("too", "less", "fewer", "than"))
+_DIMENSIONS = ("old", "long", "wide", "tall", "high", "deep", "thick", "away", "apart")  # behind a unit
 _PREPOSITIONS = ("in", "at", "on", "by")
 _CODES = ("usd", "eur", "gbp")
 
@@ -36,6 +38,8 @@ def has_unit(tokens: Tokens) -> bool:
 
 def amount(tokens: Tokens) -> Amount | None:
     """The amount that tokens are, in the unit of its last part; None for anything else."""
+    if len(tokens) > 2 and tokens[-1].is_word(*_DIMENSIONS):
+        tokens = tokens[:-1]
     if not tokens or tokens[0].is_word("in"):
         return None
     parts = [_part(piece) for piece in pieces_of_amount(degrees(tokens)) if piece]
@@ -65,6 +69,8 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):
         return None
     is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
+    if words[-1] == "more" or not _COMPARISONS.isdisjoint(words):
+        return None
     if len(words) == 1 and is_relative(words[0]) and not is_plural:
         return None
     if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):
@@ -87,7 +93,7 @@ def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
     """The number and the unit of one part; a currency may stand in front."""
     size, currency = _currency(tokens)
     if currency is not None:
-        is_twice = len(tokens) > 2 and unit(tokens[-1:]) == currency  # $5 dollars
+        is_twice = len(tokens) > 2 and unit_of_word(tokens[-1]) == currency  # $5 dollars
         node = _number(tokens[size : -1 if is_twice else None])
         return None if node is None else (node, currency)
     depth = nesting(tokens[0])

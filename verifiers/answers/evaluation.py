@@ -103,6 +103,8 @@ class Evaluation:
 
 def _power(run: Evaluation, node: Node) -> Any:
     base, exponent = node.args[0], rational(node.args[1])
+    if base.op == "e":
+        return run.mp.exp(run.small(run.value(node.args[1])))
     value = run.value(base)
     if exponent is not None:
         if value == 0 and exponent <= 0:

@@ -1,4 +1,4 @@
-"""Sets of integers in words: multiples, residues, powers, squares, members with dots: "all multiples of 3"."""
+"""Sets of integers: "all multiples of 3", even and odd ones, residues `3 (mod 7)`, powers, members with dots."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.rationals import rational
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, multiply, names, number, symbol
+from verifiers.answers.tree import Node, add, multiply, names, number, signs, symbol
 from verifiers.answers.values import Expression, Family, Parameter, Sequence, Value
 
+_CLASS = Parameter("the class of a congruence")
 _MEMBER = symbol("the member of a set of integers")
 _WORDS = ("multiples", "remainder", "powers", "form", "squares", "cubes")
 _LEAST = {"ℤ": None, "ℤ0": 0, "ℤ1": 1}
@@ -142,3 +143,29 @@ def _finite(values: list[Fraction]) -> Sequence:
     if count.denominator != 1 or not len(values) < count <= _MAX_LISTED:
         raise UnreadableError("a sequence")
     return Sequence("set", tuple(Expression(number(values[0] + place * step)) for place in range(int(count))))
+
+
+def parity(tokens: Tokens) -> Family:
+    """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
+    place = -1 if tokens[-1].is_sign("odd", "even") else 0
+    if len(tokens) > 2 or (len(tokens) == 2 and tokens[-1 - place].kind != "letter"):
+        raise UnreadableError("what is even?")
+    double = multiply(number(2), symbol(_CLASS.name))
+    return Family(((add(double, number(1)) if tokens[place].is_sign("odd") else double,),), (_CLASS,))
+
+
+def residue_class(tokens: Tokens) -> Value:
+    """3 (mod 7), and 2, 3 mod 7: integers with a residue."""
+    place = next(place for place, token in enumerate(tokens) if token.is_word("mod"))
+    left, right = list(tokens[:place]), list(tokens[place + 1 :])
+    if left and left[-1].is_sign("("):
+        if not right or not right[-1].is_sign(")"):
+            raise UnreadableError("brackets do not match")
+        left, right = left[:-1], right[:-1]
+    modulus = expression(right)
+    residues = [each for part in cut(left, lambda token: token.is_sign(",") or token.is_word("or", "and"))[0] if part
+                for each in signs(expression(part))]  # fmt: skip
+    if not residues or modulus.op != "number" or modulus.value.denominator != 1 or modulus.value < 1:
+        raise UnreadableError("a modulus")
+    shift = multiply(modulus, symbol(_CLASS.name))
+    return Family(tuple((add(each, shift),) for each in residues), (_CLASS,))

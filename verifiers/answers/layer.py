@@ -1,4 +1,4 @@
-"""The typed layer of the ladder: parse both texts and compare their values."""
+"""The decision of the grammar: both texts read and compared; what is left to algebra, and what is wrong without it."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ _RELATIVE_WORDS = (
     "modulo remainder base"
 )
 _RELATIVE = frozenset(_RELATIVE_WORDS.split())
+_ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
 # Beside the only number of a sentence, which is then one of several things or a name.
 _AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 _PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
@@ -45,7 +46,7 @@ _OBJECT_WORDS = (
     "quadruple tuple real positive natural rational"
 )
 _OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
-_REMARKS = ("rounded", "exact", "exactly")
+_REMARKS = ("rounded", "exact", "exactly", "the", "answer")
 _NOTHING = _OBJECTS | {
     "such",
     "exist",
@@ -82,6 +83,8 @@ def bare(tokens: list[Token]) -> list[Token]:
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
     tokens = _without_repetition(_without_clause(list(tokens), _CLAUSES))
+    while tokens and tokens[-1].is_sign("."):
+        tokens = tokens[:-1]
     for reading in (_between_words, _behind_verb, _only_number):
         if value := reading(tokens):
             yield value
@@ -95,6 +98,10 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         return _number_at_end(tokens)
     lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
     is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
+    if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
+        core, rest = tokens[first : end - 1], []
+    if len(core) > 2 and core[-2].is_word("of") and core[-1].is_word("them"):
+        core = core[:-2]
     is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
     is_rest = _is_rest(rest[2:] if is_counted else rest)
     if is_call or not _is_lead(lead) or not is_rest or (not lead and not rest):
@@ -105,7 +112,8 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
 def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
-    if not verb or any(token.kind == "word" and token.text in _HEDGES for token in tokens):
+    words = [token.text for token in tokens if token.kind == "word"]
+    if not verb or any(word in _HEDGES or word in _ASSUMPTIONS for word in words):
         return None
     return _between_words(tokens[verb - 1 :])
 
@@ -135,6 +143,8 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
 
 
 def _is_prose(token: Token) -> bool:
+    if token.is_word("percent", "percentage", "pct"):
+        return False
     return (token.kind == "word" and in_words(token.text) is None and unit_of_word(token) is None) or token.is_sign(".")
 
 

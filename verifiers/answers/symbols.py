@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         name: ("operator", name)
         for name in ("lim", "int", "iint", "oint", "gcd", "lcm", "det", "sup", "inf", "max", "min")
     },
+    **{name: ("letter", sign) for name, sign in (("odot", "⊙"), ("oplus", "⊕"), ("star", "★"))},  # M_\odot
     "choose": ("sign", "choose"),
     "over": ("sign", "over"),
     "bmod": ("word", "mod"),
@@ -160,6 +161,6 @@ _KNOWN_WORDS = (
     "by so let on one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor "
     "out who may can get we you has as each some every with where when either that such thus hence non n't it "
     "its sum but day days men pi via usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm "
-    "rem pct kph kmh up"
+    "rem pct kph kmh up our his her old too was win few doz hex ish ppm ppb bps mln bln trn"
 )
 WORDS = frozenset(_KNOWN_WORDS.split())

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.environments import MATRICES, environment
 from verifiers.answers.expressions import expression
-from verifiers.answers.integer_sets import integer_set, with_dots
+from verifiers.answers.integer_sets import integer_set, parity, residue_class, with_dots
 from verifiers.answers.names import name_of
 from verifiers.answers.number_sets import number_set
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
-from verifiers.answers.residue_classes import parity, residue_class
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, multiply, names, number, signs

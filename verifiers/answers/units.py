@@ -155,7 +155,7 @@ def _product(tokens: list[Token]) -> Unit | None:
         exponent, size = _exponent(tokens[place:])
         place += size
         total, power = _times(total, value, exponent * power), 1
-    return total if tokens else None
+    return total if tokens and power == 1 else None
 
 
 def _factor(tokens: list[Token]) -> tuple[int, Unit | None]:

@@ -39,6 +39,8 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
 
 def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     """Whether an answer says the gold's words: alone, behind the verb of a sentence, or with what follows from them."""
+    place = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_sign("=")), 0)
+    tokens = tokens[place:]  # the winner = Alice
     answer = wording(tokens)
     if not answer:
         return False
