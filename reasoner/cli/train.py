@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
-from reasoner.config.limits import allowed_values
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
     RunSettings,
     Setting,
+    allowed_values,
     parse,
     read_file,
     settings,

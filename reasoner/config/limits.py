@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from reasoner.config.schema import Config, EngineConfig
 from verifiers.rewards import check_weights
-
-if TYPE_CHECKING:
-    from reasoner.config.resolve import Setting
 
 DTYPES = ("float32", "bfloat16")
 
@@ -62,14 +59,12 @@ _CHOICES = {
 }
 
 
-def allowed_values(setting: Setting) -> str:
-    """The range of a number or the values of a boolean, for help texts; empty for texts and unbounded numbers."""
-    if bool in setting.types:
-        return "true or false"
-    least = "above 0" if setting.key in _ABOVE_ZERO else ""
-    if setting.key in _LEAST:
-        least = f"at least {_LEAST[setting.key]:g}"
-    most = f"at most {_MOST[setting.key]:g}" if setting.key in _MOST else ""
+def number_range(key: str) -> str:
+    """The range of the number of a setting, for help texts; empty for texts and unbounded numbers."""
+    least = "above 0" if key in _ABOVE_ZERO else ""
+    if key in _LEAST:
+        least = f"at least {_LEAST[key]:g}"
+    most = f"at most {_MOST[key]:g}" if key in _MOST else ""
     return ", ".join(filter(None, (least, most)))
 
 
