@@ -81,11 +81,15 @@ def reward_model_loop(run: TrainingRun, split: Split) -> None:
 def train_on_pairs(trainer: PolicyTrainer, batch: Batch, pairs: Pairs, cfg: Config) -> dict[str, float]:
     """Take the optimiser step of a batch of compared completions. Returns its metrics (names: docs/METRICS.md)."""
     factor = learning_rate_factor(cfg, trainer.steps_done, 0)
-    on_microbatch = partial(trainer.on_microbatch, "trained")
-    options = {"center": cfg.rm.center, "on_microbatch": on_microbatch}
-    update, norm = trainer.step_on(
-        partial(backward_preferences, passes_of(trainer), batch, pairs, **options), lr_factor=factor
+    backward = partial(
+        backward_preferences,
+        passes_of(trainer),
+        batch,
+        pairs,
+        center=cfg.rm.center,
+        on_microbatch=partial(trainer.on_microbatch, "trained"),
     )
+    update, norm = trainer.step_on(backward, lr_factor=factor)
     trainer.steps_done += 1
     scores: Tensor = update.scores.cpu().double()
     return {

@@ -141,9 +141,9 @@ def open_policy_run(
     validation = load(cfg.validation.data, limit=cfg.validation.problems) if cfg.validation.interval else []
     heldout = load(cfg.eval.heldout, limit=cfg.eval.heldout_problems) if cfg.eval.heldout_problems else []
     validation_prompts, heldout_prompts = start.render(validation), start.render(heldout)
-    sampled = {"validation": validation, "reward_functions": reward_functions}
+    folder = open_folder(start, training, summary, validation=validation, reward_functions=reward_functions)
     with (
-        open_folder(start, training, summary, **sampled) as steps_done,
+        folder as steps_done,
         open_generator(
             cfg,
             start.checked.algorithm,
