@@ -14,10 +14,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from data import Problem
     from reasoner.api.evaluation import EvalResults, evaluate
+    from reasoner.api.stages import finetune, score_completions, train_reward_model
     from reasoner.api.training import Run, train
     from verifiers import grade, score_response
 
-__all__ = ["EvalResults", "Problem", "Run", "evaluate", "grade", "score_response", "train"]
+__all__ = [
+    "EvalResults",
+    "Problem",
+    "Run",
+    "evaluate",
+    "finetune",
+    "grade",
+    "score_completions",
+    "score_response",
+    "train",
+    "train_reward_model",
+]
 
 __version__ = "0.1.0"
 
@@ -60,9 +72,12 @@ _MODULES = {  # of the names that are imported when they are first used
     "Problem": "data",
     "Run": "reasoner.api.training",
     "evaluate": "reasoner.api.evaluation",
+    "finetune": "reasoner.api.stages",
     "grade": "verifiers",
+    "score_completions": "reasoner.api.stages",
     "score_response": "verifiers",
     "train": "reasoner.api.training",
+    "train_reward_model": "reasoner.api.stages",
 }
 
 

@@ -15,7 +15,18 @@ import torch
 from datasets import Dataset
 
 import reasoner
-from reasoner import EvalResults, Problem, Run, evaluate, grade, score_response, train
+from reasoner import (
+    EvalResults,
+    Problem,
+    Run,
+    evaluate,
+    finetune,
+    grade,
+    score_completions,
+    score_response,
+    train,
+    train_reward_model,
+)
 from reasoner.cli.main import main
 from reasoner.models.resolve import BASE
 
@@ -282,7 +293,7 @@ def test_grade_and_score_response_are_the_verifiers_own():
     assert score_response("<think> 1+1=2 </think> <answer> 2 </answer>", gold="2").correct
 
 
-@pytest.mark.parametrize("function", [train, evaluate])
+@pytest.mark.parametrize("function", [train, evaluate, finetune, train_reward_model, score_completions])
 def test_docstring_documents_every_argument_and_no_other(function):
     section = inspect.getdoc(function).split("Args:\n")[1].split("\n\nReturns:")[0]
     assert re.findall(r"^    (\w+):", section, re.MULTILINE) == list(inspect.signature(function).parameters)

@@ -3,11 +3,10 @@
 import ast
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from reasoner.models.resolve import BASE
 
@@ -26,33 +25,21 @@ EXPECTED = {
 }
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
-# Runs the cells in one namespace, as a kernel does, and prints the value of each cell's last expression.
-KERNEL = """
-import ast, json, sys
-namespace = {}
-for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
-    if cell["cell_type"] == "code":
+
+def code_cells(notebook):
+    return [cell for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+
+
+def run_notebook(notebook):
+    """Run the cells in one namespace, as a kernel does, and print the value of each cell's last expression."""
+    namespace = {}
+    for cell in code_cells(notebook):
         *rest, last = ast.parse("".join(cell["source"])).body
         exec(compile(ast.Module(rest, []), cell["id"], "exec"), namespace)
         if isinstance(last, ast.Expr):
             print(f"{cell['id']}:", eval(compile(ast.Expression(last.value), cell["id"], "eval"), namespace))
         else:
             exec(compile(ast.Module([last], []), cell["id"], "exec"), namespace)
-"""
-
-
-def code_cells(notebook):
-    return [cell for cell in json.loads(notebook.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
-
-
-def run_notebook(notebook, folder):
-    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"}
-    done = subprocess.run(
-        [sys.executable, "-c", KERNEL, notebook], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
 
 
 def test_every_notebook_has_a_case():
@@ -69,8 +56,14 @@ def test_notebook_is_stored_without_outputs_and_its_cells_parse(notebook):
 
 @needs_base
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_notebook_runs(notebook, tmp_path):
-    printed = run_notebook(notebook, tmp_path)
+def test_notebook_runs(notebook, tmp_path, monkeypatch, capsys):
+    threads = torch.get_num_threads()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
+    run_notebook(notebook)
+    torch.set_num_threads(threads)
+    printed = capsys.readouterr().out
     for text in EXPECTED[notebook.stem]:
         assert text in printed
     if notebook.stem == "quickstart":

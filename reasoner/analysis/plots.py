@@ -49,6 +49,16 @@ SFT_PANELS: Panels = {
     "entropy": ("entropy",),
 }
 
+REWARD_MODEL_PANELS: Panels = {
+    "pairs in the right order": ("reward_model/accuracy",),
+    "training loss": ("loss",),
+    "difference of the two scores": ("reward_model/margin",),
+    "scores of the completions": ("reward_model/score_mean", "reward_model/score_std"),
+    "gradient": ("grad_norm",),
+    "learning rate": ("lr",),
+}
+_OF_STAGE = {"token_accuracy": SFT_PANELS, "reward_model/accuracy": REWARD_MODEL_PANELS}  # by a metric of the stage
+
 
 def draw(run_dir: Path, out: Path) -> Path:
     """Draw the panels of a run so far into the file `out`; returns its path. ValueError for a run without metrics."""
@@ -60,7 +70,7 @@ def draw(run_dir: Path, out: Path) -> Path:
     lines = detailed_metrics(run_dir)
     if not lines:
         raise ValueError(f"{run_dir} has no metrics yet")
-    panels = SFT_PANELS if "token_accuracy" in lines[-1] else PANELS
+    panels = next((own for metric, own in _OF_STAGE.items() if metric in lines[-1]), PANELS)
     figure, axes = pyplot.subplots(2, 3, figsize=(13, 6.4), constrained_layout=True)
     for axis, (title, names) in zip(axes.flat, panels.items(), strict=True):
         unit = _METRICS[names[0]].unit
@@ -68,7 +78,8 @@ def draw(run_dir: Path, out: Path) -> Path:
             _curve(axis, _METRICS[name].label, name, [line for line in lines if name in line])
         axis.set_title(f"{title} ({unit})", loc="left", fontsize=10)
         axis.set_xlabel("steps done", fontsize=9)
-        axis.set_ylim(bottom=0, top=1.02 if unit == "share" else None)
+        if all(line.get(name, 0) >= 0 for name in names for line in lines):
+            axis.set_ylim(bottom=0, top=1.02 if unit == "share" else None)
         axis.grid(alpha=0.25)
         axis.legend(fontsize=8, frameon=False)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -49,15 +49,19 @@ def write_report(run_dir: Path) -> list[Path]:
 def contents(run_dir: Path, picture: Path) -> list[Section]:
     """The report as sections of plain values. `picture`: the PNG file of the curves."""
     settings_file = read_settings(run_dir)
-    summarise = _sft_summary if stage_of(settings_file) == "sft" else _summary
-    summary: list[Block] = [Paragraph(summarise(settings_file["config"], len(read_metrics(run_dir))))]
+    stage = stage_of(settings_file)
+    summary: list[Block] = [Paragraph(_SUMMARIES[stage](settings_file["config"], len(read_metrics(run_dir))))]
     sections: list[Section] = [("The run", summary)]
     held_out = _held_out(run_dir)
-    if held_out is None:
+    if stage == "reward-model":
+        sections += _of_preferences(run_dir)
+    elif held_out is None:
         summary.append(Paragraph("No table of before and after: the run is not finished, or its evaluation is off."))
     else:
         sections += _held_out_sections(run_dir, *held_out)
-    sections += [("Curves of the training", [Picture(picture)]), ("Verdicts of the grader", _verdicts(run_dir))]
+    sections.append(("Curves of the training", [Picture(picture)]))
+    if verdicts := _verdicts(run_dir):
+        sections.append(("Verdicts of the grader", verdicts))
     if held_out is not None:
         sections.append(("Problems that changed (greedy answers)", _traces(*held_out)))
     versions = [[name, str(version)] for name, version in read_object(run_dir / "versions.json").items()]
@@ -113,6 +117,23 @@ def _sft_summary(cfg: Mapping[str, Any], steps: int) -> str:
         f"{cfg['sft.data']}: {cfg['sft.rows']} examples per step, {cfg['sft.epochs']} epochs, loss on "
         f"{cfg['sft.loss_on']}, learning rate {cfg['optim.lr']:g}, seed {cfg['seed']}."
     )
+
+
+def _reward_model_summary(cfg: Mapping[str, Any], steps: int) -> str:
+    return (
+        f"A reward model on {cfg['model']} was trained for {steps} of {cfg['steps']} steps on {cfg['rm.data']}: "
+        f"{cfg['rm.prompts']} prompts per step, {cfg['rm.epochs']} epochs, learning rate {cfg['optim.lr']:g}, seed "
+        f"{cfg['seed']}."
+    )
+
+
+_SUMMARIES = {"rl": _summary, "sample": _summary, "sft": _sft_summary, "reward-model": _reward_model_summary}
+
+
+def _of_preferences(run_dir: Path) -> list[Section]:
+    """The section on the held-out preferences of a reward model; none before the end of its training."""
+    path = run_dir / "report.txt"
+    return [("Held-out preferences", [Quote("report.txt", path.read_text("utf-8"))])] if path.is_file() else []
 
 
 def _differences(before: Lines, after: Lines) -> list[list[str]]:
@@ -200,7 +221,7 @@ def _cells(run_dir: Path) -> list[list[str]]:
 
 
 def _verdicts(run_dir: Path) -> list[Block]:
-    """Counts and shares of the grader's verdicts, in training and on the held-out problems."""
+    """Counts and shares of the grader's verdicts, in training and on the held-out problems; empty where none was."""
     shards = sorted((run_dir / "rollouts").glob("step-*.parquet"))
     damaged = [path.name for path in shards if not readable(path)]
     blocks: list[Block] = [Paragraph(f"damaged, and left out of the counts: {', '.join(damaged)}")] if damaged else []
@@ -211,13 +232,14 @@ def _verdicts(run_dir: Path) -> list[Block]:
         path = run_dir / "heldout" / when / "samples.parquet"
         if path.is_file():
             columns[f"held-out, {when}"] = Counter(_verdict_column(path))
+    columns = {when: column for when, column in columns.items() if column}
     names = sorted({name for column in columns.values() for name in column})
-    totals = {when: max(1, column.total()) for when, column in columns.items()}
+    totals = {when: column.total() for when, column in columns.items()}
     rows = [
         [name, *(f"{column[name]:,} ({100 * column[name] / totals[when]:.1f} %)" for when, column in columns.items())]
         for name in names
     ]
-    return [*blocks, Table([["verdict", *columns], *rows])]
+    return [*blocks, *([Table([["verdict", *columns], *rows])] if rows else [])]
 
 
 def _verdict_column(path: Path) -> list[str]:

@@ -260,17 +260,25 @@ def _run(
                 write_jsonl(run_dir / _FILES[key], problems)
         preflight(resolved.config, run_dir)
         from reasoner.trainer import train as loop
-        from reasoner.trainer.shutdown import RunInterrupt
 
-        hint = f"continue it with train(name={run_dir.name!r}, resume=True, ...)"
-        try:
+        with interruptible(run_dir, "train"):
             loop.train(resolved, run_dir, resuming=resume, reward_functions=functions)
-        except RunInterrupt as interrupt:
-            raise KeyboardInterrupt(f"{interrupt}; {hint}") from None
-        except (OSError, MemoryError, RuntimeError) as error:
-            if (run_dir / "config.json").is_file():
-                error.add_note(f"What was complete is kept; {hint}")
-            raise
+
+
+@contextmanager
+def interruptible(run_dir: Path, function: str) -> Iterator[None]:
+    """A block that trains: KeyboardInterrupt for a signal, and errors that say how to go on with `function`."""
+    from reasoner.trainer.shutdown import RunInterrupt
+
+    hint = f"continue it with {function}(name={run_dir.name!r}, resume=True, ...)"
+    try:
+        yield
+    except RunInterrupt as interrupt:
+        raise KeyboardInterrupt(f"{interrupt}; {hint}") from None
+    except (OSError, MemoryError, RuntimeError) as error:
+        if (run_dir / "config.json").is_file():
+            error.add_note(f"What was complete is kept; {hint}")
+        raise
 
 
 @contextmanager

@@ -126,16 +126,11 @@ def score(args: argparse.Namespace) -> None:
 def _open_model(args: argparse.Namespace) -> tuple[RewardModelPasses, TextEncoder, Path]:
     """The passes of the reward model of the arguments, the encoder of texts for it, and its folder."""
     from reasoner.models.resolve import resolve_model
-    from reasoner.runtime import gc_paused, setup_torch
+    from reasoner.runtime import gc_paused
 
     folder = resolve_model(args.model, runs=args.runs)
     with gc_paused():
-        from reasoner.models.loading import load_tokenizer
-        from reasoner.models.reward_model import load_reward_model
-        from reasoner.preferences.text_rows import TextEncoder
-        from reasoner.rl.reward_model_passes import RewardModelPasses
-        from reasoner.rollouts.prompts import load_template
+        from reasoner.preferences.scoring import open_scorer
 
-    model = load_reward_model(folder, device=setup_torch(threads=args.threads, seed=0))
-    passes = RewardModelPasses(model, micro_batch_tokens=args.micro_batch_tokens)
-    return passes, TextEncoder(load_tokenizer(folder), load_template(args.prompt).stop), folder
+    values = {"threads": args.threads, "micro_batch_tokens": args.micro_batch_tokens}
+    return *open_scorer(folder, prompt=args.prompt, **values), folder

@@ -11,11 +11,12 @@ from pathlib import Path
 
 from reasoner.cli.arguments import LineHelp, Parser, add_json
 from reasoner.cli.dry_run import print_dry_run
-from reasoner.config.limits import Setting, allowed_values
 from reasoner.config.preset_docs import listing
 from reasoner.config.presets import MACHINES, find_preset
 from reasoner.config.resolve import (
     RunSettings,
+    Setting,
+    allowed_values,
     parse,
     read_file,
     settings,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
@@ -60,24 +59,12 @@ _CHOICES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One field of the tree of settings."""
-
-    key: str  # dotted, such as "optim.lr"
-    types: tuple[type, ...]  # NoneType among them where the value may be left to the algorithm
-    default: object
-    help: str
-
-
-def allowed_values(setting: Setting) -> str:
-    """The range of a number or the values of a boolean, for help texts; empty for texts and unbounded numbers."""
-    if bool in setting.types:
-        return "true or false"
-    least = "above 0" if setting.key in _ABOVE_ZERO else ""
-    if setting.key in _LEAST:
-        least = f"at least {_LEAST[setting.key]:g}"
-    most = f"at most {_MOST[setting.key]:g}" if setting.key in _MOST else ""
+def number_range(key: str) -> str:
+    """The range of the number of a setting, for help texts; empty for texts and unbounded numbers."""
+    least = "above 0" if key in _ABOVE_ZERO else ""
+    if key in _LEAST:
+        least = f"at least {_LEAST[key]:g}"
+    most = f"at most {_MOST[key]:g}" if key in _MOST else ""
     return ", ".join(filter(None, (least, most)))
 
 

@@ -16,9 +16,19 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from data.registry import name_columns, table_parts
 from reasoner.config.former_names import renamed_setting
-from reasoner.config.limits import Setting, allowed_values, check, value_of
+from reasoner.config.limits import check, number_range, value_of
 from reasoner.config.preset_docs import recipe_lines
 from reasoner.config.schema import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One field of the tree of settings."""
+
+    key: str  # dotted, such as "optim.lr"
+    types: tuple[type, ...]  # NoneType among them where the value may be left to the algorithm
+    default: object
+    help: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +199,11 @@ def _changed(node: Any, path: Sequence[str], value: object) -> Any:
 def to_dict(config: Config) -> dict[str, object]:
     """The values by dotted key, in the order of the schema."""
     return {key: value_of(config, key) for key in settings()}
+
+
+def allowed_values(setting: Setting) -> str:
+    """The range of a number or the values of a boolean, for help texts; empty for texts and unbounded numbers."""
+    return "true or false" if bool in setting.types else number_range(setting.key)
 
 
 def markdown() -> str:

@@ -70,8 +70,8 @@ def _reward_model_plan(cfg: Config) -> list[str]:
 
 
 def _checkpoint_plan(cfg: Config) -> str:
-    every, last = cfg.run.save_interval, cfg.run.keep_last
-    return f"checkpoints: one every {every} steps and after the last, {last} kept, 12 bytes a parameter each"
+    every, keep = cfg.run.save_interval, cfg.run.keep_last
+    return f"checkpoints: one every {every} steps and after the last, {keep} kept, 12 bytes a parameter each"
 
 
 def _final_table(run: RunBudget) -> str:

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 from transformers import PreTrainedModel
 
-from reasoner.models.reward_model import reward_mean
+from reasoner.models.loading import load_tokenizer
+from reasoner.models.reward_model import load_reward_model, reward_mean
 from reasoner.preferences.batches import Tokens, collate_completions
 from reasoner.preferences.best_of_n import Samples
 from reasoner.preferences.dataset import Comparison, Encode
 from reasoner.preferences.judges import Judge, is_correct
+from reasoner.preferences.text_rows import TextEncoder
 from reasoner.rl.reward_model_passes import RewardModelPasses
+from reasoner.rollouts.prompts import load_template
+from reasoner.runtime import setup_torch
 
 Row = Mapping[str, Any]
 _AT_ONCE = 32  # prompts of a batch: its completions are sorted by length, so that there is little padding
 # Columns with token ids, the first that a row has.
 _PROMPT_IDS, _COMPLETION_IDS = ("prompt_ids", "prompt_token_ids"), ("completion_ids", "token_ids")
+
+
+def open_scorer(
+    folder: Path, *, prompt: str, threads: int = 0, micro_batch_tokens: int = 8192
+) -> tuple[RewardModelPasses, TextEncoder]:
+    """(the passes of the reward model in a folder, what tokenises rows of text for it). `prompt` is the prompt style
+    whose stop texts end them, `micro_batch_tokens` the most tokens computed at once.
+    """
+    encode = TextEncoder(load_tokenizer(folder), load_template(prompt).stop)
+    model = load_reward_model(folder, device=setup_torch(threads=threads, seed=0))
+    return RewardModelPasses(model, micro_batch_tokens=micro_batch_tokens), encode
 
 
 def score_completions(

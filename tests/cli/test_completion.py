@@ -41,7 +41,7 @@ def bash_script(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["reasoner", "completion", ""], {"bash", "zsh"}),
         (["reasoner", "runs", "rm", "--y"], {"--yes"}),
     ],
-    ids=lambda words: " ".join(words),
+    ids=lambda words: " ".join(sorted(words) if isinstance(words, set) else words),
 )
 def test_bash_completes(bash_script: Path, words: list[str], completions: set[str]) -> None:
     done = subprocess.run(["bash", "-c", COMPLETE, "bash", bash_script, *words], capture_output=True, text=True)

@@ -152,7 +152,7 @@ def test_bad_input_is_one_line_and_status_two(tmp_path, capsys, monkeypatch, arg
 
 def large(tmp_path, out):
     """Arguments of an evaluation of three batches: 32 problems of 16 samples each."""
-    return [*EVAL[:4], "5", "--problems", "96", "--pass@1", "--cons@16", "--out", str(tmp_path / out), "--name", "x"]
+    return [*EVAL[:4], "2", "--problems", "96", "--pass@1", "--cons@16", "--out", str(tmp_path / out), "--name", "x"]
 
 
 def batches(tmp_path, out):

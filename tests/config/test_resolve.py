@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reasoner.config.limits import _CHOICES, allowed_values
-from reasoner.config.resolve import markdown, parse, read_file, resolve, settings, to_dict
+from reasoner.config.limits import _CHOICES
+from reasoner.config.resolve import allowed_values, markdown, parse, read_file, resolve, settings, to_dict
 from reasoner.config.schema import Config
 from reasoner.inference.factory import ENGINES
 from reasoner.rl.algorithms import ALGORITHMS

@@ -11,7 +11,7 @@ from tests.fixtures.forkserver import ROOT, TRAINING, ForkedCommand, forkserver
 from tests.fixtures.ranks import environment, free_port
 
 SMALL = {
-    "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 2,
+    "steps": 4, "data.prompts_per_step": 3, "algo.group_size": 4, "sampling.max_tokens": 16, "validation.interval": 4,
     "validation.problems": 3, "validation.samples": 2, "eval.heldout_problems": 2, "eval.samples": 2,
     "run.save_interval": 2, "threads": 1, "run.name": "a", "optim.lr": 1e-4,
     "data.train": str(ROOT / "tests" / "fixtures" / "sums.jsonl"), "engine.name": "transformers",

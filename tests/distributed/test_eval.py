@@ -17,7 +17,7 @@ from tests.fixtures.ranks import run_ranks
 needs_base = pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built")
 
 EVAL = ["eval", "--engine", "transformers", "--name", "x"]
-SMALL = [*EVAL, "--max-tokens", "4", "--problems", "40", "--pass@1", "--cons@16", "--greedy"]  # two calls, and one
+SMALL = [*EVAL, "--max-tokens", "3", "--problems", "34", "--pass@1", "--cons@16", "--greedy"]  # two calls, and one
 LARGE = [*EVAL, "--max-tokens", "5", "--problems", "96", "--pass@1", "--cons@32"]  # six calls
 
 
@@ -35,7 +35,7 @@ def num_batches(out):
 def test_ranks_write_the_files_of_one_process(tmp_path):
     for size in (1, 2):
         said = finish(start_ranks(size, *SMALL, "--out", tmp_path / str(size)))
-    assert said.count("0 of 640 responses are cached") == 1  # by the first rank alone
+    assert said.count("0 of 544 responses are cached") == 1  # by the first rank alone
     assert written(tmp_path / "1") == written(tmp_path / "2")
 
 

@@ -1,6 +1,7 @@
 """Runs and models come from elsewhere too: nothing in them is unpickled or run, and no path in them leads outside."""
 
 import ast
+import io
 import json
 import os
 import subprocess
@@ -12,6 +13,7 @@ import torch
 
 from app.run_library import RunLibrary
 from reasoner.cli.main import main
+from reasoner.inference.stop_tokens import end_token_ids
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import check_inside, find_run
@@ -120,11 +122,7 @@ def _chat(folder: Path) -> str:
 
 EVAL = ["-m", "reasoner", "eval", "--data", "generated:heldout", "--engine", "transformers", "--model", "FOLDER"]
 EVAL += ["--max-tokens", "1", "--n", "1"]
-TRAIN = ["-m", "reasoner", "train", "--steps", "1", "--model", "FOLDER"]
 CHAT = ["-m", "reasoner.inference.chat_worker", "--runs", "runs"]
-ENDS = "import sys; from pathlib import Path; from reasoner.inference.stop_tokens import end_token_ids\n" + (
-    "class Tokenizer: eos_token_id = 0\nprint(end_token_ids(Path(sys.argv[1]), Tokenizer()))"
-)
 
 
 BOTH = ("config", "tokenizer_config")
@@ -139,11 +137,9 @@ NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no token
             EVAL, ("tokenizer_config",), "generated:heldout  150", marks=pytest.mark.slow
         ),
         pytest.param(EVAL, BOTH, NO_TOKENIZER, marks=pytest.mark.slow),
-        (TRAIN, BOTH, NO_TOKENIZER),
         (CHAT, ("config",), NO_CONFIG),
-        (["-c", ENDS, "FOLDER"], ("config",), NO_CONFIG),
     ],
-    ids=["eval config", "eval tokenizer", "eval both", "train both", "chat config", "end tokens config"],
+    ids=["eval config", "eval tokenizer", "eval both", "chat config"],
 )
 def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, command, parts, outcome):
     folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
@@ -159,6 +155,20 @@ def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_pa
     said = done.stdout + done.stderr
     assert not (tmp_path / "code_was_run").exists(), said
     assert outcome in said and "Do you wish to run the custom code" not in said
+
+
+def test_training_and_end_tokens_of_a_model_with_code_are_refused_though_standard_input_says_yes(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.stdin", io.StringIO("yes\n" * 20))
+    own = own_code(tmp_path / "own", mark := tmp_path / "code_was_run", BOTH)
+    assert main(["train", "--steps", "1", "--model", str(own)]) == 2
+    with pytest.raises(ValueError, match=NO_CONFIG):
+        end_token_ids(own, tiny_tokenizer())
+    said = capsys.readouterr()
+    assert NO_TOKENIZER in said.err
+    assert not mark.exists() and "Do you wish to run the custom code" not in said.out + said.err
 
 
 def test_every_loader_of_transformers_is_called_in_one_file():

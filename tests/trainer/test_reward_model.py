@@ -129,6 +129,15 @@ def test_eval_uses_the_held_out_problems_of_the_run(place: Path, capsys: pytest.
     assert json.loads((place / "eval.json").read_text())["accuracy"] == own["accuracy"]
 
 
+def test_report_of_a_reward_model_has_its_summary_and_its_held_out_preferences(place: Path) -> None:
+    run_dir = place / "runs" / "whole"
+    assert main(["report", str(run_dir)]) == 0
+    text = (run_dir / "report.md").read_text()
+    assert "A reward model on " in text and "was trained for 24 of 24 steps" in text
+    assert "## Held-out preferences" in text and "80 pairs of 8 problems" in text
+    assert "Verdicts of the grader" not in text and "before and after" not in text
+
+
 def test_scores_of_a_file_are_normalised(place: Path) -> None:
     rows = [json.loads(line) for line in (place / "pairs.jsonl").read_text().splitlines()]
     whole = dict.fromkeys(

@@ -129,7 +129,9 @@ def test_report_and_export_take_a_supervised_run(run, tmp_path):
     folder, _ = run
     report = forkserver(TRAINING).start("report", folder)
     assert report.wait(timeout=200) == 0, report.errors()
-    assert "was trained by supervised finetuning for 4 of 4 steps" in (folder / "report.md").read_text()
+    text = (folder / "report.md").read_text()
+    assert "was trained by supervised finetuning for 4 of 4 steps" in text
+    assert "| verdict | held-out, before | held-out, after |" in text  # it has no rollouts
     export = forkserver(TRAINING).start("export", folder, "--out", tmp_path / "model")
     assert export.wait(timeout=200) == 0, export.errors()
     card = (tmp_path / "model" / "README.md").read_text()

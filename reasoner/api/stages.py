@@ -1,0 +1,168 @@
+"""`reasoner.finetune`, `reasoner.train_reward_model`, `reasoner.score_completions`: the stages beside reinforcement
+learning, from Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from reasoner.api.training import Run, interruptible
+from reasoner.config.resolve import check_types
+from reasoner.config.stages import STAGES
+from reasoner.models.resolve import resolve_model
+from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
+
+Values = Mapping[str, object]
+
+
+def finetune(
+    model: str = "base",
+    data: str | Path | None = None,
+    *,
+    seed: int | None = None,
+    preset: str | None = None,
+    name: str | None = None,
+    runs: str | Path = "runs",
+    resume: bool = False,
+    settings: Values | None = None,
+) -> Run:
+    """Train a model by supervised finetuning, as `reasoner sft` does.
+
+    Args:
+        model: "base" (the embedded model), a run, a checkpoint, a model folder, or a hub name.
+        data: The examples: a .jsonl or .parquet file, `runs:RUN?where=correct`, or a data set of the hub (docs/SFT.md).
+        seed: Seed of the run.
+        preset: Defaults for a size of model. Default: the one that fits.
+        name: Name of the run folder. Default: MODEL-sft-MMDD-HHMMSS.
+        runs: Folder that holds the run folders.
+        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
+        settings: Any other settings by dotted key (docs/config.md), such as {"sft.epochs": 2}.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ValueError: An argument cannot be used; the message names the value and those that can.
+        RuntimeError: Training failed after it had started; `resume=True` continues it.
+        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+    """
+    values = _values(settings or {}, {"model": model, "sft.data": data, "seed": seed})
+    return _train("sft", values, preset=preset, name=name, runs=Path(runs), resume=resume)
+
+
+def train_reward_model(
+    model: str = "base",
+    data: str | Path | None = None,
+    *,
+    seed: int | None = None,
+    preset: str | None = None,
+    name: str | None = None,
+    runs: str | Path = "runs",
+    resume: bool = False,
+    settings: Values | None = None,
+) -> Run:
+    """Train a reward model on preferences, as `reasoner reward-model train` does.
+
+    Args:
+        model: The language model that it starts from, in the forms of `reasoner.train`.
+        data: A .jsonl or .parquet file of preferences (docs/REWARD_MODELS.md).
+        seed: Seed of the run.
+        preset: Defaults for a size of model. Default: the one that fits.
+        name: Name of the run folder. Default: MODEL-reward-model-MMDD-HHMMSS.
+        runs: Folder that holds the run folders.
+        resume: Continue the run `name` from its last checkpoint; of `settings`, those of its surroundings may change.
+        settings: Any other settings by dotted key (docs/config.md), such as {"rm.epochs": 2}.
+
+    Returns:
+        The finished run; `run.report` has the figures on the held-out problems.
+
+    Raises:
+        ValueError: An argument cannot be used; the message names the value and those that can.
+        RuntimeError: Training failed after it had started; `resume=True` continues it.
+        KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
+    """
+    values = _values(settings or {}, {"model": model, "rm.data": data, "seed": seed})
+    return _train("reward-model", values, preset=preset, name=name, runs=Path(runs), resume=resume)
+
+
+def score_completions(
+    model: str,
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    prompt: str = "r1-zero",
+    runs: str | Path = "runs",
+    threads: int = 0,
+    micro_batch_tokens: int = 8192,
+) -> list[dict[str, Any]]:
+    """Score completions by a reward model, as `reasoner reward-model score` does for a file.
+
+    Args:
+        model: A reward model: a run, a checkpoint, a folder, or a hub name.
+        rows: Completions: `prompt` and `completion` as texts or messages, or token ids as `prompt_ids` and
+            `completion_ids`.
+        prompt: For rows of text: the prompt style, whose stop texts end them.
+        runs: Folder that holds the run folders.
+        threads: Threads of PyTorch; 0: all cores.
+        micro_batch_tokens: Most tokens computed at once.
+
+    Returns:
+        The rows with a column `score`, in order.
+
+    Raises:
+        ValueError: An argument cannot be used; the message names the row or the value.
+    """
+    folder = resolve_model(model, runs=Path(runs))
+    from reasoner.preferences.scoring import open_scorer, score_rows
+
+    passes, encode = open_scorer(folder, prompt=prompt, threads=threads, micro_batch_tokens=micro_batch_tokens)
+    return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
+
+
+def _values(settings: Values, arguments: Values) -> dict[str, object]:
+    """The settings of a call by dotted key. ValueError for one that is unknown, of a wrong type or given twice."""
+    check_types(settings, Path("settings"))
+    if twice := settings.keys() & {*arguments, "run.name", "run.dir"}:
+        raise ValueError(
+            f"settings has {', '.join(sorted(twice))}; give it as an argument (model, data, seed, name or runs)"
+        )
+    own = {key: str(value) if isinstance(value, Path) else value for key, value in arguments.items()}
+    own = {key: value for key, value in own.items() if value is not None}
+    check_types(own, Path("the arguments"))
+    return {**settings, **own}
+
+
+_FUNCTIONS = {"sft": "finetune", "reward-model": "train_reward_model"}
+
+
+def _train(
+    stage: str, values: dict[str, object], *, preset: str | None, name: str | None, runs: Path, resume: bool
+) -> Run:
+    """Start or resume a run of a stage in this process."""
+    function = _FUNCTIONS[stage]
+    origin = f"reasoner.{function}"
+    if resume:
+        if name is None or preset is not None:
+            raise ValueError("resume is True: name is needed, that of the run to resume, and preset cannot change")
+        stored = Run(runs / name).settings
+        changes = {key: value for key, value in values.items() if stored.get(key) != value}
+        resolved, run_dir = resolve_resumed_run(name, changes, origin=origin, runs=runs, stage=stage)
+    else:
+        place = {"run.dir": str(runs)} | ({} if name is None else {"run.name": name})
+        resolved, run_dir = resolve_new_run({**values, **place}, origin=origin, preset=preset, stage=stage)
+    if resolved.config.processes > 1:
+        raise ValueError(
+            f"reasoner.{function}() is one process, not {resolved.config.processes}: use reasoner "
+            f"{STAGES[stage].command} --processes {resolved.config.processes}"
+        )
+    from reasoner.trainer.preflight import preflight
+
+    preflight(resolved.config, run_dir)
+    from reasoner.trainer.reward_model import train_reward_model as train_rewards
+    from reasoner.trainer.supervised import finetune as train_supervised
+
+    with interruptible(run_dir, function):
+        loop = train_supervised if stage == "sft" else train_rewards
+        loop(resolved, run_dir, resuming=resume)
+    return Run(run_dir)

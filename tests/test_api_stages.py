@@ -1,0 +1,79 @@
+"""Supervised finetuning and reward models from Python: the runs that the commands make."""
+
+import json
+
+import pytest
+
+from reasoner import Run, finetune, score_completions, train_reward_model
+from tests.fixtures.tiny import tiny_model, tiny_tokenizer
+
+SURROUNDINGS = {"threads": 1, "run.save_interval": 2}
+SFT = SURROUNDINGS | {"sft.rows": 4, "sft.epochs": 1, "validation.interval": 0, "eval.heldout_problems": 0}
+PAIRS = SURROUNDINGS | {"rm.prompts": 2, "rm.epochs": 2, "rm.heldout_share": 0.4}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with a tiny language model, examples and preferences."""
+    folder = tmp_path_factory.mktemp("stages")
+    tokenizer = tiny_tokenizer()
+    tokenizer.save_pretrained(folder / "model")
+    tiny_model(vocabulary=len(tokenizer), width=32).save_pretrained(folder / "model")
+    rows = [
+        {
+            "prompt": f"{i} + 1?",
+            "completion": f" {i + 1}",
+            "chosen": f" {i + 1}",
+            "rejected": " no",
+            "problem_id": str(i),
+        }
+        for i in range(10)
+    ]
+    for name, columns in (
+        ("examples", ("prompt", "completion")),
+        ("pairs", ("prompt", "chosen", "rejected", "problem_id")),
+    ):
+        lines = [json.dumps({column: row[column] for column in columns}) for row in rows]
+        (folder / f"{name}.jsonl").write_text("\n".join(lines))
+    return folder
+
+
+def test_finetuned_run_is_resumed_and_its_model_is_used(place):
+    call = {"data": place / "examples.jsonl", "name": "sft", "runs": place / "runs", "preset": "base", "settings": SFT}
+    run = finetune(str(place / "model"), **call)
+    assert isinstance(run, Run) and len(run.metrics) == run.settings["steps"] >= 2
+    assert json.loads((run.folder / "config.json").read_text())["stage"] == "sft"
+    again = finetune(str(place / "model"), **{**call, "preset": None}, resume=True)
+    assert again.metrics == run.metrics and (place / run.model / "model.safetensors").is_file()
+
+
+def test_trained_reward_model_scores_completions(place):
+    run = train_reward_model(
+        str(place / "model"), place / "pairs.jsonl", name="judge", runs=place / "runs", preset="base", settings=PAIRS
+    )
+    assert 0 <= run.report["accuracy"]["value"] <= 1
+    rows = [{"prompt": "3 + 1?", "completion": text, "name": text} for text in (" 4", " no")]
+    scores = score_completions(run.model, rows, threads=1)
+    assert [row["name"] for row in scores] == [" 4", " no"]
+    assert scores[0]["score"] != scores[1]["score"]
+    assert score_completions("judge", rows[:1], runs=place / "runs", threads=1)[0]["score"] == pytest.approx(
+        scores[0]["score"], abs=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"settings": {"sft.data": "x"}}, "settings has sft.data; give it as an argument"),
+        ({"settings": {"algo.beta": 0.1}}, "algo.beta: without a meaning for reasoner sft"),
+        (
+            {"settings": {"processes": 2}},
+            r"reasoner.finetune\(\) is one process, not 2: use reasoner sft --processes 2",
+        ),
+        ({"resume": True}, "name is needed"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused(place, changes, message):
+    with pytest.raises(ValueError, match=message):
+        finetune(str(place / "model"), place / "examples.jsonl", runs=place / "none", preset="base", **changes)
+    assert not (place / "none").exists()
