@@ -1,19 +1,22 @@
 """The generated families: random questions with the steps that lead to their answers.
 
-Five families of three levels each: sums, products, equations, words and countdown. A draft is a question before it is
-assigned to a split; `Draft.split` is that split. For countdown, which uses no non-elementary facts, the numbers decide.
+Five families: sums, products, equations, words and countdown. Levels 1 to 3 are those of `generated`; levels 4 and 5
+have longer numbers or more of them than the embedded base has ever seen. A draft is a question before it is assigned to
+a split; `Draft.split` is that split. For countdown, which uses no non-elementary facts, the numbers decide.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations, product
 from random import Random
 
 from data.arithmetic import Equation, Operator, equation
 from data.contamination import Split, split_of_key, split_of_step, strictest
 
 LEVELS = (1, 2, 3)
+HARD_LEVELS = (4, 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,8 @@ def draw(family: str, level: int, rng: Random) -> Draft:
     """Draw a random question of a family and level. ValueError for an unknown one."""
     if family not in FAMILIES:
         raise ValueError(f"unknown family {family!r}; known are {', '.join(FAMILIES)}")
-    if level not in LEVELS:
-        raise ValueError(f"unknown level {level!r}; known are {', '.join(map(str, LEVELS))}")
+    if level not in LEVELS + HARD_LEVELS:
+        raise ValueError(f"unknown level {level!r}; known are {', '.join(map(str, LEVELS + HARD_LEVELS))}")
     return FAMILIES[family](level, rng)
 
 
@@ -52,15 +55,24 @@ def _draft(family: str, level: int, question: str, steps: list[Equation]) -> Dra
 # ------------------------------------------------------------------------------------------------------- sums
 
 
-_SECOND_TERM = {2: 11, 3: 101}  # level -> the smallest second operand
+_Range = tuple[int, int]
+# level -> ranges of the operands, from left to right
+_TERMS: dict[int, tuple[_Range, ...]] = {
+    1: ((101, 999), (101, 999)),
+    2: ((101, 999), (101, 999), (11, 99)),
+    3: ((101, 999), (101, 999), (101, 999)),
+    4: ((1001, 9999), (1001, 9999)),
+    5: ((1001, 9999), (1001, 9999), (1001, 9999)),
+}
 
 
 def _sums(level: int, rng: Random) -> Draft:
-    """Level 1: one addition or subtraction of three-digit numbers. Levels 2, 3: and a second one."""
-    steps = [_sum_step(rng.randint(101, 999), rng)]
-    if level > 1:
-        low = _SECOND_TERM[level]
-        steps.append(_sum_step(steps[0].value, rng, low, 99 if low < 100 else 999))
+    """Additions and subtractions: one at levels 1 and 4, else two."""
+    first, *others = _TERMS[level]
+    steps: list[Equation] = []
+    for low, high in others:
+        left = steps[-1].value if steps else rng.randint(*first)
+        steps.append(_sum_step(left, rng, low, high))
     calculation = str(steps[0].left) + "".join(f" {step.op} {step.right}" for step in steps)
     return _draft("sums", level, rng.choice(_CALCULATE).format(calculation), steps)
 
@@ -77,11 +89,17 @@ _CALCULATE = ("What is {}?", "Compute {}.", "Find the value of {}.")
 
 # --------------------------------------------------------------------------------------------------- products
 
-_FACTORS = {1: ((13, 99), (2, 9)), 2: ((101, 999), (2, 9)), 3: ((13, 99), (13, 99))}
+_FACTORS: dict[int, tuple[_Range, _Range]] = {
+    1: ((13, 99), (2, 9)),
+    2: ((101, 999), (2, 9)),
+    3: ((13, 99), (13, 99)),
+    4: ((101, 999), (13, 99)),
+    5: ((1001, 9999), (13, 99)),
+}
 
 
 def _product(level: int, rng: Random) -> Equation:
-    """A product. Levels 1 to 3: two digits times one, three times one, two times two."""
+    """A product of factors in the ranges of the level."""
     (low, high), (low_2, high_2) = _FACTORS[level]
     return equation(rng.randint(low, high), "*", rng.randint(low_2, high_2))
 
@@ -95,13 +113,15 @@ def _products(level: int, rng: Random) -> Draft:
 
 
 def _equations(level: int, rng: Random) -> Draft:
-    """Levels 1 to 3: x + b = c or x - b = c; d*x = c; d*x + b = c or d*x - b = c. The solution is a whole number."""
-    factor, solution = rng.randint(2, 9), rng.randint(13, 99)
+    """Levels 1 to 3: x + b = c or x - b = c; d*x = c; d*x + b = c or d*x - b = c. Levels 4 and 5: as 2 and 3, with a
+    solution of three digits. The solution is a whole number.
+    """
+    factor, solution = rng.randint(2, 9), rng.randint(*_SOLUTIONS[level])
     if level == 1:
         step = _sum_step(rng.randint(202, 999), rng)
         sign = "-" if step.op == "+" else "+"
         equation_text, steps = f"x {sign} {step.right} = {step.left}", [step]
-    elif level == 2:
+    elif level in (2, 4):
         divide = equation(factor * solution, "/", factor)
         equation_text, steps = f"{factor} * x = {divide.left}", [divide]
     else:
@@ -117,6 +137,7 @@ def _equations(level: int, rng: Random) -> Draft:
     return _draft("equations", level, rng.choice(_SOLVE).format(equation_text), steps)
 
 
+_SOLUTIONS: dict[int, _Range] = {1: (13, 99), 2: (13, 99), 3: (13, 99), 4: (101, 999), 5: (101, 999)}
 _SOLVE = ("Solve {} for x.", "What is x if {}?", "Find x: {}.")
 
 
@@ -136,9 +157,10 @@ _TWO_KINDS_LESS = "{who} packs {b} boxes of {a} {what} and then sells {d} bags o
 
 
 def _words(level: int, rng: Random) -> Draft:
-    """Levels 1 to 3: a story of one, two or three steps."""
+    """Levels 1 to 3: a story of one, two or three steps. Levels 4 and 5: as 3, with longer factors."""
     who, what = rng.choice(_NAMES), rng.choice(_THINGS)
-    boxes = _product(1, rng)
+    factors = {4: 2, 5: 4}.get(level, 1)  # the level of the products
+    boxes = _product(factors, rng)
     a, b = boxes.left, boxes.right
     if level == 1:
         story = rng.choice((_GAIN, _LOSS, _BOXES, _SHARE))
@@ -156,7 +178,7 @@ def _words(level: int, rng: Random) -> Draft:
         return _draft(
             "words", level, (_BOXES_GAIN if more else _BOXES_LOSS).format(who=who, what=what, a=a, b=b, c=c), chain
         )
-    other = _product(1, rng)
+    other = _product(factors, rng)
     less = boxes.value > other.value + 101 and rng.random() < 0.5
     chain = [boxes, other, equation(boxes.value, "-" if less else "+", other.value)]
     story = _TWO_KINDS_LESS if less else _TWO_KINDS
@@ -169,19 +191,26 @@ def _words(level: int, rng: Random) -> Draft:
 def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
     """Every (expression, value) in the order of a systematic search, without the plain sum, which is never a target.
 
-    Levels 1 and 2: the first number with every choice of signs for the others. Level 3: one product, one sum or
-    difference.
+    Levels 1, 2 and 4: the first number with every choice of signs for the others. Levels 3 and 5: the product of two
+    numbers, with every choice of signs for the others.
     """
-    first, *rest = map(str, numbers)
-    if level == 3:
-        a, b, c = map(str, numbers)
-        shapes = [f"{p}*{q}{sign}{r}" for p, q, r in ((a, b, c), (a, c, b), (b, c, a)) for sign in "+-"]
+    words = list(map(str, numbers))
+    if level in (3, 5):
+        pairs = list(combinations(range(len(words)), 2))
+        rests = [[word for place, word in enumerate(words) if place not in pair] for pair in pairs]
+        shapes = [
+            shape
+            for (i, j), rest in zip(pairs, rests, strict=True)
+            for shape in _signed(f"{words[i]}*{words[j]}", rest)
+        ]
     else:
-        shapes = [first]
-        for number in rest:
-            shapes = [shape + sign + number for shape in shapes for sign in "+-"]
-        shapes = shapes[1:]
+        shapes = _signed(words[0], words[1:])[1:]
     return [(shape, value) for shape in shapes if (value := _value(shape)) > 0]
+
+
+def _signed(first: str, rest: list[str]) -> list[str]:
+    """The first term with every choice of signs for the others."""
+    return [first + "".join(map("".join, zip(signs, rest, strict=True))) for signs in product("+-", repeat=len(rest))]
 
 
 def _value(shape: str) -> int:
@@ -193,7 +222,13 @@ def _value(shape: str) -> int:
     return total
 
 
-_COUNTDOWN_NUMBERS = {1: (3, 2, 30), 2: (4, 2, 15), 3: (3, 2, 12)}  # level -> how many, from, to
+_COUNTDOWN_NUMBERS = {
+    1: (3, 2, 30),
+    2: (4, 2, 15),
+    3: (3, 2, 12),
+    4: (5, 2, 15),
+    5: (4, 2, 12),
+}  # level -> how many, from, to
 
 
 def _countdown(level: int, rng: Random) -> Draft:
@@ -202,7 +237,7 @@ def _countdown(level: int, rng: Random) -> Draft:
     plain_sum = sum(numbers)
     expression, target = rng.choice([c for c in candidates(level, numbers) if c[1] != plain_sum])
     numbers_text = ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
-    signs = "+, - and *" if level == 3 else "+ and -"
+    signs = "+, - and *" if level in (3, 5) else "+ and -"
     question = rng.choice(_MAKE).format(numbers=numbers_text, signs=signs, target=target)
     return Draft("countdown", level, question, expression, numbers=numbers, target=target)
 

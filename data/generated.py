@@ -1,16 +1,16 @@
-"""Generated problems: five families, three levels, and splits that share no calculation.
+"""Generated problems: five families, three levels (and two that are harder), and splits that share no calculation.
 
 Each problem is a pure function of (family, level, split, index).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from random import Random
 
 from data.contamination import SPLITS, Split
-from data.families import FAMILIES, LEVELS, Draft, draw
+from data.families import FAMILIES, HARD_LEVELS, LEVELS, Draft, draw
 from data.problem import Problem
 
 CELLS = tuple((family, level) for level in LEVELS for family in FAMILIES)
@@ -22,7 +22,7 @@ _WORD_OF: dict[str, str] = {split: split for split in SPLITS} | {"validation": "
 _PATIENCE = 400  # consecutive indices without a new question, after which a cell counts as exhausted
 
 
-def problems(split: str, limit: int | None = None) -> list[Problem]:
+def problems(split: str, limit: int | None = None, levels: Sequence[int] = LEVELS) -> list[Problem]:
     """Distinct problems of a split, round robin over families and levels, so that every prefix is balanced.
 
     At most 200 of a family and level (100 at level 1 of the train split), fewer if there are no more. ValueError for an
@@ -35,9 +35,15 @@ def problems(split: str, limit: int | None = None) -> list[Problem]:
             _distinct(family, level, split),
             EASY_TO_TRAIN_ON if (split, level) == ("train", 1) else PROBLEMS_PER_CELL,
         )
-        for family, level in CELLS
+        for level in levels
+        for family in FAMILIES
     ]
     return list(islice(_round_robin(cells), limit))
+
+
+def hard_problems(split: str, limit: int | None = None) -> list[Problem]:
+    """Problems of levels 4 and 5, otherwise as `problems`."""
+    return problems(split, limit, HARD_LEVELS)
 
 
 def draft(family: str, level: int, split: Split, index: int) -> Draft:

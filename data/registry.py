@@ -3,6 +3,7 @@
 The specs that `load` accepts (the split in brackets is the default):
 
     generated[:train]   generated:validation  generated:heldout      made here, no download
+    generated-hard[:train]  :validation  :heldout                    levels 4 and 5 of the same families
     one-step[:train]    one-step:validation   one-step:heldout       made here, for small instruction models
     gsm8k[:train]       math[:train]          math500[:test]         from the hub, and
     aime24  aime25  amc23  minerva  olympiadbench  hmmt
@@ -49,6 +50,12 @@ def _load_generated(split: str, limit: int | None) -> list[Problem]:
     return problems(split, limit)
 
 
+def _load_hard(split: str, limit: int | None) -> list[Problem]:
+    from data.generated import hard_problems
+
+    return hard_problems(split, limit)
+
+
 def _load_one_step(split: str, limit: int | None) -> list[Problem]:
     from data.one_step import problems
 
@@ -61,6 +68,9 @@ SOURCES: dict[str, Source] = {
         _load_generated,
         "made here: five families, three levels",
         former_names={"selection": "validation"},
+    ),
+    "generated-hard": Source(
+        ("train", "validation", "heldout"), _load_hard, "made here: levels 4 and 5 of the same families"
     ),
     "one-step": Source(
         ("train", "validation", "heldout"),
