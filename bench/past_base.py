@@ -1,10 +1,10 @@
 """Does training reach problems that no sample of the base solves? `python bench/past_base.py --out DIR`.
 
 Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5, with as
-many steps each, and samples every model 1,024 times for each problem of levels 4 and 5 and 256 times for those of 1 to
-3. Writes past_base.md: pass@k for k from 1 to all samples with intervals over problems (Chen et al. 2021), and the share
-of problems that no sample of the base solves and the trained model solves (Yue et al. 2025 find none; ProRL finds
-some). What is there already is kept, so it can be stopped and called again.
+many steps each, and samples every model 1,024 times for each problem of levels 4 and 5, 256 times for those of 1 to 3.
+Writes past_base.md: pass@k for k from 1 to all samples with intervals over problems (Chen et al. 2021), and the share of
+problems that no sample of the base solves and the trained model solves (Yue et al. 2025 find none; ProRL finds some).
+What is there already is kept, so it can be stopped and called again.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def counts_of(arm: str, problems: str, sizes: Sizes) -> Counts:
         _call(
             "eval", "--model", model_of(arm, sizes), "--data", f"{problems}:heldout", "--name", name, "--pass@1",
             "--problems", str(sizes.problems[problems]), "--n", str(SAMPLES[problems]), "--max-tokens", str(MAX_TOKENS),
-            "--temperature", "1", "--seed", str(sizes.seed), "--evals", str(sizes.out / "evals"),
+            "--temperature", "1", "--seed", str(sizes.seed), "--out", str(sizes.out / "evals"),
         )  # fmt: skip
     verdicts: dict[str, list[bool]] = defaultdict(list)
     for row in pq.read_table(found, columns=["problem_id", "correct"]).to_pylist():
@@ -95,7 +95,7 @@ def markdown(counts: Mapping[str, Counts]) -> str:
     """A table of pass@k by level and arm, and one of what is new to the base."""
     levels = sorted({level_of(problem) for own in counts.values() for problem in own})
     largest = {
-        level: min(n for own in counts.values() for p, (n, _) in own.items() if level_of(p) == level)
+        level: min(n for own in counts.values() for problem, (n, _) in own.items() if level_of(problem) == level)
         for level in levels
     }
     lines = [f"| level | model | {' | '.join(f'pass@{k}, %' for k in KS)} |", f"|---|---|{'---:|' * len(KS)}"]
