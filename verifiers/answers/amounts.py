@@ -140,7 +140,8 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     amount_, other = (gold, answer) if isinstance(gold, Amount) else (answer, gold)
     if not isinstance(other, Expression) or not isinstance(amount_, Amount):
         return None
-    if amount_.num_parts > 1:
+    is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
+    if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
         return False
     sides = (Expression(amount_.node), other) if amount_ is gold else (other, Expression(amount_.node))
     return equal_scalars(*sides)

@@ -48,7 +48,7 @@ def _function_values(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
 def equal_named(gold: Value, answer: Value, equal: Equality) -> Result:
     """Several named values: by name; without names in the gold's order, or in the answer's alphabetical order."""
     if isinstance(gold, Assignments) and isinstance(answer, Assignments):
-        if set(gold.names) != set(answer.names):
+        if sorted(gold.names) != sorted(answer.names):  # a name twice holds two candidates
             return False
         values = dict(zip(answer.names, answer.items, strict=True))
         return all_equal(equal(item, values[name]) for name, item in zip(gold.names, gold.items, strict=True))
