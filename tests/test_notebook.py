@@ -61,8 +61,11 @@ def test_notebook_runs(notebook, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])))
-    run_notebook(notebook)
-    torch.set_num_threads(threads)
+    try:
+        run_notebook(notebook)
+    finally:
+        torch.set_num_threads(threads)
+        torch.set_default_dtype(torch.float32)  # the first lesson computes in float64
     printed = capsys.readouterr().out
     for text in EXPECTED[notebook.stem]:
         assert text in printed

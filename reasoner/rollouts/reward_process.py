@@ -1,15 +1,14 @@
 """Reward functions of setting reward.functions, in a process of their own: a completion can neither hang nor end a run.
 
-The process is `python -m reasoner.rollouts.reward_process SPEC MEMORY_MIB`. Input: frames of pickled (function name,
-columns, number of completions), each after its length in 8 bytes. Output: a JSON line for the start and for each frame,
-{"values": [...]} or {"error": text}. The parent keeps the clock.
+The process is `python -m reasoner.rollouts.reward_process SPEC MEMORY_MIB`. Input: a JSON line [function name, columns,
+number of completions] for each call. Output: a JSON line for the start and for each call, {"values": [...]} or
+{"error": text}. The parent keeps the clock. Values of columns that JSON does not know, such as dates, arrive as text.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import pickle
 import resource
 import select
 import subprocess
@@ -67,14 +66,15 @@ class RewardProcess:
 
     def _call(self, name: str, columns: Mapping[str, Sequence[Any]], size: int) -> list[float | None] | None:
         """The values of one call; None where it took too long or ended the process."""
-        frame = pickle.dumps((name, {key: list(column) for key, column in columns.items()}, size))
+        call = [name, {key: list(column) for key, column in columns.items()}, size]
+        line = json.dumps(call, default=_json_value).encode() + b"\n"
         deadline = time.monotonic() + self._seconds * max(size, MAX_STRETCH)
         if self._child is None:
             self._start()
             deadline = time.monotonic() + self._seconds * max(size, MAX_STRETCH)
         assert self._child is not None and self._child.stdin is not None
         try:
-            self._child.stdin.write(len(frame).to_bytes(8) + frame)  # read at once, before the function is called
+            self._child.stdin.write(line)  # read at once, before the function is called
             self._child.stdin.flush()
             reply = self._reply(deadline)
         except BrokenPipeError:
@@ -131,19 +131,24 @@ class RewardProcess:
 
 def serve(spec: str, memory_mib: int) -> None:
     """Call functions until the parent closes standard input. What they print goes to standard error."""
-    channel, frames = os.fdopen(os.dup(1), "w", encoding="ascii"), sys.stdin.buffer
+    channel, calls = os.fdopen(os.dup(1), "w", encoding="ascii"), sys.stdin.buffer
     os.dup2(2, 1)
     functions = {function.name: function for function in load_reward_functions(spec)}
     _limit_memory(memory_mib)
     _send(channel, {})
-    while header := frames.read(8):
-        name, columns, size = pickle.loads(frames.read(int.from_bytes(header)))
+    for line in calls:
+        name, columns, size = json.loads(line)
         try:
             _send(channel, {"values": functions[name].values(columns, size)})
         except ValueError as error:
             if isinstance(error.__cause__, MemoryError):
                 os._exit(1)  # as for a completion that takes too long
             _send(channel, {"error": str(error)})
+
+
+def _json_value(value: Any) -> Any:
+    """A value that JSON does not know: as a list or number where it is one of numpy, else as text."""
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def _send(channel: Any, message: Mapping[str, object]) -> None:

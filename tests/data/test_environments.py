@@ -81,7 +81,7 @@ def test_our_own_package_is_not_taken_for_the_library(split: str, tmp_path: Path
     with pytest.raises(ValueError, match=r"is reasoner's own, not Prime Intellect's; give its interpreter or folder"):
         load(f"env:mine:{split}?env_python={tmp_path}")
     (package / "worker_process.py").unlink()
-    with pytest.raises(ValueError, match=r"has no load_environment; versions from 0\.1\.3 to 0\.3 are supported"):
+    with pytest.raises(ValueError, match=r"has no load_environment; supported are versions from"):
         load(f"env:mine:{split}?env_python={tmp_path}")
 
 
