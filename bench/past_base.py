@@ -2,8 +2,9 @@
 
 Trains the embedded base with GRPO on levels 1 to 3 alone, on all levels, and on levels 1 to 3 before 4 and 5, with as
 many steps each, and samples every model 1,024 times for each problem of levels 4 and 5, 256 times for those of 1 to 3.
-Writes past_base.md: pass@k for k from 1 to all samples with intervals over problems (Chen et al. 2021), and the share of
-problems that no sample of the base solves and the trained model solves (Yue et al. 2025 find none; ProRL finds some).
+Writes past_base.md: pass@k for k from 1 to all samples with intervals over problems (Chen et al. 2021), and the share
+of problems that no sample of the base solves and the trained model solves (Yue et al. 2025 find none; ProRL finds
+some).
 What is there already is kept, so it can be stopped and called again.
 """
 
