@@ -32,7 +32,7 @@ from verifiers.answers.tree import names
 from verifiers.equivalence import judge
 from verifiers.normalise import canonical
 from verifiers.numbers import numeral
-from verifiers.peer import boxed
+from verifiers.peer import in_box
 from verifiers.questions import read_question
 from verifiers.symbolic import expression
 
@@ -71,8 +71,8 @@ def ours(pairs: Pairs) -> int:
 def theirs(pairs: Pairs) -> int:
     return sum(
         verify(
-            parse(boxed(gold), parsing_timeout=None),
-            parse(boxed(prediction), parsing_timeout=None),
+            parse(in_box(gold), parsing_timeout=None),
+            parse(in_box(prediction), parsing_timeout=None),
             timeout_seconds=None,
         )
         for prediction, gold in pairs
@@ -123,7 +123,7 @@ def both_orders(prediction: str, gold: str) -> tuple[bool, bool]:
             return False
 
     try:
-        of_gold, of_answer = (parse(boxed(text), parsing_timeout=TABLE_SECONDS) for text in (gold, prediction))
+        of_gold, of_answer = (parse(in_box(text), parsing_timeout=TABLE_SECONDS) for text in (gold, prediction))
     except (TimeoutException, Exception):
         return False, False
     return compare(of_gold, of_answer), compare(of_answer, of_gold)

@@ -41,11 +41,11 @@ def train_trl(out: Path, name: str, lr: float, seed: int, threads: int) -> None:
     if (out / name / f"step-{STEPS:03d}").is_dir():
         return
     (out / name).mkdir(parents=True, exist_ok=True)
-    given = {"--lr": lr, "--seed": seed, "--steps": STEPS, "--save": SAVE, "--threads": threads}
+    flags = {"--lr": lr, "--seed": seed, "--steps": STEPS, "--save": SAVE, "--threads": threads}
     command = [sys.executable, str(Path(__file__).with_name("learning_trl.py")), str(out / name)]
     with (out / f"{name}.log").open("w") as log:
         subprocess.run(
-            [*command, *(text for key, value in given.items() for text in (key, str(value)))],
+            [*command, *(text for key, value in flags.items() for text in (key, str(value)))],
             stdout=log, stderr=log, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)},
         )  # fmt: skip
 

@@ -69,15 +69,15 @@ def model_of(arm: str, sizes: Sizes) -> str:
 def counts_of(arm: str, problems: str, sizes: Sizes) -> Counts:
     """Evaluate the model of an arm on a set, unless it is done: samples and correct samples of each problem."""
     name = f"{arm}-{problems}".replace(" ", "-").replace(",", "")
-    found = sizes.out / "evals" / name / "samples.parquet"
-    if not found.is_file():
+    samples = sizes.out / "evals" / name / "samples.parquet"
+    if not samples.is_file():
         _call(
             "eval", "--model", model_of(arm, sizes), "--data", f"{problems}:heldout", "--name", name, "--pass@1",
             "--problems", str(sizes.problems[problems]), "--n", str(SAMPLES[problems]), "--max-tokens", str(MAX_TOKENS),
             "--temperature", "1", "--seed", str(sizes.seed), "--out", str(sizes.out / "evals"),
         )  # fmt: skip
     verdicts: dict[str, list[bool]] = defaultdict(list)
-    for row in pq.read_table(found, columns=["problem_id", "correct"]).to_pylist():
+    for row in pq.read_table(samples, columns=["problem_id", "correct"]).to_pylist():
         verdicts[row["problem_id"]].append(row["correct"])
     return {problem: (len(own), sum(own)) for problem, own in verdicts.items()}
 

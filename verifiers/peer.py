@@ -14,7 +14,8 @@ from verifiers import symbolic
 from verifiers.score import Judgement, Verdict
 
 
-def _in_box(text: str) -> str:
+def in_box(text: str) -> str:
+    """A side as math-verify takes it best; a text that has a box stays as it is."""
     return text if "boxed" in text else rf"\boxed{{{text}}}"
 
 
@@ -24,7 +25,7 @@ def judge(prediction: str, gold: str) -> Judgement:
     UNPARSABLE where it reads nothing on one side. An error inside a comparison is a refusal to it (WRONG).
     """
     library = _library()
-    sides = [library.parse(_in_box(text), parsing_timeout=None) for text in (gold, prediction)]
+    sides = [library.parse(in_box(text), parsing_timeout=None) for text in (gold, prediction)]
     gold_form, answer_form = (str(side[0]) if side else "" for side in sides)
     if not all(sides):
         return Judgement(Verdict.UNPARSABLE, "math-verify", gold_form, answer_form)

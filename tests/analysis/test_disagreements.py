@@ -23,8 +23,8 @@ def opinions(table):
 
 def test_an_answer_that_two_graders_judge_differently_is_listed_once():
     group = rows(("42.0", "wrong"), ("41", "wrong"), ("42.0", "wrong"), ("40", "correct"))
-    found = disagreements(group, opinions({"42.0": True, "41": False, "40": False}))
-    assert [(one.answer, one.is_correct, one.math_verify, one.rollouts) for one in found] == [
+    items = disagreements(group, opinions({"42.0": True, "41": False, "40": False}))
+    assert [(one.answer, one.is_correct, one.math_verify, one.rollouts) for one in items] == [
         ("42.0", False, True, ("1.0.0", "1.0.2")),
         ("40", True, False, ("1.0.3",)),
     ]
@@ -42,15 +42,15 @@ def test_an_answer_that_two_graders_judge_differently_is_listed_once():
     ],
 )
 def test_a_majority_that_is_graded_wrong_is_listed(answers, share):
-    found = disagreements(rows(*answers), opinions({}))
-    assert {one.majority for one in found} == ({share} if share else set())
+    items = disagreements(rows(*answers), opinions({}))
+    assert {one.majority for one in items} == ({share} if share else set())
 
 
 def test_a_second_opinion_is_asked_once_a_pair_and_only_where_it_can_tell():
-    asked = []
+    calls = []
     both = rows(("41", "wrong"), ("41", "wrong"), ("42", "correct")) + rows(("5+6", "wrong"), rule="countdown", group=1)
-    disagreements(both, lambda pairs: asked.append(pairs) or [None] * len(pairs))
-    assert asked == [[("41", "42")]]
+    disagreements(both, lambda pairs: calls.append(pairs) or [None] * len(pairs))
+    assert calls == [[("41", "42")]]
 
 
 def test_math_verify_judges_in_its_own_process_and_survives_hostile_answers():

@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,14 +113,21 @@ def tab(chromium: Any) -> Iterator[Any]:
     context.close()
 
 
+@contextmanager
+def visit(address: str, runs: Path, tab: Any) -> Iterator[Site]:
+    """A site that is closed at the end; nothing in it may have failed."""
+    opened = Site(address, runs, tab)
+    yield opened
+    opened.close()
+    assert opened.faults == []
+
+
 @pytest.fixture
 def site(address: str, real: Path, tab: Any) -> Iterator[Site]:
     """The dashboard as a new visitor sees it."""
     tab.set_viewport_size({"width": 1440, "height": 900})
-    opened = Site(address, real, tab)
-    yield opened
-    opened.close()
-    assert opened.faults == []
+    with visit(address, real, tab) as opened:
+        yield opened
 
 
 # ------------------------------------------------------------------------------------ without a browser

@@ -9,7 +9,7 @@ from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.app.browsing import NASTY, served
-from tests.app.conftest import Site
+from tests.app.conftest import visit
 from tests.app.library_of import asking, open_run
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
@@ -44,11 +44,8 @@ def library(tmp_path_factory):
 
 @pytest.fixture
 def site(library, tab):
-    with served(library / "runs", library / "evals") as url:
-        opened = Site(url, library / "runs", tab)
+    with served(library / "runs", library / "evals") as url, visit(url, library / "runs", tab) as opened:
         yield opened
-        opened.close()
-        assert opened.faults == []
 
 
 def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):

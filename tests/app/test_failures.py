@@ -6,7 +6,7 @@ import pytest
 
 from reasoner.analysis.failures import Response, failure_of
 from tests.app.browsing import NASTY, made_up, served
-from tests.app.conftest import Site
+from tests.app.conftest import visit
 from tests.app.library_of import rows_of, until, write_run
 
 
@@ -27,10 +27,8 @@ def url(library):
 
 @pytest.fixture
 def site(library, url, tab):
-    opened = Site(url, library / "runs", tab)
-    yield opened
-    opened.close()
-    assert opened.faults == []
+    with visit(url, library / "runs", tab) as opened:
+        yield opened
 
 
 def analysed(site, run):

@@ -6,7 +6,7 @@ from operator import itemgetter
 import pytest
 
 from tests.app.browsing import ROOT, served
-from tests.app.conftest import Site
+from tests.app.conftest import visit
 from tests.app.library_of import rows_of, write_run
 
 
@@ -26,10 +26,8 @@ def url(library):
 
 @pytest.fixture
 def site(library, url, tab):
-    opened = Site(url, library / "runs", tab)
-    yield opened
-    opened.close()
-    assert opened.faults == []
+    with visit(url, library / "runs", tab) as opened:
+        yield opened
 
 
 def listed(page):
