@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import urlsplit
 
+from data.spec import split_mixture
 from reasoner.config.schema import Config, EngineConfig
 from verifiers.rewards import check_weights
 
@@ -41,6 +42,7 @@ _ABOVE_ZERO = (
     "engine.gpu_memory", "engine.timeout_seconds",
 )  # fmt: skip
 _CHOICES = {
+    "data.selection": ("uniform", "learnability"),
     "optim.dtype": DTYPES,
     "optim.state_dtype": ("float32", "8bit"),
     "optim.weights": ("replicated", "gathered", "sharded", "auto"),  # models.sharding
@@ -96,6 +98,7 @@ def check(config: Config) -> None:
             "leaves out biases the importance ratio"
         )
     _check_off_policy(config)
+    _check_selection(config)
     for key in ("epochs", "minibatches"):
         value = getattr(config.algo, key)
         if value is not None and value < 1:
@@ -119,6 +122,23 @@ def _check_off_policy(config: Config) -> None:
         raise ValueError(
             f"max_off_policy_steps is {ahead} and run.save_interval {interval}; no rollouts are sampled across a step "
             f"that saves a checkpoint, so it must be below run.save_interval"
+        )
+
+
+def _check_selection(config: Config) -> None:
+    """ValueError for a choice of problems by pass rates whose rollouts are not there yet, or beside other weights."""
+    selection = config.data.selection
+    if selection == "uniform":
+        return
+    if config.max_off_policy_steps:
+        raise ValueError(
+            f"max_off_policy_steps is {config.max_off_policy_steps}; with data.selection {selection} it must be "
+            "0: the problems of a step depend on all rollouts before it"
+        )
+    if split_mixture(config.data.train)[0][1] is not None:
+        raise ValueError(
+            f"data.train is {config.data.train}: weights in a mixture and data.selection {selection} both say how "
+            "often a problem is asked; leave one out"
         )
 
 

@@ -55,6 +55,10 @@ class DataConfig:
     # Column of the gold answer, likewise; a dot leads into a column of named values, as in reward_model.ground_truth.
     # Empty: answer, final_answer, ground_truth, reward_model.ground_truth or solution.
     answer: str = ""
+    # How a step's problems are chosen: uniform (each once per epoch, in a random order) | learnability (at random, with
+    # weights p(1-p), where p is the pass rate that the run's rollouts so far show, of the problem and of its source,
+    # subject and level). learnability needs max_off_policy_steps 0 and no weights in data.train.
+    selection: str = "uniform"
     # Problems per step; algo.group_size completions are sampled for each.
     prompts_per_step: int = 32
     # Leave out prompts longer than this, in tokens; the number left out is reported. 0: leave out only prompts that do

@@ -142,6 +142,7 @@ def open_generator(
             dynamic_sampling=algorithm.dynamic_sampling,
             reward_functions=functions,
             reward_models=load_reward_models(cfg, prompts, trainer.policy.device),
+            pass_rates=trainer.pass_rates,
             prefetcher=prefetcher,
             progress=progress,
             world=world,

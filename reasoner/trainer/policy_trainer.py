@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -35,6 +35,7 @@ from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
+from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.pretraining_mix import PretrainingMix
@@ -100,6 +101,7 @@ class PolicyTrainer:
         self.penalty = cfg.algo.penalty  # current coefficient of KL(old || new)
         self.attempt = 0  # number of rollbacks of the run
         self.lr_scale = 1.0  # factor of the learning rate, halved by each rollback
+        self.pass_rates = PassRates() if cfg.data.selection == "learnability" else None  # by which problems are chosen
         self.moving_reward = 0.0  # moving average of earlier steps' mean rewards, for algo.baseline moving
         self.base_model: BaseModel | None = None  # that the policy's LoRA adapter belongs to
         self.pretraining_mix: PretrainingMix | None = None
@@ -385,14 +387,17 @@ class PolicyTrainer:
 
     # ------------------------------------------------------------------------------------------------- state
 
-    def state(self) -> dict[str, float]:
+    def state(self) -> dict[str, object]:
         """The numbers, besides weights and optimiser state, that a checkpoint stores."""
-        return {name: getattr(self, name) for name in _STATE}
+        numbers = {name: getattr(self, name) for name in _STATE}
+        return numbers | ({} if self.pass_rates is None else {"pass_rates": self.pass_rates.state()})
 
-    def restore(self, state: Mapping[str, float]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Load what state() returned."""
         for name in _STATE:
             setattr(self, name, state[name])
+        if self.pass_rates is not None:
+            self.pass_rates.restore(state["pass_rates"])
 
     def policy_state(self) -> Iterator[tuple[str, Tensor]]:
         """(name, tensor) of the policy's weights for the engine. A collective operation if the policy is sharded."""

@@ -19,6 +19,7 @@ from reasoner.rollouts.prefetch import RolloutPrefetcher
 from reasoner.rollouts.reward_functions import RewardFunction, apply_reward_functions
 from reasoner.rollouts.reward_models import Scorer, apply_reward_models
 from reasoner.rollouts.seeds import attempt_seed, replacement_seed
+from reasoner.rollouts.selection import PassRates
 from reasoner.types import Engine, Prompt, RolloutGroup, SamplingParams
 from verifiers import VerifierPool
 
@@ -57,8 +58,9 @@ class Weights:
 class RolloutGenerator:
     """Samples and grades rollouts: an engine, a verifier pool, and the prompts to train on.
 
-    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step), not of the ranks. Each rank
-    of `world` has an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
+    Which prompts a step gets, and every seed, is a function of (run seed, rollbacks, step), not of the ranks; with
+    data.selection learnability the prompts depend on the rollouts of the steps before as well. Each rank of `world` has
+    an engine and a pool, samples its share of the prompts, and gets the groups of all of them.
     """
 
     def __init__(
@@ -73,11 +75,14 @@ class RolloutGenerator:
         reward_functions: Sequence[RewardFunction] = (),
         reward_models: Mapping[str, Scorer] | None = None,
         prefetcher: RolloutPrefetcher[StepRollouts] | None = None,
+        pass_rates: PassRates | None = None,
         progress: Progress | None = None,
         world: World = ALONE,
     ) -> None:
-        """`prefetcher` is needed by prefetching() alone; its thread uses the group of `world`, which must then not be
-        the trainer's. ValueError if the control wrong-gold has no other answers.
+        """`pass_rates` choose the problems of a step, and are updated after it. `prefetcher` is needed by prefetching()
+        alone; its thread uses the group of `world`, which must then not be the trainer's.
+
+        ValueError if the control wrong-gold has no other answers.
         """
         self.engine = engine
         self.pool = pool
@@ -89,6 +94,7 @@ class RolloutGenerator:
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._reward_models = reward_models or {}
+        self._pass_rates = pass_rates
         self._prefetcher = prefetcher
         self._next_weights: Weights | None = None  # for the engine, before the next step that is prefetched
         self._num_rounds = cfg.algo.dynamic_sampling_max_rounds if dynamic_sampling else 0
@@ -100,7 +106,10 @@ class RolloutGenerator:
     def generate(self, step: int) -> StepRollouts:
         """The step's rollouts: those that were prefetched, or new ones."""
         prefetched = None if self._prefetcher is None else self._prefetcher.take(step)
-        return prefetched or self._generate(step)
+        rollouts = prefetched or self._generate(step)
+        if self._pass_rates is not None:
+            self._pass_rates.add(rollouts.all)
+        return rollouts
 
     def _generate(self, step: int, weights: Weights | None = None) -> StepRollouts:
         """New rollouts of a step, sampled with `weights` if the engine does not have them yet."""
@@ -114,12 +123,13 @@ class RolloutGenerator:
 
     def _prompts_of_round(self, step: int, number: int) -> list[Prompt]:
         """The prompts of a step (round 0), and of each round that may replace zero-variance groups."""
-        size, seed = self.cfg.data.prompts_per_step, self.cfg.seed
-        if number == 0:
-            indices = self._problem_order(step, size, seed)
+        size, seed, position = self.cfg.data.prompts_per_step, self.cfg.seed, step
+        if number > 0:
+            position, seed = step * self._num_rounds + number - 1, replacement_seed(seed)
+        if self._pass_rates is None:
+            indices = self._problem_order(position, size, seed)
         else:
-            position = step * self._num_rounds + number - 1
-            indices = self._problem_order(position, size, replacement_seed(seed))
+            indices = self._pass_rates.choose(self.prompts, size, step=position, seed=seed)
         return [self.prompts[i] for i in indices]
 
     def sample(self, prompts: Sequence[Prompt], step: int, *, num_samples: int | None = None) -> list[RolloutGroup]:

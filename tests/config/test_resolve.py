@@ -74,6 +74,14 @@ def test_a_text_of_another_type_is_refused_by_key_and_value(key, text):
         ({"engine.name": "sglang"}, "sglang.*vllm"),
         ({"control": "coin"}, "control is 'coin'; known are random-reward, format-only, wrong-gold"),
         (
+            {"data.selection": "learnability", "max_off_policy_steps": 1, "algo.importance_sampling": "token"},
+            "max_off_policy_steps is 1; with data.selection learnability it must be 0",
+        ),
+        (
+            {"data.selection": "learnability", "data.train": "gsm8k=0.5,math=0.5"},
+            "weights in a mixture and data.selection learnability both say",
+        ),
+        (
             {"max_off_policy_steps": 3, "algo.importance_sampling": "token", "run.save_interval": 3},
             "max_off_policy_steps is 3 and run.save_interval 3; .* must be below run.save_interval",
         ),

@@ -1,5 +1,6 @@
 """A run that is killed and gone on with ends with the same bytes as one that was not."""
 
+import json
 import os
 import random
 import shutil
@@ -134,6 +135,30 @@ def test_supervised_run_that_is_killed_ends_with_equal_bytes(tmp_path):
     files = content(killed)
     assert {"metrics.jsonl", "data.json", "checkpoints/step-000004/trainer/optimizer.safetensors"} <= files.keys()
     assert_same(files, content(straight))
+
+
+def test_run_with_problems_chosen_by_pass_rates_that_is_killed_ends_with_equal_bytes(tmp_path):
+    straight, killed, model = tmp_path / "straight", tmp_path / "killed", tmp_path / "model"
+    tiny_tokenizer().save_pretrained(model)
+    tiny_model(vocabulary=len(tiny_tokenizer())).save_pretrained(model)
+    more = (
+        *HF,
+        "--preset",
+        "base",
+        "--model",
+        model,
+        "--data.selection",
+        "learnability",
+        "--eval.heldout",
+        SMALL["data.train"],
+    )
+    finish(straight, *more)
+    for moment in ("checkpoint 2", "step 3"):
+        kill(killed, moment, more)
+    finish(killed, resume=True)
+    assert_same(content(killed), content(straight))
+    state = json.loads((straight / "a" / "checkpoints" / "step-000004" / "trainer" / "state.json").read_text())
+    assert sum(counts[0] for counts in state["pass_rates"].values()) == pytest.approx(12 * (1 + 0.9 + 0.81 + 0.729))
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed")
