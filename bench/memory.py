@@ -83,7 +83,7 @@ def measure(shape: str, dtype: str, way: str = "stored", base_dtype: str = "") -
     batch = _batch(sizes[-1])
     for _, parameter in trained_parameters(model):
         parameter.grad = torch.zeros_like(parameter)
-    encode, loss = trainer.passes().encode, partial(trainer._microbatch_loss, TokenStats())
+    encode, loss = trainer.passes().encode, partial(trainer.policy_loss.of_microbatch, TokenStats())
     distributed, few = DistributedModel(model), torch.arange(GROUP)[:2]
     backward_microbatches(
         batch.rows(few), few, encode, loss, tokens=tokens, model=distributed

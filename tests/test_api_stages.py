@@ -64,7 +64,7 @@ def test_trained_reward_model_scores_completions(place):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"settings": {"sft.data": "x"}}, "settings has sft.data; give it as an argument"),
+        ({"settings": {"sft.data": "x"}}, "settings has 'sft.data'; give it as the argument data"),
         ({"settings": {"algo.beta": 0.1}}, "algo.beta: without a meaning for reasoner sft"),
         (
             {"settings": {"processes": 2}},

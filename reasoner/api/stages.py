@@ -8,13 +8,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reasoner.api.training import Run, interruptible
-from reasoner.config.resolve import check_types
+from reasoner.api.training import Run, call_settings, interruptible
 from reasoner.config.stages import STAGES
 from reasoner.models.resolve import resolve_model
 from reasoner.trainer.launch import resolve_new_run, resolve_resumed_run
-
-Values = Mapping[str, object]
 
 
 def finetune(
@@ -26,7 +23,7 @@ def finetune(
     name: str | None = None,
     runs: str | Path = "runs",
     resume: bool = False,
-    settings: Values | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Run:
     """Train a model by supervised finetuning, as `reasoner sft` does.
 
@@ -48,7 +45,7 @@ def finetune(
         RuntimeError: Training failed after it had started; `resume=True` continues it.
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
-    values = _values(settings or {}, {"model": model, "sft.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "sft.data": data, "seed": seed})
     return _train("sft", values, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
@@ -61,7 +58,7 @@ def train_reward_model(
     name: str | None = None,
     runs: str | Path = "runs",
     resume: bool = False,
-    settings: Values | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Run:
     """Train a reward model on preferences, as `reasoner reward-model train` does.
 
@@ -83,7 +80,7 @@ def train_reward_model(
         RuntimeError: Training failed after it had started; `resume=True` continues it.
         KeyboardInterrupt: Training was interrupted; a checkpoint was saved first.
     """
-    values = _values(settings or {}, {"model": model, "rm.data": data, "seed": seed})
+    values = call_settings(settings or {}, {"model": model, "rm.data": data, "seed": seed})
     return _train("reward-model", values, preset=preset, name=name, runs=Path(runs), resume=resume)
 
 
@@ -118,19 +115,6 @@ def score_completions(
 
     passes, encode = open_scorer(folder, prompt=prompt, threads=threads, micro_batch_tokens=micro_batch_tokens)
     return list(score_rows(passes, ((f"row {number}", row) for number, row in enumerate(rows)), encode))
-
-
-def _values(settings: Values, arguments: Values) -> dict[str, object]:
-    """The settings of a call by dotted key. ValueError for one that is unknown, of a wrong type or given twice."""
-    check_types(settings, Path("settings"))
-    if twice := settings.keys() & {*arguments, "run.name", "run.dir"}:
-        raise ValueError(
-            f"settings has {', '.join(sorted(twice))}; give it as an argument (model, data, seed, name or runs)"
-        )
-    own = {key: str(value) if isinstance(value, Path) else value for key, value in arguments.items()}
-    own = {key: value for key, value in own.items() if value is not None}
-    check_types(own, Path("the arguments"))
-    return {**settings, **own}
 
 
 _FUNCTIONS = {"sft": "finetune", "reward-model": "train_reward_model"}

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 ORIGIN = "reasoner.train"  # origin of the settings in config.json
 _FILES = dict(zip(("data.train", "validation.data"), PROBLEM_FILES, strict=True))
-_ARGUMENTS = {"data.train": "data", "validation.data": "validation_data"}
+_ARGUMENTS = {
+    "data.train": "data", "validation.data": "validation_data", "sft.data": "data", "rm.data": "data",
+    "algo.name": "algo", "run.name": "name", "run.dir": "runs",
+}  # fmt: skip
+_FREE = {"algo.name", "steps", "seed"}  # may be in `settings` where they are not an argument of the call
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +157,10 @@ def train(
         >>> run.metrics[-1]["reward/mean"]
     """
     functions = reward_functions_of(reward_functions)
-    values = _values(settings or {}, model=None if model == "base" else model, algo=algo, steps=steps, seed=seed)
     sources = {"data.train": data, "validation.data": validation_data}
-    values |= {key: str(source) for key, source in sources.items() if source is not None and is_spec(source)}
+    specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
+    arguments = {"model": None if model == "base" else model, "algo.name": algo, "steps": steps, "seed": seed}
+    values = call_settings(settings or {}, arguments | specs)
     rows = {
         key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=_ARGUMENTS[key])
         for key, source in sources.items()
@@ -174,18 +179,16 @@ def train(
     return Run(run_dir)
 
 
-def _values(settings: Mapping[str, object], **arguments: object) -> dict[str, object]:
-    """The settings of a call by dotted key. ValueError for one that is unknown, of a wrong type or given twice."""
+def call_settings(settings: Mapping[str, object], arguments: Mapping[str, object]) -> dict[str, object]:
+    """The settings of a call by dotted key: `settings`, and the arguments that are not None. ValueError for one that is
+    unknown, of a wrong type, or in `settings` where it is an argument.
+    """
     check_types(settings, Path("settings"))
-    keys = {"algo": "algo.name"}
-    own = {keys.get(argument, argument): value for argument, value in arguments.items() if value is not None}
-    check_types(own, Path("train()"))
-    has_argument = {"run.name": "name", "run.dir": "runs", "model": "model"} | _ARGUMENTS
+    own = {key: str(one) if isinstance(one, Path) else one for key, one in arguments.items() if one is not None}
+    check_types(own, Path("the arguments"))
     for key in settings:
-        if key in own or key in has_argument:
-            raise ValueError(
-                f"settings has {key!r}; give it as the argument {has_argument.get(key, key.split('.')[0])}"
-            )
+        if key in own or key in {*arguments, "run.name", "run.dir"} - _FREE:
+            raise ValueError(f"settings has {key!r}; give it as the argument {_ARGUMENTS.get(key, key)}")
     return {**settings, **own}
 
 

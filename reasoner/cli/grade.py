@@ -6,14 +6,13 @@ Handlers import what they need: no torch, and sympy only where the cheap compari
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reasoner.cli.arguments import Parser, add_json, add_runs_folder
+from reasoner.cli.arguments import Parser, add_json, add_runs_folder, write_result
 
 if TYPE_CHECKING:
     from data import Problem
@@ -61,17 +60,18 @@ def run_grade(args: argparse.Namespace) -> None:
     elif args.out is not None:
         raise ValueError("--out belongs to --compare; --json writes the verdicts")
     elif args.file is not None:
-        grade_file(args.file, args.rule, args.json)
+        write_result(args, grade_file(args.file, args.rule))
     elif args.gold is not None and args.answer is not None:
-        grade_one(args.gold, args.answer, args.rule, args.json, question=args.question, is_explained=args.explain)
+        row = grade_one(args.gold, args.answer, args.rule, question=args.question, is_explained=args.explain)
+        write_result(args, [row])
     else:
         raise ValueError("grade needs --gold and --answer, or a file, or --compare")
 
 
 def grade_one(
-    gold: str, answer: str, rule: str, out: Path | None, *, question: str | None = None, is_explained: bool = False
-) -> None:
-    """Print the verdict, the layer that decided, what was compared and how long it took.
+    gold: str, answer: str, rule: str, *, question: str | None = None, is_explained: bool = False
+) -> dict[str, object]:
+    """Print and return the verdict, the layer that decided, what was compared and how long it took.
 
     `is_explained`: also both sides as typed values, and a point or a set of numbers at which they differ.
     """
@@ -90,7 +90,7 @@ def grade_one(
     for name, value in row.items():
         print_result(f"{name:<8} {escape_controls(value)}")
     print_result(f"{'time':<8} {1000 * result.seconds:.1f} ms")
-    _write(out, [row | {"seconds": result.seconds}])
+    return {**row, "seconds": result.seconds}
 
 
 def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
@@ -103,9 +103,10 @@ def _explanation(gold: str, answer: str, *, is_correct: bool) -> dict[str, str]:
     return rows if is_correct or not explanation.counterexample else rows | {"differs": explanation.counterexample}
 
 
-def grade_file(path: Path, rule: str, out: Path | None) -> None:
-    """Grade a file of JSON lines, and print a table and a summary. A row has `gold` with `response` (a whole response
-    in the strict form) or `answer` (the answer alone), and may have `question` and `tolerance`.
+def grade_file(path: Path, rule: str) -> list[dict[str, object]]:
+    """Grade a file of JSON lines, and print a table and a summary. Returns the verdicts, one per line. A row has `gold`
+    with `response` (a whole response in the strict form) or `answer` (the answer alone), and may have `question` and
+    `tolerance`.
 
     Answers are graded in isolated processes. ValueError naming the line that cannot be read.
     """
@@ -130,7 +131,7 @@ def grade_file(path: Path, rule: str, out: Path | None) -> None:
             if len(items) > _CHUNK:
                 log(f"graded {len(scores):,} of {len(items):,}")
     print_result(f"\n{summary(scores)}")
-    _write(out, [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)])
+    return [_row(problem, score) for (_, problem), score in zip(items, scores, strict=True)]
 
 
 def compare_graders(args: argparse.Namespace) -> None:
@@ -151,7 +152,7 @@ def compare_graders(args: argparse.Namespace) -> None:
     print_result(text(compared))
     if args.out is not None:
         write_text(args.out, as_markdown(f"Graders on {args.compare}", sections(compared)))
-    _write(args.json, values(compared))
+    write_result(args, values(compared))
 
 
 def summary(scores: Sequence[Score]) -> str:
@@ -209,9 +210,3 @@ def _row(problem: Problem, score: Score) -> dict[str, object]:
         "extracted": score.extracted,
         "seconds": score.seconds,
     }
-
-
-def _write(out: Path | None, rows: list[dict[str, object]]) -> None:
-    if out is not None:
-        # A lone surrogate, which UTF-8 has no bytes for, becomes JSON's own escape: \\udcff.
-        out.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n", "utf-8", errors="backslashreplace")

@@ -245,8 +245,9 @@ def _json_output(args: argparse.Namespace) -> Iterator[None]:
         yield
         return
     if path != Path("-"):
-        if path.is_dir():
-            raise ValueError(f"--json {path} is a folder; name a file in it, or - for standard output")
+        if path.exists() and not path.is_file():  # a device or a pipe would be replaced by a file
+            kind = "is a folder; name a file in it" if path.is_dir() else "is no file; name one"
+            raise ValueError(f"--json {path} {kind}, or - for standard output")
         if not path.absolute().parent.is_dir():
             raise ValueError(f"--json {path} cannot be written: there is no folder {path.parent}")
         yield

@@ -7,11 +7,12 @@ import shlex
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from reasoner.cli.arguments import Parser, add_action, add_actions, add_runs_folder
+from reasoner.cli.arguments import Parser, add_action, add_actions, add_json, add_runs_folder, write_result
 from reasoner.config.stages import check_used
 from reasoner.console import log, print_result
 from reasoner.pipelines.r1 import R1, R1Settings
 from reasoner.pipelines.stages import SAMPLED_TOKENS, build_stages, parse_change
+from reasoner.pipelines.state import PipelineState, new_record, read_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,7 @@ def add_arguments(command: Parser) -> None:
         "flag of one stage's command; repeatable",
     )
     r1.add_argument("--dry-run", action="store_true", help="print the commands; then exit")
+    add_json(r1, "the stages with commands, states, minutes and figures, as pipeline.json has them,")
     for one in fields(R1Settings):
         flag, about = f"--{one.name.replace('_', '-')}", one.metadata["help"]
         if one.type == "bool":
@@ -66,14 +68,20 @@ def run_r1(args: argparse.Namespace) -> int:
     values = (_stored_settings(folder) if args.resume else {}) | _own_settings(args)
     texts = values.pop("set", [])
     settings, changes = R1Settings(**values), [parse_change(text) for text in texts]
+    record = asdict(settings) | {"set": texts}
     stages = build_stages(R1, settings.values(), name=name, runs=args.runs, changes=changes)
     check_commands(stages)
     if args.dry_run:
         print_result("\n".join(f"reasoner {shlex.join(stage.command)}" for stage in stages))
+        write_result(args, asdict(PipelineState("r1", record, tuple(map(new_record, stages)))))
         return 0
     if not settings.student:
         log("no --student is named: the recipe ends without distillation")
-    return run_pipeline(folder, stages, recipe="r1", settings=asdict(settings) | {"set": texts})
+    status = run_pipeline(folder, stages, recipe="r1", settings=record)
+    state = read_state(folder)
+    assert state is not None
+    write_result(args, asdict(state))
+    return status
 
 
 def _own_settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -84,8 +92,6 @@ def _own_settings(args: argparse.Namespace) -> dict[str, Any]:
 
 def _stored_settings(folder: Path) -> dict[str, Any]:
     """The settings that the pipeline in a folder was started with. ValueError if there is none."""
-    from reasoner.pipelines.state import read_state
-
     state = read_state(folder)
     if state is None:
         raise ValueError(f"there is no pipeline {folder.name!r} in {folder.parent}")

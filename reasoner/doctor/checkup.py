@@ -119,7 +119,7 @@ class _Run:
 def _check(cfg: Config, run_dir: Path, problems: int, samples: int, measurements: Measurements) -> Iterator[Finding]:
     """The findings of all checks: first those that need no engine. Fills `measurements`."""
     start = time.monotonic()
-    ready = preflight(cfg, run_dir)
+    ready = preflight(cfg, run_dir, with_problems=False)
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     algorithm, template, folder = ready.algorithm, ready.template, ready.model_folder
     assert folder is not None  # it has been downloaded

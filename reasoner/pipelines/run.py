@@ -90,8 +90,9 @@ def _run_command(words: Sequence[str], on_wait: Callable[[], object]) -> int:
     """Run a program to its end; `on_wait` is called from time to time. Returns its exit status, 128 + N for signal N.
 
     The program has a process group of its own, so a signal reaches it once: from here. It ends when this process dies.
+    What it prints goes to sys.stdout of this process, which --json redirects to standard error.
     """
-    process = subprocess.Popen(words, process_group=0, preexec_fn=end_with_parent)
+    process = subprocess.Popen(words, stdout=sys.stdout, process_group=0, preexec_fn=end_with_parent)
     with _forwarded_signals(process):
         while True:
             on_wait()

@@ -68,10 +68,9 @@ class RewardProcess:
         """The values of one call; None where it took too long or ended the process."""
         call = [name, {key: list(column) for key, column in columns.items()}, size]
         line = json.dumps(call, default=_json_value).encode() + b"\n"
-        deadline = time.monotonic() + self._seconds * max(size, MAX_STRETCH)
         if self._child is None:
             self._start()
-            deadline = time.monotonic() + self._seconds * max(size, MAX_STRETCH)
+        deadline = time.monotonic() + self._seconds * max(size, MAX_STRETCH)
         assert self._child is not None and self._child.stdin is not None
         try:
             self._child.stdin.write(line)  # read at once, before the function is called

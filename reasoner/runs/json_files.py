@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from reasoner.runs.io import write_text
+from reasoner.runs.io import write_bytes
 
 _LARGEST = 1e300  # numbers above it overflow in float arithmetic, here and in JavaScript
 _SHOWN = 40  # characters of a wrong value in a message
@@ -206,8 +206,12 @@ def json_line(value: Mapping[str, object], *, ensure_ascii: bool = True, allow_n
 
 
 def write_json(path: Path, value: object) -> None:
-    """Replace a file atomically by this value as indented JSON."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False) + "\n")
+    """Replace a file atomically by this value as indented JSON.
+
+    Half of a surrogate pair, which UTF-8 has no bytes for, becomes JSON's own escape: \\udcff.
+    """
+    text = json.dumps(value, indent=1, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
 
 
 def append_line(path: Path, value: Mapping[str, object]) -> None:

@@ -18,7 +18,6 @@ from reasoner.config.schema import Config
 from reasoner.distributed.gradients import sum_gradients
 from reasoner.distributed.world import ALONE, World
 from reasoner.models.folder import BaseModel
-from reasoner.models.loading import PromptCache
 from reasoner.models.lora import adapter_off, policy_state, trained_parameters
 from reasoner.models.recompute import recompute_layers
 from reasoner.models.sharding import DistributedModel, distribute
@@ -26,18 +25,18 @@ from reasoner.progress import Progress
 from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import with_advantages, without_zero_variance
-from reasoner.rl.critic import Critic, explained_variance
-from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, kl_k3, response_kl
-from reasoner.rl.losses import is_clipped, token_weights
+from reasoner.rl.critic import Critic
+from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, response_kl
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
-from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.optimizers import clip_gradients, make_adamw, step_optimizer
+from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.selection import PassRates
 from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
+from reasoner.trainer.critic_update import update_critic
 from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.schedule import learning_rate_factor, minibatches
 from reasoner.types import RolloutGroup
@@ -129,6 +128,12 @@ class PolicyTrainer:
             learns_entropy=has_entropy_gradient,
         )
 
+    @property
+    def policy_loss(self) -> PolicyLoss:
+        """The loss of the policy with the coefficients of now."""
+        critic = self.critic if self.critic is not None and self.critic.shared else None
+        return PolicyLoss(self.passes(), self.algorithm, self.cfg, self.beta, self.penalty, critic)
+
     # ------------------------------------------------------------------------------------------------ batch
 
     def prepare_batch(self, groups: Sequence[RolloutGroup]) -> Batch:
@@ -176,7 +181,10 @@ class PolicyTrainer:
             batch = without_zero_variance(batch, self.cfg.algo.group_size)
         factor = self.lr_scale * learning_rate_factor(self.cfg, self.steps_done, tokens_before)
         is_warming = self.critic is not None and self.steps_done < self.cfg.critic.warmup_steps
-        metrics = self._update_critic(batch, lr_factor=factor, alone=is_warming)
+        metrics: dict[str, float] = {}
+        if self.critic is not None:
+            weights, step = self.policy_loss.weights, self.steps_done
+            metrics = update_critic(self.critic, batch, weights, step=step, lr_factor=factor, alone=is_warming)
         norms: list[float] = []
         parts = self.algorithm.minibatches
         skipped = 0
@@ -211,7 +219,8 @@ class PolicyTrainer:
         """Take optimiser step `number` of the run. Returns the gradient's norm, or None if it is not finite and nothing
         was changed.
         """
-        batch = replace(batch, weights=self.loss_weights(batch))
+        policy_loss = self.policy_loss
+        batch = replace(batch, weights=policy_loss.weights(batch))
         # Rows without a gradient are left out of the passes; they stay in the denominators above.
         has_gradient = (batch.advantages != 0).any(dim=1) | self._has_regularizer
         self.optimizer.zero_grad()
@@ -221,7 +230,7 @@ class PolicyTrainer:
                     batch,
                     has_gradient.nonzero()[:, 0],
                     self.passes().encode,
-                    partial(self._microbatch_loss, token_stats),
+                    partial(policy_loss.of_microbatch, token_stats),
                     tokens=self.cfg.optim.micro_batch_tokens,
                     model=self._policy,
                     on_microbatch=partial(self.on_microbatch, "trained"),
@@ -233,7 +242,7 @@ class PolicyTrainer:
             self._sum_gradients()
         if self.algorithm.trust == "constrained":
             delta = self.cfg.algo.delta * self.lr_scale
-            measure = partial(self.measure, batch)
+            measure = partial(policy_loss.measure, batch)
             norm, metrics = constrained_update(self.optimizer, self.passes(), batch, measure, self.cfg.algo, delta)
             token_stats.extra_metrics |= metrics
             return norm
@@ -273,90 +282,10 @@ class PolicyTrainer:
             self.critic.step(lr_factor=lr_factor)
         return float(norm)
 
-    def _microbatch_loss(self, token_stats: TokenStats, prompts: PromptCache, rows: Batch) -> Tensor:
-        """The rows' share of the step's loss. Adds their sums and token values to `token_stats`."""
-        mask, algorithm = rows.mask, self.algorithm
-        passes = self.passes()
-        states = passes.states(prompts, rows)
-        logp, entropy = passes.logprobs(states, rows)
-        terms = self._terms(logp, entropy, rows)
-        gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
-        is_at_clip = is_clipped(terms.ratio.detach(), rows.advantages, low=algorithm.clip_low, high=algorithm.clip_high)
-        sums = {
-            "tokens": mask.sum(),
-            "entropy": entropy.detach().sum(),
-            "clipped": (is_at_clip & mask).sum(),
-            "gap": gap.sum(),
-            "trust": (terms.importance * mask).sum(),
-            "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
-        }
-        token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
-        if terms.kl is not None:
-            sums["kl"] = (terms.kl.detach() * mask).sum()
-            token_values["kl"] = terms.kl
-        weighted = rows.weights * terms.loss
-        loss = weighted.sum()
-        if self.critic is not None and self.critic.shared:
-            value_loss = self.critic.loss(states, rows)
-            sums["critic/loss"] = value_loss.detach()
-            loss = loss + self.cfg.critic.vf_coef * value_loss
-        token_stats.add(sums | {"loss": loss.detach()}, gap_max=gap.max())
-        token_stats.record(rows.row_index, rows.lengths, token_values | {"loss": weighted})
-        return loss
-
-    def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
-        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, beta=self.beta, penalty=self.penalty)
-
-    def loss_weights(self, batch: Batch) -> Tensor:
-        """[N, T] weights of the token losses; 0 for completions that algo.mask_truncated_completions excludes."""
-        included = ~batch.truncated if self.cfg.algo.mask_truncated_completions else torch.ones_like(batch.truncated)
-        shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(included.sum())}
-        return token_weights(batch.mask & included[:, None], self.algorithm.loss_aggregation, **shape)
-
-    @torch.no_grad()
-    def measure(self, batch: Batch) -> tuple[float, float]:
-        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy. A
-        collective operation.
-        """
-        assert batch.old_logprobs is not None
-        loss, divergence = 0.0, 0.0
-        passes = self.passes()
-        for _, prompts, rows in passes.microbatches(batch):
-            assert rows.old_logprobs is not None
-            logp, entropy = passes.logprobs(passes.states(prompts, rows), rows)
-            loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
-            divergence += float((kl_k3(rows.old_logprobs, logp) * rows.mask).sum())
-        loss, divergence = (self.world.total(value, "the loss of the batch") for value in (loss, divergence))
-        return loss, divergence / max(1, int(batch.mask.sum()))
-
     def _exceeds_stop_kl(self, batch: Batch) -> bool:
         """Whether KL(old || new) is above algo.stop_kl."""
         limit = self.cfg.algo.stop_kl
-        return bool(limit) and batch.old_logprobs is not None and self.measure(batch)[1] > limit
-
-    def _update_critic(self, batch: Batch, *, lr_factor: float, alone: bool) -> dict[str, float]:
-        """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last
-        pass of those before each update.
-
-        A critic on the policy's backbone has epochs of its own only while it trains `alone`: otherwise its loss is a
-        part of the policy's.
-        """
-        if self.critic is None:
-            return {}
-        metrics = {"critic/explained_variance": explained_variance(batch)}
-        if alone or not self.critic.shared:
-            for epoch in range(self.cfg.critic.epochs):
-                parts = minibatches(
-                    len(batch), self.cfg.critic.minibatches, self.cfg, step=self.steps_done, epoch=epoch
-                )
-                losses = [self._critic_step(batch.rows(index), lr_factor) for index in parts]
-                metrics["critic/loss"] = sum(losses) / len(losses)
-        return metrics
-
-    def _critic_step(self, batch: Batch, lr_factor: float) -> float:
-        """Take an optimiser step of the critic. Returns the loss before it."""
-        assert self.critic is not None, "a step of the critic without one"
-        return self.critic.update(replace(batch, weights=self.loss_weights(batch)), lr_factor=lr_factor)
+        return bool(limit) and batch.old_logprobs is not None and self.policy_loss.measure(batch)[1] > limit
 
     # ------------------------------------------------------------------------------------------------ schedules
 
@@ -364,7 +293,7 @@ class PolicyTrainer:
         """Adapt the coefficient of KL(old || new) to its target, if the policy was updated."""
         if not has_moved:
             return {"penalty": self.penalty}
-        divergence = self.measure(batch)[1]
+        divergence = self.policy_loss.measure(batch)[1]
         self.penalty = adapt_coefficient(self.penalty, divergence, self.cfg.algo.penalty_target)
         return {"policy_kl": divergence, "penalty": self.penalty}
 

@@ -37,11 +37,13 @@ class Parts:
     model_folder: Path | None  # None for a hub model that has not been downloaded
 
 
-def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
+def preflight(cfg: Config, run_dir: Path, *, download: bool = True, with_problems: bool = True) -> Parts:
     """The parts that the settings name. ValueError for the first that cannot be used, with what can; OSError where the
     run's folder cannot be written.
 
-    A hub model is downloaded, or with `download` False left unchecked where the user's cache does not hold it.
+    A hub model is downloaded, or with `download` False left unchecked where the user's cache does not hold it. The
+    problem sets are left unchecked without `with_problems`, for a caller that loads them: an environment is started for
+    its check, and again for its problems.
     """
     algorithm, chosen = resolve_algorithm(cfg.algo), load_template(cfg.prompt.style)
     trackers = tuple(name for name in cfg.run.track.split(",") if name)
@@ -52,7 +54,7 @@ def preflight(cfg: Config, run_dir: Path, *, download: bool = True) -> Parts:
     check_reward_functions(cfg)
     _check_state_dtype(cfg.optim.state_dtype)
     check_sharding(cfg, algorithm)
-    for spec in problem_sets(cfg):
+    for spec in problem_sets(cfg) if with_problems else []:
         check_problems(spec)
     check_pretraining_mix(cfg.ptx.data)
     if cfg.stage == "sft":

@@ -87,7 +87,7 @@ def start_run(
     cfg = resolved.config
     check_processes(cfg, world)
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
-    checked = preflight(cfg, run_dir)
+    checked = preflight(cfg, run_dir, with_problems=False)
     base = checked.model_folder
     assert base is not None  # it has been downloaded
     resume_from = None

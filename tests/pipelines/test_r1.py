@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -72,6 +73,14 @@ def test_dry_run_prints_the_commands_and_writes_nothing(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_json_of_a_dry_run_has_the_commands_of_the_stages(tmp_path, capsys):
+    assert main(["pipeline", "r1", "--runs", str(tmp_path), "--dry-run", "--json", *FLAGS]) == 0
+    output = capsys.readouterr()
+    result = json.loads(output.out)
+    assert [f"reasoner {shlex.join(stage['command'])}" for stage in result["stages"]] == output.err.splitlines()
+    assert result["settings"]["student"] == "base" and {stage["state"] for stage in result["stages"]} == {"waiting"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -101,10 +110,11 @@ def test_a_pipeline_that_was_killed_twice_ends_with_the_results_of_an_unbroken_o
     assert first.returncode == 0 and out.rstrip().endswith((whole / "r1" / "table.txt").read_text().rstrip())
     kill_in(broken, "rl", *FLAGS)
     kill_in(broken, "reward-model", "--resume", "r1")
-    last = start(broken, "--resume", "r1")
-    last.communicate()
+    last = start(broken, "--resume", "r1", "--json")
+    out, _ = last.communicate()
     assert last.returncode == 0
     stages = json.loads((broken / "r1" / FILE).read_text())["stages"]
+    assert json.loads(out)["stages"] == stages
     assert [stage["state"] for stage in stages] == ["done"] * 14
     assert results(broken) == results(whole) and len(results(whole)) > 20
     assert table(broken) == table(whole) and len(table(whole)) == 9

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from pathlib import Path
 
@@ -18,6 +19,7 @@ PROGRAM = """
 import json, os, sys, time
 from pathlib import Path
 words = sys.argv[2:]
+print("printed by a stage")
 value = {flag: own for flag, own in zip(words, words[1:])}
 run = Path(value["--resume"]) if "--resume" in value else Path(value["--run.dir"]) / value["--run.name"]
 here = Path(sys.argv[1])
@@ -51,8 +53,8 @@ def here(tmp_path):
     return tmp_path
 
 
-def start(here: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", PIPELINE, str(here)]
+def start(here: Path, script: str = PIPELINE) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", script, str(here)]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
@@ -84,10 +86,18 @@ def test_stages_run_in_order_once(here):
     out, err = first.communicate()
     assert first.returncode == 0, err
     assert calls(here) == ["sft p-a", "sft p-b", "sft p-c"] and states(here) == ["done"] * 3
-    assert out.strip() == (here / "p" / "table.txt").read_text().strip() and "5 examples" in out
+    *printed, text = out.split("\n\n", 1)
+    assert "".join(printed).splitlines() == ["printed by a stage"] * 3
+    assert text.strip() == (here / "p" / "table.txt").read_text().strip() and "5 examples" in text
     assert "$ reasoner sft --data x --sft.rows 5" in err and "stage 2 of 3, part: b" in err
     again = start(here)
-    assert again.communicate()[0] == out and len(calls(here)) == 3
+    assert again.communicate()[0].strip() == text.strip() and len(calls(here)) == 3
+
+
+def test_output_of_stages_follows_that_of_the_pipeline(here):
+    script = f"import contextlib, sys\nwith contextlib.redirect_stdout(sys.stderr):{textwrap.indent(PIPELINE, '    ')}"
+    out, err = start(here, script).communicate()
+    assert out == "" and err.count("printed by a stage") == 3 and "5 examples" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

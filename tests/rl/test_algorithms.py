@@ -117,9 +117,9 @@ def stepped(cfg, groups):
     batch = trainer.compute_advantages(trainer.compute_logprobs(collate(groups)))
     weights = token_weights(batch.mask, trainer.algorithm.loss_aggregation, max_tokens=16)
     batch = replace(batch, weights=weights)
-    before, _ = trainer.measure(batch)
+    before, _ = trainer.policy_loss.measure(batch)
     figures = trainer.train_step(batch)
-    after, moved = trainer.measure(batch)
+    after, moved = trainer.policy_loss.measure(batch)
     return trainer, figures, before - after, moved
 
 
@@ -164,7 +164,7 @@ def test_trpo_line_search_measures_the_objective_of_the_gradient(algo, monkeypat
         with torch.no_grad():
             for p in parameters:
                 p.add_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
-        values.append(trainer.measure(weighted)[0])
+        values.append(trainer.policy_loss.measure(weighted)[0])
         with torch.no_grad():
             for p in parameters:
                 p.sub_(p.grad, alpha=sign * 1e-3 / float(gradient.norm()))
@@ -202,7 +202,7 @@ def test_kl_penalty_limits_movement_and_adapts_to_target():
         trainer = make_trainer(cfg)
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
         trainer.train_step(batch)
-        moved[penalty] = trainer.measure(batch)[1]
+        moved[penalty] = trainer.policy_loss.measure(batch)[1]
     assert moved[50.0] < moved[0.0] / 2
     trainer = make_trainer(config(surrogate="ratio", trust="penalty", penalty_target=1e-6, epochs=4, lr=3e-3))
     assert [
@@ -235,7 +235,7 @@ def test_stop_kl_ends_updates_early():
         trainer = make_trainer(config(epochs=6, lr=3e-3, stop_kl=stop))
         batch = trainer.compute_advantages(trainer.compute_logprobs(collate([four()])))
         trainer.train_step(batch)
-        return trainer.measure(batch)[1]
+        return trainer.policy_loss.measure(batch)[1]
 
     assert 0 < norms(1e-4) < norms(0.0)
 

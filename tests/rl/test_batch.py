@@ -65,7 +65,7 @@ def test_mask_truncated_excludes_rows_from_loss_and_denominator(how):  # trap 15
     assert torch.equal(
         masked.advantages, trainer.compute_advantages(trainer.compute_logprobs(batch)).advantages
     )  # they stay in the baseline
-    weights = trainer.loss_weights(masked)
+    weights = trainer.policy_loss.weights(masked)
     remaining = masked.rows((~cut).nonzero()[:, 0])
     assert (weights[cut] == 0).all()
     width = remaining.mask.shape[1]

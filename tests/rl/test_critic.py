@@ -361,7 +361,7 @@ def test_shared_backbone_gradient_sums_both_losses_for_any_micro_batches():
         alone = replace(ready, returns=trainer.critic.values(ready)[:, :-1])  # nothing to learn for the critic
         norms = [trainer.train_step(with_it)["grad_norm"] for with_it in (ready, alone)]
         trainer.policy.zero_grad()
-        weighted = replace(ready, weights=trainer.loss_weights(ready))
+        weighted = replace(ready, weights=trainer.policy_loss.weights(ready))
         states = token_states(trainer.policy, batch)
         (0.3 * trainer.critic.loss(states, weighted)).backward()
         value = torch.cat([p.grad.flatten() for p in trainer.policy.parameters() if p.grad is not None])

@@ -83,7 +83,7 @@ def plain_gradient(trainer, batch):
     logprobs, algo = torch.stack(rows), trainer.cfg.algo
     coefficients = {"beta": trainer.beta, "penalty": trainer.penalty}
     terms = token_terms(logprobs, torch.zeros_like(logprobs), batch, trainer.algorithm, algo, **coefficients)
-    (trainer.loss_weights(batch) * terms.loss).sum().backward()
+    (trainer.policy_loss.weights(batch) * terms.loss).sum().backward()
     return {name: leaf.grad for name, leaf in leaves.items()}
 
 

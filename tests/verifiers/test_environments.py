@@ -1,9 +1,7 @@
 """Responses graded by the scorers of environments, in real worker processes. Skips where a library is absent."""
 
-import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from data import Problem, load
-from tests.fixtures.environments import write_interpreter
+from tests.fixtures.environments import library_rewards, write_interpreter
 from verifiers import RewardWeights, Score, Verdict, VerifierPool
 
 NEEDS_GYM = pytest.mark.skipif(find_spec("reasoning_gym") is None, reason="reasoning-gym is not installed")
@@ -21,37 +19,6 @@ TEN = (
     "simple_equations", "spell_backward", "word_ladder",
 )  # fmt: skip
 EVAL = ("string_insertion", "n_queens", "binary_matrix")
-LIBRARY_SCORES = """
-import asyncio, json, sys
-import verifiers as vf
-from verifiers.clients import Client
-from verifiers.types import Response, ResponseMessage
-
-class Scripted(Client):
-    def __init__(self, text): self.text = text
-    async def get_response(self, prompt, model, sampling_args, tools=None, **kwargs):
-        message = ResponseMessage(content=self.text, finish_reason="stop", is_truncated=False)
-        return Response(id="1", created=0, model=model, message=message)
-    def setup_client(self, config): pass
-    async def to_native_prompt(self, messages): pass
-    async def to_native_tool(self, tool): pass
-    async def get_native_response(self, *a, **k): pass
-    async def raise_from_native_response(self, response): pass
-    async def from_native_response(self, response): pass
-    async def close(self): pass
-
-async def reward(row, text):
-    state = await environment.rollout(row, Scripted(text), "scripted", {})
-    assert state["error"] is None, state["error"]
-    await environment.rubric.score_rollout(state)
-    return state["reward"]
-
-environment = vf.load_environment("sums", size=4)
-table = environment.get_dataset()
-async def main():
-    return [await reward(dict(table[number]), text) for number, text in json.loads(sys.stdin.read())]
-print(json.dumps(asyncio.run(main())))
-"""
 
 
 def response(answer: str) -> str:
@@ -129,6 +96,7 @@ def test_a_rubric_scores_the_whole_response_with_its_weights(pool: VerifierPool,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # the library is imported four times
 def test_a_worker_that_hangs_or_dies_costs_no_other_item_its_score(pool: VerifierPool, python: Path) -> None:
     problem = load(f"env:sums?size=1&env_python={python}")[0]
     items = [(response(text), problem) for text in ("4", "spin", "4", "die", "4", "sleep", "4")]
@@ -143,12 +111,8 @@ def test_a_worker_that_hangs_or_dies_costs_no_other_item_its_score(pool: Verifie
 def test_rewards_of_an_environment_are_those_of_the_librarys_own_rollout(pool: VerifierPool, python: Path) -> None:
     problems = load(f"env:sums?size=4&env_python={python}")
     rows = [(n, text) for n in range(4) for text in (response(str(n + 4)), response("9"), "<answer>x</answer>", "")]
-    done = subprocess.run(
-        [python, "-c", LIBRARY_SCORES], input=json.dumps(rows), cwd=python.parent, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
     scores = pool.score([(text, problems[n]) for n, text in rows], RewardWeights(format=0.0))
-    assert [score.reward for score in scores] == json.loads(done.stdout)
+    assert [score.reward for score in scores] == library_rewards(python, rows)
     assert len({score.reward for score in scores}) > 3
 
 

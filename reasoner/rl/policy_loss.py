@@ -1,0 +1,88 @@
+"""The loss of the policy over a batch: the share of a micro-batch, for its gradient, and the value of the whole.
+
+Shapes: N rows, T completion positions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from reasoner.config.schema import Config
+from reasoner.models.loading import PromptCache
+from reasoner.rl.algorithms import Algorithm
+from reasoner.rl.batch import Batch
+from reasoner.rl.critic import Critic
+from reasoner.rl.kl import kl_k3
+from reasoner.rl.losses import is_clipped, token_weights
+from reasoner.rl.model_passes import ModelPasses
+from reasoner.rl.objective import TokenTerms, token_terms
+from reasoner.rl.token_stats import TokenStats
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyLoss:
+    """The loss of an algorithm's row (objective.py), with one denominator for the whole optimiser step."""
+
+    passes: ModelPasses  # of the policy
+    algorithm: Algorithm
+    cfg: Config
+    beta: float  # current coefficient of the KL penalty towards the reference
+    penalty: float  # current coefficient of KL(old || new)
+    critic: Critic | None  # on the policy's backbone: its loss is a part of the policy's
+
+    def weights(self, batch: Batch) -> Tensor:
+        """[N, T] weights of the token losses; 0 for completions that algo.mask_truncated_completions excludes."""
+        included = ~batch.truncated if self.cfg.algo.mask_truncated_completions else torch.ones_like(batch.truncated)
+        shape = {"max_tokens": self.cfg.sampling.max_tokens, "rows": int(included.sum())}
+        return token_weights(batch.mask & included[:, None], self.algorithm.loss_aggregation, **shape)
+
+    def of_microbatch(self, token_stats: TokenStats, prompts: PromptCache, rows: Batch) -> Tensor:
+        """The rows' share of the step's loss. Adds their sums and token values to `token_stats`."""
+        mask, algorithm = rows.mask, self.algorithm
+        states = self.passes.states(prompts, rows)
+        logp, entropy = self.passes.logprobs(states, rows)
+        terms = self._terms(logp, entropy, rows)
+        gap = ((terms.old_logprobs - rows.sampler_logprobs).abs() * mask).detach()
+        is_at_clip = is_clipped(terms.ratio.detach(), rows.advantages, low=algorithm.clip_low, high=algorithm.clip_high)
+        sums = {
+            "tokens": mask.sum(),
+            "entropy": entropy.detach().sum(),
+            "clipped": (is_at_clip & mask).sum(),
+            "gap": gap.sum(),
+            "trust": (terms.importance * mask).sum(),
+            "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
+        }
+        token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
+        if terms.kl is not None:
+            sums["kl"] = (terms.kl.detach() * mask).sum()
+            token_values["kl"] = terms.kl
+        weighted = rows.weights * terms.loss
+        loss = weighted.sum()
+        if self.critic is not None:
+            value_loss = self.critic.loss(states, rows)
+            sums["critic/loss"] = value_loss.detach()
+            loss = loss + self.cfg.critic.vf_coef * value_loss
+        token_stats.add(sums | {"loss": loss.detach()}, gap_max=gap.max())
+        token_stats.record(rows.row_index, rows.lengths, token_values | {"loss": weighted})
+        return loss
+
+    @torch.no_grad()
+    def measure(self, batch: Batch) -> tuple[float, float]:
+        """(loss, mean k3 estimate of KL(old || new) per token in nats) of the batch under the current policy. A
+        collective operation.
+        """
+        assert batch.old_logprobs is not None
+        loss, divergence = 0.0, 0.0
+        for _, prompts, rows in self.passes.microbatches(batch):
+            assert rows.old_logprobs is not None
+            logp, entropy = self.passes.logprobs(self.passes.states(prompts, rows), rows)
+            loss += float((rows.weights * self._terms(logp, entropy, rows).loss).sum())
+            divergence += float((kl_k3(rows.old_logprobs, logp) * rows.mask).sum())
+        loss, divergence = (self.passes.world.total(value, "the loss of the batch") for value in (loss, divergence))
+        return loss, divergence / max(1, int(batch.mask.sum()))
+
+    def _terms(self, logp: Tensor, entropy: Tensor, rows: Batch) -> TokenTerms:
+        return token_terms(logp, entropy, rows, self.algorithm, self.cfg.algo, beta=self.beta, penalty=self.penalty)

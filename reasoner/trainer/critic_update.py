@@ -1,0 +1,38 @@
+"""The critic's own epochs over a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from torch import Tensor
+
+from reasoner.rl.batch import Batch
+from reasoner.rl.critic import Critic, explained_variance
+from reasoner.trainer.schedule import minibatches
+
+
+def update_critic(
+    critic: Critic,
+    batch: Batch,
+    loss_weights: Callable[[Batch], Tensor],
+    *,
+    step: int,
+    lr_factor: float,
+    alone: bool,
+) -> dict[str, float]:
+    """Run the critic's own epochs over the batch. Returns its metrics; the loss is the mean over the last pass of those
+    before each update.
+
+    `loss_weights` gives the [N, T] weights of a minibatch's token losses. A critic on the policy's backbone has epochs
+    of its own only while it trains `alone`: otherwise its loss is a part of the policy's.
+    """
+    cfg = critic.cfg
+    metrics = {"critic/explained_variance": explained_variance(batch)}
+    if alone or not critic.shared:
+        for epoch in range(cfg.critic.epochs):
+            parts = minibatches(len(batch), cfg.critic.minibatches, cfg, step=step, epoch=epoch)
+            rows = (batch.rows(index) for index in parts)
+            losses = [critic.update(replace(one, weights=loss_weights(one)), lr_factor=lr_factor) for one in rows]
+            metrics["critic/loss"] = sum(losses) / len(losses)
+    return metrics
