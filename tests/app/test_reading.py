@@ -7,7 +7,7 @@ import pytest
 
 from tests.app.browsing import ROOT, served
 from tests.app.conftest import visit
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import PROBLEMS, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,31 @@ def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site,
         expected = sorted(rows, key=itemgetter("tokens"), reverse=reverse)  # equal ones in the order of steps
         assert listed(page) == [row["name"] for row in expected[:8]]
         assert page.get_by_label("order").input_value() == order
+
+
+def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site, library):
+    reply = site.ask("problems", run="whole", by="problem")
+    page = site.open("/problems?run=whole&by=problem")
+    for orders in (["groups", "-groups"], ["rate", "-rate"], ["problem", "-problem"]):
+        for order in orders:
+            page.click(f".name-heads button[title='order by {'name' if order[-1] == 'm' else orders[0]}']")
+            page.wait_for_function("o => location.search.includes(`sort=${o}&`) || location.search.endsWith(o)", arg=order)
+            names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort=order)["rows"]]
+            shown = "names => [...document.querySelectorAll('.names a')].map(a => a.dataset.problem).join() === names"
+            page.wait_for_function(shown, arg=",".join(names))
+    once = page.locator("[data-once]")
+    assert once.get_attribute("data-once") == str(reply["sampled"]["once"])
+    for name, is_first in (("sampled for the first time", True), ("sampled again", False)):
+        last = [line["rate"] for line in reply["exposures"] if line["is_first"] is is_first][-1]
+        shown = page.locator(f'[data-chart="Mean pass rate"] [data-line="{name}"]').get_attribute("data-y")
+        assert float(shown) == pytest.approx(last)
+    page = site.open(f"/problem?run=whole&id={PROBLEMS[2].id}")
+    neighbours = site.ask("problem", run="whole", id=PROBLEMS[2].id)["neighbours"]
+    shown = page.eval_on_selector_all("[data-neighbour]", "rows => rows.map(row => row.dataset.neighbour)")
+    assert sorted(shown) == sorted([PROBLEMS[2].id, *(row["problem"] for row in neighbours)])
+    assert page.locator("[data-neighbour].current").get_attribute("data-neighbour") == PROBLEMS[2].id
+    page.locator("[data-neighbour] a").first.click()
+    page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
 
 
 def test_the_scale_says_which_values_the_colours_stand_for(site, library):
