@@ -180,7 +180,7 @@ def _problem(problem: dict[str, Any], names: set[str], groups: set[Group]) -> di
         "visits": [
             visit | {"rollouts": [one for one in visit["rollouts"] if one["name"] in names]}
             for visit in problem["visits"]
-        ]
+        ],
     }
 
 

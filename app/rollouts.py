@@ -24,10 +24,11 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
 from reasoner.runs.regex_search import check_pattern, pattern_hits
-from reasoner.runs.search_hits import Span, excerpt, hits, merged
+from reasoner.runs.search_hits import excerpt, hits, merged
 from verifiers.reflection.outcomes import Span
 
 _MOST_ROWS = 500
+_STATISTICS = ("logprobs", "entropy", "kl", "loss", "advantages", "importance_ratio")
 _EXCERPT_REACH = 4000  # characters after the first match of a regular expression that an excerpt may need
 
 
@@ -73,7 +74,7 @@ def _excerpts(index: RolloutIndex, rows: Sequence[RolloutRow], where: Filter) ->
     return [excerpt(text, _hits(text, where.text or "", where.regex or "", reach=_EXCERPT_REACH)) for text in texts]
 
 
-def _hits(completion: str | None, text: str, regex: str, **limit: int) -> list[Span]:
+def _hits(completion: str | None, text: str, regex: str, **limit: int) -> list[tuple[int, int]]:
     """The hits of the words and of the regular expression of a search. `limit`: that of pattern_hits."""
     return merged(hits(completion, text), pattern_hits(completion, regex, **limit))
 
@@ -147,7 +148,7 @@ def token_view(run_dir: Path, row: Mapping[str, Any]) -> dict[str, Any] | None:
         pieces = [stream.step(tokenizer, token) or "" for token in row["token_ids"]]
     except (TypeError, OverflowError) as error:
         raise ValueError(f"{run_dir / 'tokenizer.json'} cannot decode these token ids: {error}") from error
-    statistics = {name: row.get(name) for name in ("logprobs", "entropy", "kl", "loss", "advantages") if row.get(name)}
+    statistics = {name: row.get(name) for name in _STATISTICS if row.get(name)}
     prefill = row["completion"].find("".join(pieces)[:20]) if pieces else 0
     return {"pieces": pieces, "prefill": row["completion"][: max(0, prefill)], **statistics}
 

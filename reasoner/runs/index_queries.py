@@ -137,8 +137,8 @@ def sampling_counts(index: RolloutIndex, *, subject: str = "") -> dict[str, int]
 
 
 def exposure_rates(index: RolloutIndex, *, subject: str = "") -> Rows:
-    """By tenth of the run, and by whether the step is the first that sampled the problem (`is_first`): number of groups,
-    and sum and sum of squares of their pass rates.
+    """By tenth of the run, and by whether the step is the first that sampled the problem (`is_first`): number of
+    groups, and sum and sum of squares of their pass rates.
     """
     return index.rows(
         f"{_TENTHS}, seen AS (SELECT problem, MIN(step) AS earliest FROM groups GROUP BY problem) "

@@ -57,7 +57,7 @@ def matching_ids(run_dir: Path, ids: Sequence[int], pattern: str) -> list[int]:
     for step, part in sorted({(number // ROWS, number % ROWS // _SLICE) for number in ids}):
         if time.monotonic() > deadline:
             raise ValueError(
-                f"the search for {pattern!r} was stopped at step {step} after {SECONDS:g} s; narrow it by steps or words"
+                f"the search for {pattern!r} was stopped at step {step} after {SECONDS:g} s; narrow it, by steps say"
             )
         path = shard_path(run_dir, step)
         try:
@@ -72,7 +72,9 @@ def matching_ids(run_dir: Path, ids: Sequence[int], pattern: str) -> list[int]:
 def _slice_matches(path: Path, changed: int, first: int, pattern: str) -> tuple[int, ...]:
     """The rows from `first` on, at most _SLICE, whose completion has a match."""
     texts = shard_completions(path, changed).slice(first, _SLICE)
-    return tuple(first + row for row in pc.indices_nonzero(pc.match_substring_regex(texts, pattern=pattern)).to_pylist())
+    return tuple(
+        first + row for row in pc.indices_nonzero(pc.match_substring_regex(texts, pattern=pattern)).to_pylist()
+    )
 
 
 def pattern_hits(text: str | None, pattern: str, *, reach: int = 20_000) -> list[Span]:

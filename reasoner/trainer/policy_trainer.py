@@ -28,7 +28,7 @@ from reasoner.rl.batch import Batch, collate
 from reasoner.rl.credit import with_advantages, without_zero_variance
 from reasoner.rl.critic import Critic, explained_variance
 from reasoner.rl.kl import CONTROLLERS, adapt_coefficient, kl_k3, response_kl
-from reasoner.rl.losses import is_clipped, token_weights
+from reasoner.rl.losses import is_clipped, token_ratio, token_weights
 from reasoner.rl.microbatches import backward_microbatches
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
@@ -289,6 +289,8 @@ class PolicyTrainer:
             "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
+        if self.cfg.run.importance_ratio:
+            token_values["importance_ratio"] = token_ratio(logp, rows.sampler_logprobs, mask)
         if terms.kl is not None:
             sums["kl"] = (terms.kl.detach() * mask).sum()
             token_values["kl"] = terms.kl

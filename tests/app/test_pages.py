@@ -365,9 +365,7 @@ def test_chat_samples_from_two_models_grades_and_stops(site):
     page.wait_for_selector('[data-chat="done"]', timeout=60_000)
     sides = page.locator("[data-answers]")
     assert sides.locator("h2").all_inner_texts() == ["run real, its last checkpoint", "the embedded base model"]
-    assert all(
-        re.search("done · [01] of 1 correct", text) for text in sides.locator("[role=status]").all_inner_texts()
-    )
+    assert all(re.search("done · [01] of 1 correct", text) for text in sides.locator("[role=status]").all_inner_texts())
     page.get_by_label("beside").select_option("")
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")

@@ -197,7 +197,11 @@ def test_a_regular_expression_selects_rollouts_and_its_matches_are_marked(site):
 def test_an_expression_that_explodes_elsewhere_is_harmless_and_a_bad_one_is_named(site):
     page = search(site, "/rollouts?run=many&regex=(word%20%7Cword%20word%20)%2B%24")
     assert page.locator("[data-count]").inner_text() == "2"  # "word " 5,000 times
-    for pattern, reason in (("(?=word)", "invalid perl operator"), ("w*", "matches the empty text"), ("(w", "missing )")):
+    for pattern, reason in (
+        ("(?=word)", "invalid perl operator"),
+        ("w*", "matches the empty text"),
+        ("(w", "missing )"),
+    ):
         typed(page, "regex", pattern)
         page.wait_for_selector(f'[role="alert"]:has-text("{reason}")')
     site.refused()
