@@ -10,20 +10,25 @@ from app.run_library import RunLibrary
 from reasoner.runs.index_queries import (
     PROBLEM_ORDERS,
     PROBLEM_ROWS,
+    exposure_rates,
     groups_of_problem,
+    neighbours,
     problem_rows,
     rollouts_of_problem,
+    sampling_counts,
     solve_rates,
     step_rows,
     subjects,
 )
 
 _MOST = 1000  # rows of the map per page
+_NEIGHBOURS = 5  # groups of the same family and level before and after the first of a problem
 
 
 def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
     """All groups of a problem: pass rates, answers and lengths; the step that first solved it, and its flips.
 
+    `neighbours`: the groups of other problems of its family, and level if it has others, nearest to its first group.
     ValueError for an unknown problem.
     """
     with library.index(run) as index:
@@ -33,6 +38,7 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
         rows = rollouts_of_problem(index, id)
         first = index.rollout(index.find(_name(rows[0])).id)
         steps = [row["step"] for row in step_rows(index)]
+        others = neighbours(index, groups[0], number=_NEIGHBOURS)
     visits = [
         _visit(group, [row for row in rows if (row["step"], row["grp"]) == (group["step"], group["grp"])])
         for group in groups
@@ -46,6 +52,7 @@ def problem(library: RunLibrary, run: str, id: str) -> dict[str, Any]:
         "first_solved": solved_steps[0] if solved_steps else None,
         "flips": _flips(visits),
         "steps": [steps[0], steps[-1]],
+        "neighbours": others,
     }
 
 
@@ -90,7 +97,8 @@ def problems(
     offset: int = 0,
     limit: int = 200,
 ) -> dict[str, Any]:
-    """A page of the map of families or problems by steps, and a histogram of the groups by correct completions.
+    """A page of the map of families or problems by steps, a histogram of the groups by correct completions, and the
+    mean pass rates of problems that are sampled for the first time and again, with 95 % intervals.
 
     A missing cell means that the step had no group of the problem, and not a pass rate of 0.
     """
@@ -110,7 +118,21 @@ def problems(
             "cells": cells,
             "steps": [row["step"] for row in step_rows(index)],
             "solve_rates": solve_rates(index),
+            "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)],
+            "sampled": sampling_counts(index, subject=subject),
             "by": by,
             "sorts": list(PROBLEM_ORDERS),
             "subjects": subjects(index),
         }
+
+
+def _exposure(row: dict[str, Any]) -> dict[str, Any]:
+    """The mean pass rate of the groups of a row of exposure_rates, and its 95 % interval where they differ."""
+    number, mean = row["groups"], row["sum"] / row["groups"]
+    fields = {name: row[name] for name in ("part", "first", "last", "groups")}
+    fields |= {"is_first": bool(row["is_first"]), "rate": mean}
+    squares = row["squares"] - number * mean**2
+    if squares < 1e-9:  # one group, or all alike
+        return fields
+    half = 1.96 * (squares / (number - 1) / number) ** 0.5
+    return fields | {"low": max(0.0, mean - half), "high": min(1.0, mean + half)}

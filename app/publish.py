@@ -139,7 +139,7 @@ def _content(library: RunLibrary, index: RolloutIndex, run: str, groups: Sequenc
         "causes": {row["name"]: causes[row["id"]] for row in rows if row["id"] in causes},
         "groups": {name: _group(group) for name, group in members.items()},
         "problems": {
-            problem: _problem(ask("problem", run=run, id=problem), names)
+            problem: _problem(ask("problem", run=run, id=problem), names, set(groups))
             for problem in dict.fromkeys(row["problem"] for row in rows)
         },
         "rollouts": {
@@ -173,13 +173,14 @@ def _group(group: dict[str, Any]) -> dict[str, Any]:
     return group | {"members": [{**member, "completion": None} for member in group["members"]]}
 
 
-def _problem(problem: dict[str, Any], names: set[str]) -> dict[str, Any]:
-    """A problem with the rates of all its visits, and the rollouts that the file has."""
+def _problem(problem: dict[str, Any], names: set[str], groups: set[Group]) -> dict[str, Any]:
+    """A problem with the rates of all its visits, and the rollouts and neighbours that the file has."""
     return problem | {
+        "neighbours": [one for one in problem["neighbours"] if (one["step"], one["grp"]) in groups],
         "visits": [
             visit | {"rollouts": [one for one in visit["rollouts"] if one["name"] in names]}
             for visit in problem["visits"]
-        ]
+        ],
     }
 
 

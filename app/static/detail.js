@@ -4,9 +4,10 @@ import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, toke
 
 // Show a rollout in the pane. `onchange` is called with the name of another rollout that is to be shown.
 export async function detail(pane, { run, name, page, onchange }) {
-  const statistic = page.params.colour ?? (page.params.tok ? "logprobs" : "none"), withFormulas = page.params.formulas === "1", query = page.params.text ?? "";
+  const statistic = page.params.colour ?? (page.params.tok ? "logprobs" : "none"), withFormulas = page.params.formulas === "1";
+  const { text = "", regex = "" } = page.params, query = [text, regex && `/${regex}/`].filter(Boolean).join(" ");
   pane.dataset.state = "loading";
-  const rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text: query });
+  const rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, ...(regex ? { regex } : {}) });
   const redraw = (values) => { page.set(values); return detail(pane, { run, name, page, onchange }); };
   const unit = unitsOf(rollout.completion);
   const view = { run, name, rollout, statistic, withFormulas, query, unit, hits: rollout.hits.map((hit) => hit.map(unit)), redraw };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -37,19 +38,17 @@ def _parquet(path: Path, rows: Iterator[dict[str, Any]]) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from reasoner.runs.rollouts import SCHEMA
+    from reasoner.runs.rollouts import schema_of
 
+    batch = list(islice(rows, _PAGE))
+    schema = schema_of(batch)  # all shards of a run have the same columns
     number = 0
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
-        batch: list[dict[str, Any]] = []
-        for row in rows:
-            number += 1
-            batch.append(row)
-            if len(batch) == _PAGE:
-                writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
-                batch = []
-        writer.write_table(pa.Table.from_pylist(batch, SCHEMA))
-    return number
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        while True:
+            number += len(batch)
+            writer.write_table(pa.Table.from_pylist(batch, schema))
+            if not (batch := list(islice(rows, _PAGE))):
+                return number
 
 
 def _markdown(path: Path, rows: Iterator[dict[str, Any]]) -> int:

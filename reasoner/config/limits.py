@@ -97,6 +97,8 @@ def check(config: Config) -> None:
             f"sampling.top_p is {config.sampling.top_p}; training needs 1: what truncated sampling "
             "leaves out biases the importance ratio"
         )
+    if config.run.importance_ratio and not config.run.token_stats:
+        raise ValueError("run.importance_ratio is true and run.token_stats false; the ratio is one of the statistics")
     _check_off_policy(config)
     _check_selection(config)
     for key in ("epochs", "minibatches"):

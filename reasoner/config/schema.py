@@ -38,6 +38,9 @@ class RunConfig:
     on_alarm: str = "warn"
     # Store entropy, KL and share of the loss of every token with the rollouts: 12 bytes a token before compression.
     token_stats: bool = True
+    # Store with them the importance ratio of every token: its probability in the update, divided by that when it was
+    # sampled. 1 but for older weights, earlier updates of the step, and the engine's rounding. 4 bytes a token more.
+    importance_ratio: bool = False
     # Experiment trackers to log to, separated by commas: trackio, wandb, tensorboard (each an optional extra).
     # metrics.jsonl is written in any case. Empty: none.
     track: str = ""

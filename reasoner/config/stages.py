@@ -19,6 +19,7 @@ class Stage:
 
 _OF_SAMPLING = (  # of runs that learn from their own rollouts
     "steps", "max_train_tokens", "max_off_policy_steps", "control", "run.parity_interval", "run.token_stats",
+    "run.importance_ratio",
     "data.", "reward.", "algo.", "critic.", "ptx.",
 )  # fmt: skip
 _OF_ENGINE = ("sampling.", "engine.", "verify.", "validation.", "eval.")

@@ -16,7 +16,7 @@ from reasoner.rl.algorithms import Algorithm
 from reasoner.rl.batch import Batch
 from reasoner.rl.critic import Critic
 from reasoner.rl.kl import kl_k3
-from reasoner.rl.losses import is_clipped, token_weights
+from reasoner.rl.losses import is_clipped, token_ratio, token_weights
 from reasoner.rl.model_passes import ModelPasses
 from reasoner.rl.objective import TokenTerms, token_terms
 from reasoner.rl.token_stats import TokenStats
@@ -56,6 +56,8 @@ class PolicyLoss:
             "capped": ((terms.importance >= self.cfg.algo.importance_clip_max) & mask).sum(),
         }
         token_values = {"entropy": entropy} | ({"advantages": rows.advantages} if algorithm.returns != "total" else {})
+        if self.cfg.run.importance_ratio:
+            token_values["importance_ratio"] = token_ratio(logp, rows.sampler_logprobs, mask)
         if terms.kl is not None:
             sums["kl"] = (terms.kl.detach() * mask).sum()
             token_values["kl"] = terms.kl

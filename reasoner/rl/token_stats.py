@@ -10,7 +10,7 @@ from torch import Tensor
 from reasoner.distributed.world import World
 
 # entropy and KL in nats; the token's share of the step's loss before its first update. Rows whose tokens have different
-# advantages also have "advantages".
+# advantages also have "advantages"; with run.importance_ratio all have "importance_ratio" (policy / sampler).
 TOKEN_FIGURES = ("entropy", "kl", "loss")
 LOSSES = ("loss", "critic/loss")
 

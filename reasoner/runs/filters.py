@@ -42,6 +42,7 @@ class Filter:
     least_tokens: int | None = None
     most_tokens: int | None = None
     text: str | None = None  # words; "a phrase"; begin*; -without
+    regex: str | None = None  # a regular expression (reasoner.runs.regex_search), which sql() leaves out
     label: str | None = None  # of a reflection span (verifiers.reflection): cue, self-correction, aha
     failure: str | None = None  # a cause of CAUSES
 
@@ -73,6 +74,7 @@ FIELDS = {
     "failure": f"{', '.join(CAUSES)} (found when the dashboard shows the page Failures)",
     "label": "with a reflection span of this label: cue, self-correction, aha (needs `reasoner aha RUN` first)",
     "text": 'words of the completion, "a phrase", begin*, -without',
+    "regex": "a regular expression in RE2's syntax that a part of the completion matches; (?i) ignores case",
 }
 
 
@@ -103,6 +105,7 @@ def read_filter(texts: Mapping[str, str | None]) -> Filter:
         label=_one_of("label", wanted, LABELS),
         failure=_one_of("failure", wanted, list(CAUSES)),
         text=wanted.get("text"),
+        regex=wanted.get("regex"),
     )
 
 
@@ -169,7 +172,7 @@ class RolloutRow:
 
 
 def sql(where: Filter) -> tuple[str, list[Any]]:
-    """Translate the filter into a WHERE clause and its values."""
+    """Translate the filter, but for its regular expression, into a WHERE clause and its values."""
     conditions: dict[str, object | None] = {
         "id >= ?": None if where.first_step is None else where.first_step * ROWS,
         "id < ?": None if where.last_step is None else (where.last_step + 1) * ROWS,

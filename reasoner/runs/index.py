@@ -9,6 +9,7 @@ A rollout is named STEP.GROUP.SAMPLE, as in 12.3.7. Its id in the index is STEP 
 from __future__ import annotations
 
 import fcntl
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,7 @@ from reasoner.runs.index_file import delete_index, index_path, open_index, trans
 from reasoner.runs.index_schema import SET_FLIPS, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
+from reasoner.runs.regex_search import MAX_ROLLOUTS, matching_ids
 from reasoner.runs.rollouts import rows_of, shard_path
 
 __all__ = ["FIELDS", "ORDERS", "Filter", "RolloutIndex", "RolloutRow", "index_path", "match", "read_filter"]
@@ -48,6 +50,7 @@ class RolloutIndex:
         is_file(self.path)  # ValueError for a named pipe, say
         self._seen = -1  # modification time of the folder of shards when they were indexed, in nanoseconds
         self._db = open_index(self.path, self.run_dir)
+        self._matches: dict[Filter, str] = {}  # ids of the rollouts of filters with a regular expression, as JSON
 
     def close(self) -> None:
         self._db.close()
@@ -70,6 +73,7 @@ class RolloutIndex:
             known = {row[0] for row in self._db.execute("SELECT step FROM shards")}
             fresh = sorted(states.keys() - known)
             added = 0
+            self._matches = {}
             with ThreadPoolExecutor(1) as reader:  # one shard is read while another is written
                 for start in range(0, len(fresh), _TOGETHER):
                     steps = fresh[start : start + _TOGETHER]
@@ -104,16 +108,16 @@ class RolloutIndex:
     ) -> list[RolloutRow]:
         """The first `limit` rollouts of the filter in this order, after the id `after` and `offset` more.
 
-        ValueError for a text that cannot be searched, and for an order that is not in ORDERS.
+        ValueError for a text or regular expression that cannot be searched, and for an order that is not in ORDERS.
         """
         if order not in ORDERS:
             raise ValueError(f"unknown order {order!r}; known are {', '.join(ORDERS)}")
         if where == ALL and order == "step" and offset:
             after, offset = self._skipped(offset)
         after = max(after, (where.first_step or 0) * ROWS - 1)  # SQLite scans from the first lower bound
-        if where.text is not None and order == "step":
+        if where.text is not None and where.regex is None and order == "step":
             return self._search(where, where.text, after, limit, offset)
-        clause, values = sql(where)
+        clause, values = self._conditions(where)
         rows = self._db.execute(
             "SELECT * FROM rollouts WHERE id IN "
             f"(SELECT id FROM rollouts WHERE id > ? AND {clause} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?) "
@@ -132,6 +136,17 @@ class RolloutIndex:
         )
         return [RolloutRow(*row) for row in rows]
 
+    def _conditions(self, where: Filter) -> tuple[str, list[Any]]:
+        """sql() of the filter. With a regular expression: of the ids that it leaves, which are searched for once."""
+        clause, values = sql(where)
+        if where.regex is None:
+            return clause, values
+        if where not in self._matches:
+            query = f"SELECT id FROM rollouts WHERE {clause} ORDER BY id LIMIT ?"
+            ids = [row[0] for row in self._db.execute(query, [*values, MAX_ROLLOUTS + 1])]
+            self._matches[where] = json.dumps(matching_ids(self.run_dir, ids, where.regex))
+        return "id IN (SELECT value FROM json_each(?))", [self._matches[where]]
+
     def count(self, where: Filter = ALL) -> int:
         """The number of rollouts of the filter."""
         if where == ALL:
@@ -139,7 +154,7 @@ class RolloutIndex:
         if where.text is not None and where == Filter(text=where.text):  # no row of another table is looked up
             query = "SELECT COUNT(*) FROM words WHERE words MATCH ?"
             return int(self._db.execute(query, [match(where.text)]).fetchone()[0])
-        clause, values = sql(where)
+        clause, values = self._conditions(where)
         return int(self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE {clause}", values).fetchone()[0])
 
     def rank(self, number: int, where: Filter = ALL) -> int:
@@ -148,7 +163,7 @@ class RolloutIndex:
             step, row = divmod(number, ROWS)
             cursor = self._db.execute("SELECT COALESCE(SUM(rows), 0) FROM shards WHERE step < ?", [step])
             return int(cursor.fetchone()[0]) + row
-        clause, values = sql(where)
+        clause, values = self._conditions(where)
         cursor = self._db.execute(f"SELECT COUNT(*) FROM rollouts WHERE id < ? AND {clause}", [number, *values])
         return int(cursor.fetchone()[0])
 

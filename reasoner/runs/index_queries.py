@@ -16,11 +16,18 @@ PROBLEM_ORDERS = {
     "rate": "rate DESC, problem",
     "-rate": "rate, problem",
     "groups": "num_groups DESC, problem",
+    "-groups": "num_groups, problem",
     "problem": "problem",
+    "-problem": "problem DESC",
+    "first sampled": "first_sampled, problem",
     "flips": "flips DESC, num_groups DESC, problem",
 }
 # What a row of the map of problems stands for: one problem, or all problems of a family and level.
 PROBLEM_ROWS = {"family": "TRIM(COALESCE(subject, 'no family') || ' ' || COALESCE(level, ''))", "problem": "problem"}
+
+# Tenths of the run, of at least a step each.
+_TENTHS = "WITH run AS (SELECT MIN(step) AS low, MAX(step) - MIN(step) + 1 AS width FROM steps)"
+_TENTH = "CAST(10 * (step - low) / MAX(width, 10) AS INTEGER)"
 
 
 def step_rows(index: RolloutIndex, *, first_step: int = 0) -> Rows:
@@ -87,7 +94,7 @@ def problem_rows(
     rows = index.rows(
         f"{visits} SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS num_groups, "
         "SUM(correct) AS correct, SUM(size) AS size, 1.0 * SUM(correct) / SUM(size) AS rate, "
-        "MIN(CASE WHEN correct > 0 THEN step END) AS first_solved, SUM(flip) AS flips "
+        "MIN(step) AS first_sampled, MIN(CASE WHEN correct > 0 THEN step END) AS first_solved, SUM(flip) AS flips "
         f"FROM visits GROUP BY problem ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
         [subject, subject, limit, offset],
     )
@@ -100,11 +107,52 @@ def problem_rows(
     return total, rows, [[row_numbers[cell["problem"]], cell["step"], cell["correct"], cell["size"]] for cell in cells]
 
 
+def neighbours(index: RolloutIndex, visit: dict[str, Any], *, number: int) -> Rows:
+    """The groups of other problems of a group's family and level (of any level where it has no such others): the
+    `number` nearest before it and after it, in order.
+
+    `visit`: a row of table `groups`. `is_first`: whether the step is the first that sampled the problem.
+    """
+    columns = (
+        "SELECT step, grp, problem, level, question, correct, size, step = "
+        "(SELECT MIN(step) FROM groups AS own WHERE own.problem = groups.problem) AS is_first FROM groups"
+    )
+    values = [visit[name] for name in ("problem", "subject", "level", "step", "grp")]
+    for level in ("level IS ?", "(1 OR level IS ?)"):
+        of_kind = f"{columns} WHERE problem <> ? AND subject IS ? AND {level} AND (step, grp)"
+        before = index.rows(f"{of_kind} < (?, ?) ORDER BY step DESC, grp DESC LIMIT ?", [*values, number])
+        after = index.rows(f"{of_kind} > (?, ?) ORDER BY step, grp LIMIT ?", [*values, number])
+        if before or after:
+            break
+    return [*reversed(before), *after]
+
+
+def sampling_counts(index: RolloutIndex, *, subject: str = "") -> dict[str, int]:
+    """Number of `problems`, and of those that were sampled `once`."""
+    query = (
+        "SELECT COUNT(*) AS problems, COALESCE(SUM(n = 1), 0) AS once FROM "
+        "(SELECT COUNT(*) AS n FROM groups WHERE ? = '' OR subject = ? GROUP BY problem)"
+    )
+    return index.rows(query, [subject, subject])[0]
+
+
+def exposure_rates(index: RolloutIndex, *, subject: str = "") -> Rows:
+    """By tenth of the run, and by whether the step is the first that sampled the problem (`is_first`): number of
+    groups, and sum and sum of squares of their pass rates.
+    """
+    return index.rows(
+        f"{_TENTHS}, seen AS (SELECT problem, MIN(step) AS earliest FROM groups GROUP BY problem) "
+        f"SELECT {_TENTH} AS part, step = earliest AS is_first, MIN(step) AS first, MAX(step) AS last, "
+        "COUNT(*) AS groups, SUM(1.0 * correct / size) AS sum, SUM(1.0 * correct * correct / size / size) AS squares "
+        "FROM groups JOIN seen USING (problem), run WHERE ? = '' OR subject = ? GROUP BY part, is_first ORDER BY part",
+        [subject, subject],
+    )
+
+
 def solve_rates(index: RolloutIndex) -> Rows:
     """Number of groups by tenth of the run, size and number of correct completions."""
     return index.rows(
-        "WITH run AS (SELECT MIN(step) AS low, MAX(step) - MIN(step) + 1 AS width FROM steps) "
-        "SELECT CAST(10 * (step - low) / MAX(width, 10) AS INTEGER) AS part, MIN(step) AS first, MAX(step) AS last, "
+        f"{_TENTHS} SELECT {_TENTH} AS part, MIN(step) AS first, MAX(step) AS last, "
         "correct, size, COUNT(*) AS groups FROM groups, run GROUP BY part, correct, size ORDER BY part, size, correct"
     )
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from reasoner.runs.index_schema import COLUMNS, Rows, read
 from reasoner.runs.json_files import is_file
-from reasoner.runs.rollouts import SCHEMA, shard_path
+from reasoner.runs.rollouts import OPTIONAL, SCHEMA, shard_path
 
 _NAME = re.compile(r"step-(\d{6,9})\.parquet", re.ASCII)
 _FILLED = ("group", "sample", "problem_id", "question", "completion", "verdict", "reward", "advantage")
@@ -62,11 +62,11 @@ def read_shard(path: Path, step: int) -> tuple[Rows | str, str]:
 
 
 def _check_kinds(schema: pa.Schema) -> None:
-    """Raise ValueError where a column is missing or has another type than in SCHEMA."""
+    """Raise ValueError where a column is missing or has another type than in SCHEMA or OPTIONAL."""
     for name in _FILLED:
         if name not in schema.names:
             raise ValueError(f"it has no column {name!r}")
-    for column in SCHEMA:
+    for column in (*SCHEMA, *OPTIONAL):
         if column.name not in schema.names or column.name == "rewards":
             continue
         actual, expected = _kind(schema.field(column.name).type), _kind(column.type)

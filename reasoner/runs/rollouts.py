@@ -73,6 +73,8 @@ SCHEMA = pa.schema(
         ("advantage", pa.float32()),
     ]
 )
+# The columns that a shard has only where a row does.
+OPTIONAL = pa.schema([("importance_ratio", pa.list_(pa.float32()))])
 
 _PACKAGES = (
     "torch",
@@ -227,10 +229,16 @@ def write_step(
     return rows
 
 
+def schema_of(rows: Sequence[Mapping[str, object]]) -> pa.Schema:
+    """SCHEMA, and the columns of OPTIONAL that a row has."""
+    names = set().union(*rows)
+    return pa.schema([*SCHEMA, *(field for field in OPTIONAL if field.name in names)])
+
+
 def write_shard(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows of SCHEMA atomically; a column that a row leaves out is null."""
+    """Write rows of SCHEMA and OPTIONAL atomically; a column that a row leaves out is null."""
     with atomic_path(path) as partial:
-        pq.write_table(pa.Table.from_pylist(list(rows), SCHEMA), partial, compression="zstd")
+        pq.write_table(pa.Table.from_pylist(list(rows), schema_of(rows)), partial, compression="zstd")
 
 
 def delete_from(run_dir: Path, start: int) -> None:

@@ -39,6 +39,17 @@ def hits(text: str | None, query: str) -> list[Span]:
     return [(spans[first][0], spans[last][1]) for first, last in runs]
 
 
+def merged(*hits: Sequence[Span]) -> list[Span]:
+    """The spans of several searches as one list, in order; spans that overlap become one."""
+    spans: list[Span] = []
+    for start, end in sorted(span for own in hits for span in own):
+        if spans and start < spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return spans
+
+
 def _words(text: str) -> list[str]:
     """The words of a text, folded for comparison."""
     words = _WORD.findall(text)

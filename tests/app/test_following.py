@@ -106,6 +106,26 @@ def test_chat_asks_the_selected_run_and_keeps_the_question(site):
     )
 
 
+def test_chat_asks_two_checkpoints_side_by_side_about_a_problem_that_is_picked(site):
+    page = site.open("/chat?run=first")
+    page.get_by_label("samples").fill("3")
+    page.get_by_label("beside").select_option("second")
+    page.get_by_label("other step").select_option("8")
+    assert model_of(page)[1] == "Asks run first, its last checkpoint, and run second, after 8 steps."
+    assert page.get_by_label("samples").input_value() == "3" and "other=second&other_checkpoint=8" in page.url
+    page.get_by_text("pick a problem of run first").click()
+    page.locator('[data-pick="made/up/1"] button').click()
+    page.wait_for_selector('[data-pick="made/up/1"].current')
+    shown = [page.get_by_label(name).input_value() for name in ("question", "gold", "rule")]
+    assert shown == ["What is 2 + 2?", "4", "maths"] and page.locator("[data-pick]").count() == 2
+    page.get_by_role("button", name="any problem").click()
+    page.wait_for_selector("[data-pick].current")
+    page.reload()
+    site.ready()
+    assert model_of(page)[1].endswith("and run second, after 8 steps.")
+    assert page.get_by_label("gold").input_value() == "4"
+
+
 def test_sample_again_uses_the_run_of_the_rollout(site):
     page = site.open("/rollouts?run=second&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')

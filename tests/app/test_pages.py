@@ -1,6 +1,7 @@
 """Every page in a real browser over a real run of the embedded base, compared with the shards."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -350,7 +351,7 @@ def test_filtered_rollouts_can_be_exported(site):
     assert [line["completion"] for line in lines] == [r["completion"] for r in wrong]
 
 
-def test_chat_samples_grades_and_stops(site):
+def test_chat_samples_from_two_models_grades_and_stops(site):
     page = site.open("/chat?model=real&question=What%20is%205%20%2B%203%3F&gold=8")
     page.locator('[data-number="samples"]').fill("1")
     page.locator('[data-number="max_tokens"]').fill("60")
@@ -358,6 +359,14 @@ def test_chat_samples_grades_and_stops(site):
     page.wait_for_selector('[data-chat="done"]', timeout=60_000)
     assert page.locator('[data-sample="0"] .token').count() > 3
     assert page.locator('[data-sample="0"] .badge').count() >= 1
+    assert page.locator("[data-answers]").count() == 1
+    page.get_by_label("beside").select_option("base")
+    page.get_by_role("button", name="ask").click()
+    page.wait_for_selector('[data-chat="done"]', timeout=60_000)
+    sides = page.locator("[data-answers]")
+    assert sides.locator("h2").all_inner_texts() == ["run real, its last checkpoint", "the embedded base model"]
+    assert all(re.search("done · [01] of 1 correct", text) for text in sides.locator("[role=status]").all_inner_texts())
+    page.get_by_label("beside").select_option("")
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")
     page.get_by_role("button", name="ask").click()

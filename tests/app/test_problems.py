@@ -2,7 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
-from statistics import fmean
+from statistics import fmean, stdev
 
 import pytest
 
@@ -74,6 +74,7 @@ def _summary(groups):
         "correct": right,
         "size": size,
         "rate": right / size,
+        "first_sampled": min(own[0]["step"] for own in groups),
         "first_solved": min(solved, default=None),
         "flips": flips,
     }
@@ -84,7 +85,10 @@ SORTS = {
     "rate": lambda row: (-row["rate"], row["problem"]),
     "-rate": lambda row: (row["rate"], row["problem"]),
     "groups": lambda row: (-row["num_groups"], row["problem"]),
+    "-groups": lambda row: (row["num_groups"], row["problem"]),
     "problem": lambda row: row["problem"],
+    "-problem": lambda row: [*(-ord(letter) for letter in row["problem"]), 0],
+    "first sampled": lambda row: (row["first_sampled"], row["problem"]),
     "flips": lambda row: (-row["flips"], -row["num_groups"], row["problem"]),
 }
 
@@ -107,6 +111,42 @@ def test_problem_map_counts_every_group_once(call, rows, by, subject, sort):
         key: (right[key], size) for key, size in cells.items()
     }
     assert page["steps"] == list(range(STEPS)) and page["subjects"] == ["sums", "words"]
+
+
+@pytest.mark.parametrize("subject", ["", "sums"])
+def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, subject):
+    groups = grouped([row for row in rows if not subject or row["subject"] == subject], "step", "group")
+    earliest, rates, visits = {}, {}, Counter()
+    for (step, _), own in groups.items():
+        problem = own[0]["problem_id"]
+        is_first = earliest.setdefault(problem, step) == step
+        rates.setdefault((step, is_first), []).append(num_correct(own) / len(own))
+        visits[problem] += 1
+    page = call("problems", run="whole", subject=subject)
+    assert page["sampled"] == {"problems": len(visits), "once": sum(n == 1 for n in visits.values())}
+    lines = {(line["part"], line["is_first"]): line for line in page["exposures"]}  # fewer than ten steps: a part each
+    assert lines.keys() == rates.keys()
+    for key, own in rates.items():
+        assert lines[key]["rate"] == pytest.approx(fmean(own)) and lines[key]["groups"] == len(own)
+        if len(set(own)) > 1:
+            half = 1.96 * stdev(own) / len(own) ** 0.5
+            assert lines[key]["low"] == pytest.approx(max(0, fmean(own) - half))
+            assert lines[key]["high"] == pytest.approx(min(1, fmean(own) + half))
+        else:
+            assert "low" not in lines[key]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.id)
+def test_neighbours_are_the_nearest_groups_of_the_family(call, rows, problem):
+    groups = [((step, number), own[0]) for (step, number), own in grouped(rows, "step", "group").items()]
+    place = next(place for place, row in groups if row["problem_id"] == problem.id)
+    others = [(p, r) for p, r in groups if r["problem_id"] != problem.id and r["subject"] == problem.subject]
+    alike = [place_row for place_row in others if place_row[1]["level"] == problem.level] or others
+    expected = [p for p, _ in alike if p < place][-5:] + [p for p, _ in alike if p > place][:5]
+    found = call("problem", run="whole", id=problem.id)["neighbours"]
+    assert [(row["step"], row["grp"]) for row in found] == expected
+    first = {row["problem_id"]: step for (step, _), row in reversed(groups)}
+    assert all(row["is_first"] == (first[row["problem"]] == row["step"]) for row in found)
 
 
 def test_pages_of_the_map_are_consecutive(call):

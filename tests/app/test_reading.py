@@ -1,13 +1,16 @@
 """Reading rollouts in a real browser: ordered columns, colour scales, links to tokens, tags, and a shared zoom."""
 
+import re
 import shutil
 from operator import itemgetter
+from pathlib import Path
 
 import pytest
 
+from reasoner.runs import rollouts as store
 from tests.app.browsing import ROOT, served
 from tests.app.conftest import visit
-from tests.app.library_of import rows_of, write_run
+from tests.app.library_of import PROBLEMS, rows_of, write_run
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +50,33 @@ def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site,
         assert page.get_by_label("order").input_value() == order
 
 
+def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site, library):
+    reply = site.ask("problems", run="whole", by="problem")
+    page = site.open("/problems?run=whole&by=problem")
+    for orders in (["groups", "-groups"], ["rate", "-rate"], ["problem", "-problem"]):
+        for order in orders:
+            page.click(f".name-heads button[title='order by {'name' if order[-1] == 'm' else orders[0]}']")
+            page.wait_for_function(
+                "o => location.search.includes(`sort=${o}&`) || location.search.endsWith(o)", arg=order
+            )
+            names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort=order)["rows"]]
+            shown = "names => [...document.querySelectorAll('.names a')].map(a => a.dataset.problem).join() === names"
+            page.wait_for_function(shown, arg=",".join(names))
+    once = page.locator("[data-once]")
+    assert once.get_attribute("data-once") == str(reply["sampled"]["once"])
+    for name, is_first in (("sampled for the first time", True), ("sampled again", False)):
+        last = [line["rate"] for line in reply["exposures"] if line["is_first"] is is_first][-1]
+        shown = page.locator(f'[data-chart="Mean pass rate"] [data-line="{name}"]').get_attribute("data-y")
+        assert float(shown) == pytest.approx(last)
+    page = site.open(f"/problem?run=whole&id={PROBLEMS[2].id}")
+    neighbours = site.ask("problem", run="whole", id=PROBLEMS[2].id)["neighbours"]
+    shown = page.eval_on_selector_all("[data-neighbour]", "rows => rows.map(row => row.dataset.neighbour)")
+    assert sorted(shown) == sorted([PROBLEMS[2].id, *(row["problem"] for row in neighbours)])
+    assert page.locator("[data-neighbour].current").get_attribute("data-neighbour") == PROBLEMS[2].id
+    page.locator("[data-neighbour] a").first.click()
+    page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
+
+
 def test_the_scale_says_which_values_the_colours_stand_for(site, library):
     advantages = {row["name"]: row["advantage"] for row in rows_of(library / "runs" / "whole")}
     page = site.open("/rollouts?run=whole&rollout=1.0.0&colour=advantage")
@@ -57,6 +87,26 @@ def test_the_scale_says_which_values_the_colours_stand_for(site, library):
     assert len(colours) == 21 and "--bad" in colours[0] and "--good" in colours[-1]
     page = site.open("/rollouts?run=whole&rollout=1.0.0&colour=logprobs")
     assert page.locator("[data-legend=logprobs] .scale").text_content() == "p 100 %p 0 %"
+
+
+def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site, library):
+    run = Path(shutil.copytree(library / "runs" / "whole", library / "runs" / "ratios"))
+    (row, *_), ratios = store.read(run, 1), [0.25, 0.5, 1.0, 2.0, float("inf")]
+    store.write_shard(store.shard_path(run, 1), [row | {"token_ids": range(5), "importance_ratio": ratios}])
+    page = site.open("/rollouts?run=ratios&rollout=1.0.0&colour=importance_ratio")
+    page.wait_for_selector("[data-legend=importance_ratio] .scale")
+    scale = page.locator("[data-legend=importance_ratio] .scale")
+    assert [float(scale.get_attribute(f"data-{end}")) for end in ("low", "high")] == pytest.approx([0.25, 4])
+    assert scale.text_content() == "0.2504"  # the ends, with the colours between them
+    colours = page.eval_on_selector_all(".token", "tokens => tokens.map(token => token.style.background)")
+    shares = [re.search(r"--(\w+)\D+(\d+)%", colour) for colour in colours[:4]]
+    assert [(share[1], int(share[2])) for share in shares] == [("bad", 60), ("bad", 30), ("bad", 0), ("good", 30)]
+    page.locator(".token").nth(1).hover()
+    assert "importance ratio 0.5" in page.locator(".token").nth(1).get_attribute("title")
+    assert page.get_by_label("colour", exact=True).input_value() == "importance_ratio"
+    page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=1")
+    options = page.get_by_label("colour", exact=True).locator("option").all_inner_texts()
+    assert "importance ratio" not in options and "log-probability" in options
 
 
 def test_a_link_leads_to_tokens_and_a_click_makes_one(site):

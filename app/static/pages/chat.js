@@ -1,15 +1,27 @@
-// Sample answers to a question from a run's model. Tokens appear as they are sampled; answers are graded as in training.
+// Sample answers to a question from a run's model, or from two side by side. Tokens appear as they are sampled; answers are
+// graded as in training.
 import { ask, card, el, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
+import { problemPicker } from "../problem_picker.js";
 
 const FIRST_QUESTION = { question: "What is 347 * 6 - 158?", gold: "1924" };
+// The names in the address of the fields that have another name there: `step` is taken by other pages.
+const ADDRESS_NAMES = { step: "checkpoint", otherStep: "other_checkpoint" };
 
-// The request of the address: the model is the one named there, else that of the selected run, else the base model.
-function requestOf({ model, run, checkpoint = "", question, gold, rule = "maths", begin = "" }, models) {
+// The request of the address: the model is the one named there, else that of the selected run, else the base model. The
+// other model, which is asked the same, is "" for none.
+function requestOf({ model, run, checkpoint = "", other = "", other_checkpoint: otherStep = "", question, gold, rule = "maths", begin = "" }, models) {
   const isKnown = (name) => models.some((entry) => entry.model === name);
   return {
-    model: [model, run].find(isKnown) ?? models[0].model, step: checkpoint, question: question ?? FIRST_QUESTION.question,
-    gold: gold ?? (question ? "" : FIRST_QUESTION.gold), rule, begin,
+    model: [model, run].find(isKnown) ?? models[0].model, step: checkpoint, other: isKnown(other) ? other : "", otherStep,
+    question: question ?? FIRST_QUESTION.question, gold: gold ?? (question ? "" : FIRST_QUESTION.gold), rule, begin,
   };
+}
+
+// A model and its checkpoint in words; `steps`: the checkpoints that it has.
+function modelName(model, step, steps) {
+  if (model === "base") return "the embedded base model";
+  const checkpoint = !steps.length ? "" : step === "" ? ", its last checkpoint" : step === "best" ? ", its best checkpoint" : `, after ${step} steps`;
+  return `run ${model}${checkpoint}`;
 }
 
 // Read the lines of JSON of a response; calls `onevent` with each.
@@ -34,25 +46,24 @@ function scoreParts(score) {
       ? el("span", { class: "badge warn", title: "the last answer anywhere in the text is correct" }, "correct, but not well-formed") : null];
 }
 
-// The completions of a request, one column each. `oncontinue` is called with the beginning of a new response.
+// The completions of a model, one column each. `oncontinue` is called with the beginning of a new response.
 class Answers {
-  constructor(oncontinue) {
+  constructor(name, oncontinue) {
     this.oncontinue = oncontinue;
-    this.box = el("div", { class: "columns", data: { answers: "" } });
-    this.clear();
+    this.columns = new Map();
+    this.list = el("div", { class: "columns" });
+    this.status = el("p", { role: "status", class: "muted" });
+    this.box = el("section", { data: { answers: name } }, el("h2", {}, name), this.status, this.list);
   }
 
-  clear() {
-    this.columns = new Map();
-    put(this.box);
-  }
+  setStatus(text) { this.status.textContent = `${text}${this.summary()}`; }
 
   // The column of a sample; it is created with the first event.
   column(sample) {
     if (!this.columns.has(sample)) {
       const column = { text: el("div", { class: "text tokens", dir: "ltr" }), foot: el("div", { class: "bar-row" }), completion: "", score: null };
       this.columns.set(sample, column);
-      this.box.append(el("article", { class: "card", data: { sample: String(sample) } }, column.text, column.foot));
+      this.list.append(el("article", { class: "card", data: { sample: String(sample) } }, column.text, column.foot));
     }
     return this.columns.get(sample);
   }
@@ -75,61 +86,73 @@ class Answers {
       el("button", { title: "write the beginning of the response yourself, starting from this one", onclick: () => this.oncontinue(begin()) }, "edit and continue"));
   }
 
-  // The answers with their numbers, the most frequent first; "" for fewer than two answers.
-  votes() {
-    const answers = [...this.columns.values()].map((column) => column.score?.extracted).filter(Boolean), counts = new Map();
-    for (const answer of answers) counts.set(answer, (counts.get(answer) ?? 0) + 1);
-    if (answers.length < 2) return "";
-    return ` · votes: ${[...counts].sort((a, b) => b[1] - a[1]).map(([answer, n]) => `${visible(answer)} × ${n}`).join(", ")}`;
+  // The number of correct ones, and the answers with their numbers, the most frequent first; "" before one is graded.
+  summary() {
+    const scores = [...this.columns.values()].map((column) => column.score).filter(Boolean), counts = new Map();
+    if (!scores.length) return "";
+    for (const { extracted } of scores) if (extracted) counts.set(extracted, (counts.get(extracted) ?? 0) + 1);
+    const votes = [...counts].sort((a, b) => b[1] - a[1]).map(([answer, n]) => `${visible(answer)} × ${n}`).join(", ");
+    return ` · ${scores.filter((score) => score.verdict === "correct").length} of ${scores.length} correct${scores.length > 1 && votes ? ` · votes: ${votes}` : ""}`;
   }
 }
 
-// The sentence that says which model is asked, and why it is not the selected run's.
-function modelNote(request, entry, page, models) {
+// The sentence that says which models are asked, and why the first is not the selected run's.
+function modelNote(request, page, models) {
   const { model, run } = page.params, isKnown = (name) => models.some((one) => one.model === name);
-  const name = request.model === "base" ? "the embedded base model" : `run ${request.model}`;
-  const checkpoint = !entry.steps.length ? "" : request.step === "" ? ", its last checkpoint"
-    : request.step === "best" ? ", its best checkpoint" : `, after ${request.step} steps`;
+  const stepsOf = (name) => models.find((one) => one.model === name).steps;
   const missing = [...new Set([model, run])].filter((one) => one && !isKnown(one));
-  return ["Asks ", el("b", {}, name), `${checkpoint}.`, missing.map((one) => ` Run ${one} has no checkpoint to sample from.`),
+  return ["Asks ", el("b", {}, modelName(request.model, request.step, stepsOf(request.model))),
+    request.other ? [", and ", el("b", {}, modelName(request.other, request.otherStep, stepsOf(request.other)))] : null, ".",
+    missing.map((one) => ` Run ${one} has no checkpoint to sample from.`),
     run && run !== request.model && isKnown(run)
       ? [` The selected run is ${run}: `, link("chat", { ...page.params, model: "", checkpoint: "" }, `ask ${run}`), "."] : null];
 }
 
 export async function open(root, page) {
   const { models, rules, max_samples: maxSamples, max_tokens: maxTokens } = await ask("models");
-  const request = requestOf(page.params, models), entry = () => models.find((one) => one.model === request.model);
+  const request = requestOf(page.params, models), entry = (name = request.model) => models.find((one) => one.model === name);
   let controller = null;  // of the request that is being answered
+  let typed = {};  // numbers by name of the field, in place of the model's defaults
   const note = el("p", { role: "status", class: "muted", data: { note: "" } }), form = el("div", { class: "chat-form" });
   const status = el("p", { role: "status", class: "muted", data: { chat: "idle" } });
   const start = el("button", { class: "main", onclick: () => sample() }, "ask");
   const stop = el("button", { disabled: true, onclick: () => controller?.abort() }, "stop");
-  const answers = new Answers((begin) => { change({ begin }); drawForm(); });
-  const drawNote = () => put(note, modelNote(request, entry(), page, models));
+  const results = el("div", { class: "grid two", data: { results: "" } });
+  const fill = (values) => { change(values); drawForm(); };
+  const drawNote = () => put(note, modelNote(request, page, models));
+  const source = [page.params.run, request.model].find((name) => name && name !== "base");
+  const picker = source ? problemPicker(source, fill) : null;
 
-  // Change the request and the address, in which `step` is called checkpoint.
+  // Change the request and the address.
   function change(values) {
     Object.assign(request, values);
-    const { step, ...others } = values;
-    page.set(step === undefined ? others : { ...others, checkpoint: step });
+    page.set(Object.fromEntries(Object.entries(values).map(([name, value]) => [ADDRESS_NAMES[name] ?? name, value])));
+  }
+  // The checkpoints of a model as options.
+  function checkpointsOf(name) {
+    const { steps } = entry(name);
+    return [["", steps.length ? "last checkpoint" : "as shipped"], ...steps.map((step) => [step, step === "best" ? "best" : `after ${step} steps`])];
   }
   // A field of several lines, with its name as the label.
   const textField = (name, rows, data = {}) => el("label", { class: "wide" }, name,
     el("textarea", { "aria-label": name, rows, data, onchange: (event) => change({ [name]: event.target.value }) }, request[name]));
-  const numberField = (name, value, low, high, step) => el("label", {}, name.replace("_", " "),
-    el("input", { type: "number", "aria-label": name, value: String(value), min: String(low), max: String(high), step: String(step), data: { number: name } }));
+  const numberField = (name, value, low, high, step) => el("label", {}, name.replace("_", " "), el("input", {
+    type: "number", "aria-label": name, value: typed[name] ?? String(value), min: String(low), max: String(high), step: String(step), data: { number: name },
+    oninput: (event) => { typed[name] = event.target.value; },
+  }));
 
   function drawForm() {
     drawNote();
-    const { steps, defaults } = entry();
-    const checkpoints = [["", steps.length ? "last checkpoint" : "as shipped"], ...steps.map((step) => [step, step === "best" ? "best" : `after ${step} steps`])];
+    const { defaults } = entry(), names = models.map((one) => one.model);
     const gold = el("input", {
       "aria-label": "gold", placeholder: "the correct answer, if the completions are to be graded", value: request.gold,
       onchange: (event) => change({ gold: event.target.value }),
     });
     put(form, el("div", { class: "bar-row" },
-      select("model", models.map((one) => one.model), request.model, (model) => { change({ model, step: "" }); drawForm(); }),
-      select("checkpoint", checkpoints, request.step, (step) => { change({ step }); drawNote(); }),
+      select("model", names, request.model, (model) => { typed = {}; fill({ model, step: "" }); }),
+      select("checkpoint", checkpointsOf(request.model), request.step, (step) => { change({ step }); drawNote(); }),
+      select("beside", [["", "no other"], ...names.map((name) => [name, name])], request.other, (other) => fill({ other, otherStep: "" })),
+      request.other ? select("other step", checkpointsOf(request.other), request.otherStep, (otherStep) => { change({ otherStep }); drawNote(); }) : null,
       numberField("temperature", defaults.temperature ?? 1, 0, 5, 0.1), numberField("samples", 2, 1, maxSamples, 1),
       numberField("max_tokens", defaults.max_tokens ?? maxTokens, 1, 32768, 1), numberField("seed", 0, 0, 2147483647, 1)),
     textField("question", "3", { search: "" }),
@@ -147,32 +170,41 @@ export async function open(root, page) {
     status.dataset.chat = state;
     status.textContent = text;
   }
-  function onEvent(event) {
-    if (event.loading) setStatus("running", `loading ${event.loading} …`);
-    if (event.prompt) setStatus("running", "sampling …");
-    if (event.error) setStatus("error", event.error);
-    answers.take(event);
-  }
-  // Send the request and show the completions as they are sampled.
-  async function sample() {
-    controller?.abort();
-    controller = new AbortController();
-    const body = JSON.stringify(formValues());
-    answers.clear();
-    start.disabled = true; stop.disabled = false;
-    setStatus("running", "request sent");
+  // Send a request and show its completions as they are sampled; returns the state at the end.
+  async function sampleFrom(answers, values, { signal }) {
+    let state = "done";
+    const onEvent = (event) => {
+      if (event.error) state = "error";
+      answers.take(event);
+      answers.setStatus(event.error ?? (event.loading ? `loading ${event.loading} …` : "sampling …"));
+    };
     try {
-      const response = await fetch("/chat", { method: "POST", headers: { "Content-Type": "application/json" }, body, signal: controller.signal });
+      const response = await fetch("/chat", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(values), signal });
       if (!response.ok) throw new Error((await response.json()).error);
       await readEvents(response, onEvent);
-      if (status.dataset.chat !== "error") setStatus("done", "done");
+      if (state === "done") answers.setStatus("done");
     } catch (error) {
-      if (error.name === "AbortError") setStatus("stopped", "stopped"); else setStatus("error", error.message);
+      state = error.name === "AbortError" ? "stopped" : "error";
+      answers.setStatus(state === "stopped" ? "stopped" : error.message);
     }
-    start.disabled = false; stop.disabled = true;
-    status.textContent += answers.votes();
+    return state;
   }
-  put(root, el("h1", {}, "Chat"), note, card(null, form), status, answers.box);
+  // Ask the model, and the other one beside it.
+  async function sample() {
+    controller?.abort();
+    const own = controller = new AbortController(), values = formValues();
+    const requests = [values, ...(request.other ? [{ ...values, model: request.other, step: request.otherStep }] : [])];
+    const sides = requests.map((one) => [new Answers(modelName(one.model, one.step, entry(one.model).steps), (begin) => fill({ begin })), one]);
+    put(results, sides.map(([answers]) => answers.box));
+    start.disabled = true; stop.disabled = false;
+    setStatus("running", "request sent");
+    const states = await Promise.all(sides.map(([answers, one]) => sampleFrom(answers, one, own)));
+    if (own !== controller) return;
+    const state = ["error", "stopped"].find((one) => states.includes(one)) ?? "done";
+    setStatus(state, state);
+    start.disabled = false; stop.disabled = true;
+  }
+  put(root, el("h1", {}, "Chat"), note, card(null, form, picker), status, results);
   drawForm();
   return { close: () => controller?.abort() };
 }

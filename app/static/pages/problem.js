@@ -1,5 +1,5 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
-import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, select, verdictBadge, visible } from "../core.js";
+import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, select, table, tableRow, verdictBadge, visible } from "../core.js";
 import { differenceSide } from "../text.js";
 
 // The answers of a visit as bars, and links to its rollouts.
@@ -24,6 +24,20 @@ function summary(problem) {
     solved === null ? "never solved" : `first solved at step ${solved}`, problem.flips.map(flip));
 }
 
+// The groups of other problems of the same kind that are nearest in steps, with this problem's first in its place.
+function neighbourTable(run, { neighbours, visits, problem, level, question }) {
+  const [{ step, group, correct, size }] = visits, isBefore = (row) => row.step < step || (row.step === step && row.grp < group);
+  const own = { step, grp: group, problem, level, question, correct, size, is_first: true };
+  const rows = [...neighbours.filter(isBefore), own, ...neighbours.filter((row) => !isBefore(row))];
+  const line = (row) => tableRow([
+    number(row.step), `${row.correct} of ${row.size}`, el("span", { class: "track" }, el("i", { class: "up", style: { width: `${(100 * row.correct) / row.size}%` } })),
+    row.is_first ? "first time" : "again", row.level ?? "–",
+    row === own ? visible(row.problem) : link("problem", { run, id: row.problem, step: row.step, group: row.grp }, visible(row.problem)),
+    visible(row.question).slice(0, 100),
+  ], { class: row === own ? "current" : "", data: { neighbour: row.problem } });
+  return table(["step", "correct", "", "sampled", "level", "problem", "question"], rows.map(line));
+}
+
 export async function open(root, page) {
   const { run, id } = page.params;
   if (!id) { put(root, empty("No problem is selected.", "open one from Problems")); return {}; }
@@ -31,7 +45,8 @@ export async function open(root, page) {
   const isInAddress = (visit) => String(visit.step) === page.params.step && (!page.params.group || String(visit.group) === page.params.group);
   let index = page.params.step ? Math.max(0, visits.findIndex(isInAddress)) : visits.length - 1;
   const names = visits.flatMap((visit) => visit.rollouts.map((rollout) => [rollout.name, `${rollout.name} ${rollout.verdict}`]));
-  const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? visits[visits.length - 1].rollouts[0]?.name };
+  const [otherName] = visits.length > 1 ? [visits[visits.length - 1].rollouts[0]?.name] : names[names.length - 1];
+  const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? otherName };
   const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
   const diff = el("div", { class: "grid two", data: { diff: "" } });
 
@@ -63,6 +78,7 @@ export async function open(root, page) {
     el("div", { class: "question" }, el("small", {}, joinParts([problem.source, problem.subject, problem.level])),
       el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`)),
     card("Pass rate by step", summary(problem), strip, detail),
+    problem.neighbours.length ? card("Problems of the same family at steps nearby", neighbourTable(run, problem)) : null,
     isOffered("difference") ? card("Difference of two rollouts, word by word", el("div", { class: "bar-row" }, pairSelect("a"), pairSelect("b")), diff) : null);
   drawVisit();
   if (isOffered("difference")) await drawDifference();

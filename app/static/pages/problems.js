@@ -1,10 +1,14 @@
-// All problems: a map of pass rates by step, and the share of groups that gave a gradient.
-import { address, ask, card, el, empty, link, number, percent, put, select, visible } from "../core.js";
+// All problems: a map of pass rates by step, pass rates of new and of known problems, and the share of groups that gave a gradient.
+import { chart } from "../chart.js";
+import { address, ask, card, count, el, empty, number, percent, put, select, visible } from "../core.js";
 
 const CELL = 18, NAMES_WIDTH = 230, PAGE_SIZE = 200;  // pixels, pixels, rows
 const ORDERS = {
-  "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", problem: "name", flips: "most flips",
+  "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", "-groups": "fewest groups",
+  problem: "name", "-problem": "name, from the last", "first sampled": "first sampled", flips: "most flips",
 };
+// The heads of the names: the orders that a first and a second click on one select.
+const HEADS = { name: ["problem", "-problem"], groups: ["groups", "-groups"], rate: ["rate", "-rate"] };
 const ARROWS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
 
 // A colour of the theme.
@@ -31,11 +35,38 @@ function paintMap(canvas, { rows, steps, cells }, width, cursor) {
   canvas.dataset.cells = String(cells.length);
 }
 
+// The beginning that all names have, up to a slash: the names are shown without it.
+function commonFolder(names) {
+  let folder = names.length > 1 ? names[0].slice(0, names[0].lastIndexOf("/") + 1) : "";
+  while (folder && !names.every((name) => name.startsWith(folder))) folder = folder.slice(0, folder.lastIndexOf("/", folder.length - 2) + 1);
+  return folder;
+}
+
 // The name of a row, with its pass rate; it opens the problem, or the rollouts of the family.
-function rowName(run, by, row) {
+function rowName(run, by, row, folder) {
   const href = by === "problem" ? address("problem", { run, id: row.problem }) : address("rollouts", { run, subject: row.subject, level: row.level });
   return el("a", { href, "data-link": "", title: row.question, data: { problem: row.problem, rate: String(row.rate) } },
-    el("span", {}, visible(row.problem)), el("small", {}, percent(row.rate, 0)));
+    el("span", {}, visible(row.problem.slice(folder.length))), el("small", {}, number(row.num_groups)), el("small", {}, percent(row.rate, 0)));
+}
+
+// The heads of the names; a second click on one turns the order round.
+function nameHeads(sort, onsort) {
+  return el("div", { class: "name-heads" }, Object.entries(HEADS).map(([name, orders]) => el("button", {
+    class: "head", "aria-pressed": String(orders.includes(sort)), title: `order by ${name}`, onclick: () => onsort(sort === orders[0] ? orders[1] : orders[0]),
+  }, name, orders.includes(sort) ? (sort.startsWith("-") ? " ▾" : " ▴") : "")));
+}
+
+// How often the problems were sampled, and their mean pass rates by tenths of the run: at the first step that sampled a
+// problem, where nothing of it can be remembered, and later.
+function exposures({ sampled, exposures: rows, subject }) {
+  const { problems, once } = sampled;
+  const line = (name, isFirst) => ({
+    name, points: rows.filter((row) => row.is_first === isFirst).map((row) => ({ x: row.last, y: row.rate, low: row.low, high: row.high })),
+  });
+  const figure = chart({ title: `Mean pass rate${subject ? ` of ${subject}` : ""}`, lines: [line("sampled for the first time", true), line("sampled again", false)], isShare: true });
+  return [el("p", { data: { once: String(once), problems: String(problems) } }, `${number(once)} of ${count(problems, "problem")} `,
+    `${once === 1 ? "was" : "were"} sampled once. Where the rate of the first time rises, the policy has learned more than the answers of `,
+    "problems that it has seen."), figure];
 }
 
 // Histograms of the groups by number of correct completions, for each tenth of the run.
@@ -66,6 +97,7 @@ export async function open(root, page) {
   const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
   const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell.");
   const names = el("div", { class: "names" }), bar = el("div", { class: "bar-row" }), rates = el("div");
+  const heads = el("div"), seen = el("div");
   const cellWidth = () => Math.max(4, Math.min(CELL, Math.floor((root.clientWidth - NAMES_WIDTH - 40) / Math.max(1, data.steps.length))));
   const draw = () => { if (root.isConnected) paintMap(canvas, data, cellWidth(), cursor); };
 
@@ -124,15 +156,19 @@ export async function open(root, page) {
     data = await ask("problems", { run, ...view, limit: PAGE_SIZE });
     cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     drawBar();
+    put(heads, nameHeads(view.sort, (sort) => change({ sort, offset: 0 })));
     if (!data.rows.length) return put(names, empty("No problem has been sampled yet."));
-    put(names, data.rows.map((row) => rowName(run, view.by, row)));
+    const folder = view.by === "problem" ? commonFolder(data.rows.map((row) => row.problem)) : "";
+    put(names, data.rows.map((row) => rowName(run, view.by, row, folder)));
+    put(seen, exposures({ ...data, subject: view.subject }));
     put(rates, solveRates(data.solve_rates));
     draw();
   }
   put(root, bar,
-    card("Pass rate by step (grey: not sampled)", readout, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))),
-    card("Groups by number of correct completions, for each tenth of the run",
-      el("p", { class: "muted" }, "Groups that are all correct or all wrong (grey) have zero variance in correctness; the mixed ones give a gradient."), rates));
+    card("Pass rate by step (grey: not sampled)", readout, heads, el("div", { class: "heat" }, names, el("div", { class: "scroll" }, canvas))),
+    el("div", { class: "grid two" }, card("New problems and known ones, by tenths of the run", seen),
+      card("Groups by number of correct completions, by tenths of the run",
+        el("p", { class: "muted" }, "Groups that are all correct or all wrong (grey) have zero variance in correctness; the mixed ones give a gradient."), rates)));
   await load();
   addEventListener("themechange", draw);
   return {

@@ -3,7 +3,10 @@ import { address, ask, el, empty, isOffered, number, put, select, signClass, ver
 import { detail } from "../detail.js";
 import { published } from "../published.js";
 
-const FIELDS = ["step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "failure", "label", "text"];
+const FIELDS = [
+  "step", "problem", "subject", "level", "verdict", "correct", "finish", "reward", "tokens", "failure", "label", "text",
+  ...(published ? [] : ["regex"]),  // which needs the server: a browser's own engine may take exponential time
+];
 const CHOICES = {
   correct: ["", "yes", "no"], finish: ["", "stop", "length"], label: ["", "cue", "self-correction", "aha"],
   failure: [
@@ -14,7 +17,7 @@ const CHOICES = {
 };
 const HINTS = {
   step: "12 or 10:20", problem: "id", subject: "family", level: "1", reward: "0.5:", tokens: ":200",
-  text: 'words, "a phrase", prefix*, -without',
+  text: 'words, "a phrase", prefix*, -without', regex: "wait.{0,20}check, (?i)aha",
 };
 const ORDERS = [
   ["step", "first to last"], ["-step", "last to first"], ["-reward", "highest reward"], ["reward", "lowest reward"],
@@ -42,9 +45,8 @@ function filterField(name, value, onchange) {
     const options = CHOICES[name].map((choice) => el("option", { value: choice, selected: choice === value }, choice.replace("_", " ") || "any"));
     return el("label", {}, name, el("select", { "aria-label": name, onchange: change }, options));
   }
-  const isText = name === "text";
-  return el("label", { class: isText ? "wide" : "" }, name,
-    el("input", { "aria-label": name, placeholder: HINTS[name], value, data: isText ? { search: "" } : {}, onchange: change }));
+  return el("label", { class: ["text", "regex"].includes(name) ? "wide" : "" }, name,
+    el("input", { "aria-label": name, placeholder: HINTS[name], value, data: name === "text" ? { search: "" } : {}, onchange: change }));
 }
 
 // A list of `total` rows of which only those in view are elements. `load(first, number)` fetches rows.
@@ -176,7 +178,7 @@ export async function open(root, page) {
 
   // Load the list for the present filter.
   async function reset() {
-    list.reset({ isSearch: Boolean(page.params.text) });
+    list.reset({ isSearch: Boolean(page.params.text || page.params.regex) });
     list.box.dataset.state = "loading";
     const { generation } = list;
     try {

@@ -1,0 +1,137 @@
+"""Features of the pages that no other browser test shows (docs/DASHBOARD.md lists all): keys, differences, exports,
+hidden tabs, passwords.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from app.differences import word_difference
+from tests.app.browsing import made_up, served
+from tests.app.conftest import visit
+from tests.app.library_of import PROBLEMS, grouped, num_correct, rows_of, write_run
+
+WHOLE = {"a": "<think>2+2=5. Wait, 2+2=4. Hmm, that is not right. $x$</think> 4", "b": "<think>2+2=5.</think> 5"}
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("features") / "runs"
+    write_run(runs / "whole", steps=12, written=12)
+    made_up(runs, "keys", steps=3, texts=list(WHOLE.values()))
+    return runs
+
+
+def pane(page, name):
+    page.wait_for_selector(f'.pane[data-state="ready"][data-rollout="{name}"]')
+
+
+def test_keys_walk_through_rollouts_spans_and_views(site):
+    page = site.open("/rollouts?run=keys&rollout=0.1.0")
+    pane(page, "0.1.0")
+    page.wait_for_selector("mark.cue")
+    spans = page.locator("mark.cue").all_text_contents()
+    assert len(spans) == 2
+    for key, at in (("]", 0), ("]", 1), ("]", 0), ("[", 1)):
+        page.keyboard.press(key)
+        assert page.locator("mark.current").text_content() == spans[at]
+    for key, name in (("J", "1.1.0"), ("J", "2.1.0"), ("J", "2.1.0"), ("K", "1.1.0"), ("l", "1.1.1"), ("h", "1.1.0")):
+        page.keyboard.press(key)
+        pane(page, name)
+    page.keyboard.press("m")
+    page.wait_for_selector(".pane .formulas math")
+    page.keyboard.press("m")
+    page.wait_for_selector(".pane .parts")
+    page.keyboard.press("?")
+    sheet = page.locator("dialog.keys dt").all_inner_texts()
+    assert {"j / k", "J / K", "h / l", "[ / ]", "c", "m", "s", "n", "y", "?"} <= set(sheet)
+    page.keyboard.press("Escape")
+    assert page.locator("dialog.keys").count() == 0
+    page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
+    page.keyboard.press("y")
+    page.wait_for_function("window.copied === location.href")
+
+
+def test_two_visits_of_a_problem_differ_word_by_word_in_the_direction_that_is_chosen(site):
+    a, b = WHOLE.values()
+    page = site.open("/problem?run=keys&id=made/up/1&a=0.1.0&b=2.1.1")
+    page.wait_for_selector("[data-diff] .diff")
+    for first, second in ((a, b), (b, a)):
+        sides = page.locator("[data-diff] .diff")
+        assert sides.all_text_contents() == [first, second]
+        pieces = word_difference(first, second)
+        for side, tag in (("a", "del"), ("b", "ins")):
+            expected = [text for kind, text in pieces if kind == side]
+            assert page.locator(f"[data-diff] {tag}").all_text_contents() == expected and expected
+        page.get_by_label("A", exact=True).select_option("2.1.1")
+        page.get_by_label("B", exact=True).select_option("0.1.0")
+        page.wait_for_function("text => document.querySelector('[data-diff] .diff').textContent === text", arg=b)
+
+
+def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
+    groups = grouped(rows_of(site.runs / "whole"), "step", "group")
+    page = site.open("/problems?run=whole&by=problem&sort=-groups")
+    for part in page.locator("[data-part]").all():
+        steps = [int(text) for text in re.findall(r"\d+", part.locator("small").inner_text())]
+        own = [rows for (step, _), rows in groups.items() if steps[0] <= step <= steps[-1]]
+        mixed = sum(0 < num_correct(rows) < len(rows) for rows in own) / len(own)
+        assert float(part.get_attribute("data-usable")) == pytest.approx(mixed)
+    problem = page.locator(".names a").first.get_attribute("data-problem")
+    page.locator(".heat canvas").focus()
+    for step in range(12):
+        page.keyboard.press("ArrowRight")
+        visits = [rows for (at, _), rows in groups.items() if at == step and rows[0]["problem_id"] == problem]
+        expected = (
+            f"{sum(map(num_correct, visits))} of {sum(map(len, visits))} correct" if visits else "not sampled"
+        )  # a gap, and not 0 %
+        assert f"{problem}, step {step}: {expected}" in page.locator("[data-readout]").inner_text()
+
+
+def test_the_rollouts_of_a_filter_are_downloaded_in_each_format(site):
+    wrong = [row["completion"] for row in rows_of(site.runs / "whole") if row["verdict"] != "correct"]
+    page = site.open("/rollouts?run=whole&correct=no")
+    page.wait_for_selector('.list[data-state="ready"]')
+    texts = {
+        "parquet": lambda path: pq.read_table(path)["completion"].to_pylist(),
+        "jsonl": lambda path: [json.loads(line)["completion"] for line in path.read_text("utf-8").splitlines()],
+        "md": lambda path: ["wrong"] * path.read_text("utf-8").count("\n## "),
+    }
+    for kind, read in texts.items():
+        with page.expect_download() as download:
+            page.get_by_role("link", name=kind, exact=True).click()
+        found = read(Path(download.value.path()))
+        assert found == wrong if kind != "md" else len(found) == len(wrong)
+
+
+def test_a_hidden_tab_sends_no_request(site):
+    page = site.page
+    page.clock.install()
+    page.goto(f"{site.url}/overview?run=keys")
+    page.clock.run_for(3000)
+    site.ready()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate("Object.defineProperty(document, 'hidden', { get: () => window.isAway ?? false })")
+    page.evaluate("window.isAway = true")
+    page.clock.run_for(60_000)
+    assert [url for url in asked if "/ask/" in url] == []
+    page.evaluate("window.isAway = false")
+    with page.expect_request("**/ask/overview"):
+        page.clock.run_for(5000)
+
+
+def test_a_password_guards_the_pages(real, chromium):
+    with served(real, real.parent / "evals", "--auth", "ann:secret") as url:
+        for password, status in (("wrong", 401), ("secret", 200)):
+            context = chromium.new_context(http_credentials={"username": "ann", "password": password})
+            page = context.new_page()
+            if status == 200:
+                with visit(url, real, page) as site:
+                    site.open(f"/problem?run=whole&id={PROBLEMS[0].id}")
+                    assert page.locator("[data-neighbour]").count() > 1
+            else:
+                assert page.goto(url).status == status
+            context.close()
