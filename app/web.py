@@ -173,8 +173,9 @@ def _shell(pages: Iterable[str], add_endpoints: Callable[[], None]) -> Any:
     with gr.Blocks(title="reasoner", analytics_enabled=False, fill_width=True) as shell:
         _mount()
         add_endpoints()
-    for page in pages:
-        with shell.route(page, show_in_navbar=False):
+        for page in pages:  # as shell.route(page) does, after which each `with` would build the application again
+            shell.pages.append((page, page, False))
+            shell.current_page = page
             _mount()
     return shell
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -42,12 +39,18 @@ NASTY = (
 
 
 @contextmanager
-def served(runs: Path, evals: Path, *flags: str, is_forked: bool = True) -> Iterator[str]:
-    """Serve the folders by `reasoner app`, in a fork or in a process that starts from nothing; yields its address."""
-    arguments = ("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
-    with _forked(arguments) if is_forked else _started(arguments) as url:
-        _wait_until_it_listens(int(url.rpartition(":")[2]))
-        yield url
+def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
+    """Serve the folders by `reasoner app` in a fork; yields its address."""
+    command = forkserver(DASHBOARD).start("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
+    try:
+        while not (match := ADDRESS.search(command.errors())):
+            assert command.poll() is None, f"the dashboard ended: {command.errors()}"
+            time.sleep(0.01)
+        _wait_until_it_listens(int(match[0].rpartition(":")[2]))
+        yield match[0]
+    finally:
+        command.send_signal(signal.SIGTERM)
+        command.wait(timeout=20)
 
 
 def _wait_until_it_listens(port: int) -> None:
@@ -59,38 +62,6 @@ def _wait_until_it_listens(port: int) -> None:
                 return
         time.sleep(0.01)
     raise AssertionError(f"nothing listens on port {port}")
-
-
-@contextmanager
-def _forked(arguments: tuple[str, ...]) -> Iterator[str]:
-    command = forkserver(DASHBOARD).start(*arguments)
-    try:
-        while not (match := ADDRESS.search(command.errors())):
-            assert command.poll() is None, f"the dashboard ended: {command.errors()}"
-            time.sleep(0.01)
-        yield match[0]
-    finally:
-        command.send_signal(signal.SIGTERM)
-        command.wait(timeout=20)
-
-
-@contextmanager
-def _started(arguments: tuple[str, ...]) -> Iterator[str]:
-    command = [sys.executable, "-m", "reasoner", *arguments]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=os.environ | {"NO_COLOR": "1", "OMP_NUM_THREADS": "1"}
-    )
-    try:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if match := ADDRESS.search(line):
-                yield match[0]
-                break
-        else:
-            raise AssertionError(f"the dashboard ended with status {process.wait()}")
-    finally:
-        process.terminate()
-        process.wait(timeout=20)
 
 
 def train(runs: Path, name: str, *, seed: int = 0) -> Path:

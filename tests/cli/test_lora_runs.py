@@ -1,9 +1,6 @@
 """A run that trained an adapter as the model of another run."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,6 +14,7 @@ from reasoner.cli.main import main
 from reasoner.models.loading import load_policy
 from reasoner.models.lora import write_merged
 from reasoner.models.resolve import resolve_model
+from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -99,16 +97,11 @@ def test_chat_worker_answers_with_the_adapter_of_a_run(runs, merged):
     request = {"step": "", "prompt": "none", "begin": "", "gold": "", "question": "1 + 1?", "seed": 0, "samples": 2}
     request |= {"temperature": 1.0, "max_tokens": 8}  # top-p is always 1
     models = ("adapter", str(merged), str(runs / "tiny"))
-    process = subprocess.run(
-        [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(runs)],
-        input="".join(json.dumps(request | {"model": model}) + "\n" for model in models),
-        capture_output=True,
-        text=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        timeout=250,
-    )
+    text = "".join(json.dumps(request | {"model": model}) + "\n" for model in models)
+    worker = forkserver(TRAINING).start("--runs", runs, module="reasoner.inference.chat_worker", text=text)
+    assert worker.wait(timeout=250) == 0, worker.errors()
     answers = [[]]
-    for event in map(json.loads, process.stdout.splitlines()):
+    for event in map(json.loads, worker.output().splitlines()):
         assert "error" not in event, event
         if "done" in event:
             answers.append([])

@@ -1,16 +1,13 @@
 """The Play page's worker process: a bad request does not prevent the next answer."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
-ROOT = Path(__file__).parents[2]
 REQUEST = {"step": "", "prompt": "none", "begin": "", "gold": "", "temperature": 1.0, "samples": 1, "max_tokens": 2}
 BAD = {
     "a question with half of a surrogate pair": ({"question": "1 + \ud83d?"}, "half of a surrogate pair ('\\ud83d')"),
@@ -30,16 +27,10 @@ def folder(tmp_path_factory) -> Path:
 def test_chat_worker_refuses_bad_request_and_answers_next(folder, tmp_path):
     request = REQUEST | {"model": str(folder), "seed": 0, "question": "1 + 1?"}
     lines = [line for changes, _ in BAD.values() for line in (request | changes, request)]
-    process = subprocess.run(
-        [sys.executable, "-m", "reasoner.inference.chat_worker", "--runs", str(tmp_path)],
-        input="{\n" + "".join(json.dumps(line) + "\n" for line in lines),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-        timeout=250,
-    )
-    events = [json.loads(line) for line in process.stdout.splitlines()]
+    text = "{\n" + "".join(json.dumps(line) + "\n" for line in lines)
+    worker = forkserver(TRAINING).start("--runs", tmp_path, module="reasoner.inference.chat_worker", text=text)
+    assert worker.wait(timeout=250) == 0
+    events = [json.loads(line) for line in worker.output().splitlines()]
     ends = [event for event in events if "error" in event or "done" in event]
-    assert ["error" in end for end in ends] == [True] + [True, False] * len(BAD), process.stderr
+    assert ["error" in end for end in ends] == [True] + [True, False] * len(BAD), worker.errors()
     assert [reason in end["error"] for end, (_, reason) in zip(ends[1::2], BAD.values(), strict=True)] == [True] * 3
