@@ -225,6 +225,16 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "squared": (("sign", "^"), ("number", "2")),
     "cubed": (("sign", "^"), ("number", "3")),
     "out of": (("sign", "/"),),
+    "over": (("sign", "/"),),
+    **{
+        f"{article}{name} root of": signs
+        for article in ("", "the ")
+        for name, signs in (
+            ("square", (("function", "sqrt"),)),
+            ("cube", (("function", "cbrt"),)),
+            ("cubic", (("function", "cbrt"),)),
+        )
+    },
     **dict.fromkeys(("is not less than", "not less than", "is no less than", "no less than"), (("sign", "≥"),)),
     **dict.fromkeys(
         ("is not more than", "not more than", "is no more than", "is not greater than", "not greater than"),
@@ -243,8 +253,6 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
     **dict.fromkeys(("per cent", "pct", "percentage"), (("sign", "%"),)),
-    "square root of": (("function", "sqrt"),),
-    "the square root of": (("function", "sqrt"),),
     "choose": (("sign", "choose"),),
     "modulo": (("word", "mod"),),
     "is congruent to": (("sign", "≡"),),
@@ -252,7 +260,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "approximately": (("sign", "≈"),),
     "is approximately": (("sign", "≈"),),
     "approximately equal to": (("sign", "≈"),),
-    "about": (("sign", "≈"),),
+    **dict.fromkeys(("about", "around", "approx", "is about", "is around", "is roughly"), (("sign", "≈"),)),
     "roughly": (("sign", "≈"),),
     **dict.fromkeys(
         (

@@ -11,7 +11,30 @@ from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
 
 VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
-_SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "namely", "final", "answer", "the", "so"])
+_SAFE_WORDS = (
+    "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
+    "maximum number value given by equal to found indeed always also now clearly"
+)
+_SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
+# Directly in front of the only number of a sentence: what has, does or comes to it.
+_STATING_WORDS = (
+    "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
+    "sells sold buy buys bought spend spends spent use uses used eat eats ate drink drinks drank read reads walk walks "
+    "walked run runs ran drive drives drove travel travels traveled win wins won score scores scored collect collects "
+    "collected save saves saved receive receives received owe owes owed own owns owned find finds counted contains "
+    "contain holds hold requires require required weighs weigh weighed lasts last lasted produces produced yields "
+    "finished started leaves left totals gets got bakes baked planted picked caught filled charges charged"
+)
+_STATING = VERBS | frozenset(_STATING_WORDS.split())
+_STATING_PAIRS = frozenset(
+    tuple(words.split())
+    for words in (
+        "increases by", "increased by", "decreases by", "decreased by", "comes to", "came to", "amounts to", "up to", "sums to", "evaluates to", "simplifies to", "out to", "total of",
+        "minimum of", "maximum of", "reduces to",
+    )
+)  # fmt: skip
+_JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
+_ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
@@ -38,6 +61,8 @@ _RELATIVE = frozenset(_RELATIVE_WORDS.split())
 _ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
 # Beside the only number of a sentence, which is then one of several things or a name.
 _AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
+# In the subject of a sentence, which then says something of another number.
+_OTHERS = frozenset("bound bounds mistake trap estimate example candidate candidates distractor decoy hint".split())
 _PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.
 _CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
@@ -46,7 +71,12 @@ _OBJECT_WORDS = (
     "quadruple tuple real positive natural rational"
 )
 _OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
-_REMARKS = ("rounded", "exact", "exactly", "the", "answer")
+_REMARK_WORDS = (
+    "rounded exact exactly the answer to nearest decimal decimals place places significant figures digits integer "
+    "tenth hundredth thousandth whole number cent correct total in"
+)
+_REMARKS = frozenset(_REMARK_WORDS.split())
+_APPROXIMATELY = ("approximately", "approx", "about", "roughly", "around")
 _NOTHING = _OBJECTS | {
     "such",
     "exist",
@@ -136,10 +166,22 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
         end += 1
     while first and tokens[first - 1].is_sign("-", "$"):
         first -= 1
+    if not _is_stated(tokens[:first], tokens[first + 1 :]):
+        return None
     behind = [token.text for token in tokens[end : end + 3]]
     is_joined = end < len(tokens) and not tokens[end].gap and tokens[end].kind in ("word", "letter")  # 7th
     is_first = first == 0 and changes_value(behind)
     return None if is_joined or is_first or is_part_of_amount(behind[:1]) else tokens[first:end]
+
+
+def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
+    """Whether the last words in front of a number state it, "has", "comes to", or a time, "ago", is behind it."""
+    if len(behind) > 1 and behind[1].is_word("ago", "later") and unit_of_word(behind[0]) is not None:
+        return True
+    words = [token.text for token in tokens if not token.is_sign(":")]
+    while words and words[-1] in _ADVERBS:
+        words.pop()
+    return words[-1:] != [] and (words[-1] in _STATING or tuple(words[-2:]) in _STATING_PAIRS)
 
 
 def _is_prose(token: Token) -> bool:
@@ -164,15 +206,30 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:
-    """7 (seven) as 7, and 3.46 (rounded) as 3.46."""
-    place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
+    """7 (seven) as 7, 3.46 (to two decimal places) as 3.46, and 3.46 (approximately) as ≈ 3.46."""
+    place = next((place for place in range(len(tokens) - 1, 0, -1) if tokens[place].is_sign("(")), 0)
     inside = bracket_content(tokens[place:]) if place else None
-    if inside is None or not all(token.kind == "word" for token in inside[1]):
+    if inside is None or not inside[1]:
         return tokens
-    if inside[1] and all(token.text in _REMARKS for token in inside[1]):
+    if inside[1][0].is_word(*_APPROXIMATELY) or inside[1][0].is_sign("≈"):
+        return _with_approximation(tokens[:place], inside[1])
+    if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
         return tokens[:place]
+    if not all(token.kind == "word" for token in inside[1]):
+        return tokens
     value = in_words(" ".join(token.text for token in inside[1]))
     return tokens[:place] if value is not None and tokens[place - 1].text == str(value) else tokens
+
+
+def _is_remark(token: Token) -> bool:
+    return token.text in _REMARKS or token.kind == "number" or in_words(token.text) is not None
+
+
+def _with_approximation(value: list[Token], remark: list[Token]) -> list[Token]:
+    """The value with what its remark says of it: `√2 (≈ 1.41)` as `√2 ≈ 1.41`, `1.41 (approximately)` as `≈ 1.41`."""
+    rest = [token for token in remark[1:] if not token.is_sign(".")]
+    approximately = Token("sign", "≈", gap=True)
+    return [*value, approximately, *rest] if rest else [approximately, *value]
 
 
 def _number_at_end(tokens: list[Token]) -> list[Token] | None:
@@ -191,15 +248,14 @@ def _is_lead(tokens: list[Token]) -> bool:
     if any(word in _DOUBT for word in words):
         return False
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
-    behind = words if verb is None else words[verb:]
-    is_stated = verb is not None or all(word in _SAFE or word in LEADS for word in words)
-    return is_stated and not any(word in _RELATIVE for word in behind)
+    subject, behind = ([], words) if verb is None else (words[:verb], words[verb:])
+    return all(word in _SAFE or word in LEADS for word in behind) and _OTHERS.isdisjoint(subject)
 
 
 def _is_rest(tokens: list[Token]) -> bool:
     """Whether the words behind a value are a noun or say that it is the answer."""
     words = [token.text for token in tokens if token.kind == "word"]
-    if any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
+    if any(word in _DOUBT or word in _RELATIVE for word in words) or (words and words[0] in _JOINING):
         return False
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)

@@ -43,7 +43,19 @@ pint | gallon 1 | 1/8 | pt
 dollar | dollar 1 | 1 | usd buck $
 cent | dollar 1 | 1/100 |
 euro | euro 1 | 1 | eur €
-pound | pound 1 | 1 | £ gbp
+pound | pound 1 | 1 |
+sterling | sterling 1 | 1 | £ gbp
+rupee | rupee 1 | 1 | ₹ inr rs
+yen | yen 1 | 1 | ¥ jpy
+yuan | yuan 1 | 1 | cny rmb
+franc | franc 1 | 1 | chf
+penny | dollar 1 | 1/100 | pennie
+dime | dollar 1 | 1/10 |
+nickel | dollar 1 | 1/20 |
+cup | gallon 1 | 1/16 |
+tablespoon | gallon 1 | 1/256 | tbsp
+teaspoon | gallon 1 | 1/768 | tsp
+mpg | gallon -1 m 1 | 201168/125 |
 mph | m 1 s -1 | 1397/3125 |
 kph | m 1 s -1 | 5/18 | kmph kmh
 N | g 1 m 1 s -2 | 1000 | newton
@@ -55,6 +67,26 @@ Pa | g 1 m -1 s -2 | 1000 | pascal
 Hz | s -1 | 1 | hertz
 celsius | celsius 1 | 1 |
 fahrenheit | fahrenheit 1 | 1 |
+erg | g 1 m 2 s -2 | 1/10000 |
+dyne | g 1 m 1 s -2 | 1/100 | dyn
+kN | g 1 m 1 s -2 | 1000000 | kilonewton
+MW | g 1 m 2 s -3 | 1000000000 | megawatt
+kPa | g 1 m -1 s -2 | 1000000 | kilopascal
+kHz | s -1 | 1000 | kilohertz
+MHz | s -1 | 1000000 | megahertz
+GHz | s -1 | 1000000000 | gigahertz
+eV | eV 1 | 1 |
+keV | eV 1 | 1000 |
+MeV | eV 1 | 1000000 |
+angstrom | m 1 | 1/10000000000 |
+AU | m 1 | 149597870700 |
+pc | parsec 1 | 1 | parsec
+kpc | parsec 1 | 1000 | kiloparsec
+Mpc | parsec 1 | 1000000 | megaparsec
+hectare | m 2 | 10000 | ha
+tonne | g 1 | 1000000 |
+decade | month 1 | 120 |
+century | month 1 | 1200 | centurie
 K | K 1 | 1 | kelvin
 A | A 1 | 1 | ampere amp
 V | g 1 m 2 s -3 A -1 | 1000 | volt
@@ -86,7 +118,7 @@ def _table() -> dict[str, Unit]:
 
 
 UNITS = _table()
-_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW")  # letter case is lost in words
+_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW", "kN", "kPa", "kHz")  # letter case is lost in words
 _LOWER = {name.casefold(): UNITS[name] for name in _LOWER_NAMES}
 
 

@@ -6,6 +6,7 @@ from verifiers.answers.sentences import VERBS, is_doubt
 from verifiers.answers.slices import Tokens
 
 _ARTICLES = ("the", "a", "an")
+_IN_FRONT = (*_ARTICLES, "player", "on")  # of a name or a day
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _TURNS = frozenset(["but", "unless", "except", "or", "maybe"])  # behind "yes," and "no,"
 _WINS = frozenset(
@@ -34,7 +35,9 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
             words.append(token.text.casefold())
         is_open = token.kind == "letter"
     is_name = any(len(word) > 1 for word in words)
-    return tuple(words[words[0] in _ARTICLES and len(words) > 1 :]) if is_name else ()
+    while len(words) > 1 and words[0] in _IN_FRONT and (words[0] in _ARTICLES or len(words[1]) > 1):
+        words = words[1:]
+    return tuple(words) if is_name else ()
 
 
 def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
