@@ -15,7 +15,7 @@ from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
-from verifiers.answers.units import UNITS, Unit, degrees, pieces_of_amount, unit, unit_of_word
+from verifiers.answers.units import UNITS, Unit, joined, pieces_of_amount, unit, unit_of_word
 from verifiers.answers.values import Amount, Expression, Value
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -44,7 +44,7 @@ def amount(tokens: Tokens) -> Amount | None:
         return None
     pairs = zip(tokens[:1] + tokens[:-1], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
-    parts = [_part(piece) for piece in pieces_of_amount(degrees(tokens)) if piece]
+    parts = [_part(piece) for piece in pieces_of_amount(joined(tokens)) if piece]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not parts:
         return None
@@ -66,6 +66,10 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     tokens, is_ordinal = _without_ordinal(tokens)
     size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
     words = [token.text for token in tokens[size:]]
+    if size and (size == 1 or tokens[0].kind != "word") and (rate := unit(tokens[size:], has_nouns=True)) is not None:
+        node = expression(tokens[:size])
+        is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
+        return Amount(node, rate.powers, rate.factor) if is_plain else None
     if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
         return None
     if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):

@@ -84,7 +84,7 @@ def _clock(ratio: Ratio) -> Clock | None:
     if not ratio.is_time or len(parts) != 2 or parts[0] is None or parts[1] is None:
         return None
     hour = int(parts[0])
-    return Clock(hour - 12 * (hour > 12), int(parts[1]), "am" if hour < 12 else "pm")
+    return Clock(hour % 12 or 12, int(parts[1]), "am" if hour < 12 else "pm")
 
 
 def _plain(value: Value) -> Value:

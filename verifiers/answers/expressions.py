@@ -92,7 +92,7 @@ class ExpressionReader(FactorReader):
                 is_open = not self.here.is_sign("(", "{")
                 value = divide(value, self.signed_power())
             elif self.starts_factor():
-                value = self._next_factor(value, start, is_open)
+                value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:
                 return value
 

@@ -8,7 +8,8 @@ from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
 
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
-_UNITS = frozenset("kJ kW kN kPa Pa Hz kHz MHz GHz mL eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg".split())
+_UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen"
+_UNITS = frozenset(_UNIT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 
 
@@ -32,6 +33,7 @@ class LetterScanner(NumberScanner):
                 self.add("letter", letter)
         elif word in FUNCTION_WORDS and not (len(run) > 1 and run.isupper() and word not in ("pi", "log")):
             self._function(FUNCTION_WORDS[word])
+            self.short_digits *= word != "sqrt"  # sqrt17 in plain text
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)

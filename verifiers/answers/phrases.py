@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import takewhile
 
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
@@ -174,6 +175,9 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
         count = in_words(" ".join(words[:size]))
         if count is None:
             continue
+        if words[size : size + 1] == ["point"]:
+            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
+            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
         part, length = _part(words[size + 1 :]) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
         if not length or part >= 1:
             return Fraction(count), size
@@ -181,6 +185,10 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
         scale = SCALES_AND_PARTS.get(words[end], 0) if end < len(words) else 0
         return ((count + part) * scale, end + 1) if scale > 1 else (count + part, end)
     return Fraction(0), 0
+
+
+def _is_digit(word: str) -> bool:
+    return in_words(word) in range(10)
 
 
 def _part(words: list[str]) -> tuple[Fraction, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from verifiers.answers.number_words import in_words
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
@@ -55,7 +57,7 @@ def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
     if len(texts) == 5 and texts[1::2] == ["-", "-"] and is_padded and texts[0].isdigit() and len(texts[0]) == 4:
         return Date(int(numbers[1]), int(numbers[2]), int(numbers[0]))
     if len(texts) == 3 and texts[1] == ":" and is_padded and len(texts[0]) == 2 and texts[0][0] == "0":
-        return Clock(int(texts[0]), int(texts[2]), "am")
+        return Clock(int(texts[0]) or 12, int(texts[2]), "am")
     text = "".join(texts).upper()
     base, digits = _PREFIXES.get(text[:2], 0), text[2:]
     return Numeral(digits, base) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
@@ -72,8 +74,7 @@ def _digits(tokens: list[Token]) -> str:
     tokens = tokens if inside is None else inside[1]
     is_plain = all(token.kind in ("number", "letter", "word") and token.text.isalnum() for token in tokens)
     text = "".join(token.text for token in tokens).upper()
-    pairs = zip(tokens, tokens[1:], strict=False)
-    is_joined = not any(right.gap and not (_is_digit(left) or _is_digit(right)) for left, right in pairs)
+    is_joined = not any(right.gap and not (_is_digit(left) or _is_digit(right)) for left, right in pairwise(tokens))
     return text if is_plain and tokens and is_joined and text.isascii() else ""
 
 
@@ -112,6 +113,10 @@ def _clock(tokens: Tokens) -> Clock | None:
 def _with_half(tokens: list[Token]) -> list[Token]:
     """The tokens with "in the afternoon" as pm and "in the morning" as am; noon and midnight as 12 o'clock."""
     words = [token.text for token in tokens]
+    if words[1:4] == ["o", "'", "clock"]:
+        tokens, words = tokens[:1] + tokens[4:], words[:1] + words[4:]
+    if words[-2:] == ["at", "night"] and words[0] in ("6", "7", "8", "9", "10", "11"):
+        return [*tokens[:-2], Token("word", "pm")]
     if words and words[-1] in _NOON:
         hour = tokens[:-1] or [Token("number", "12")]
         return [*hour, Token("word", _NOON[words[-1]])] if hour[0].text == "12" else []
