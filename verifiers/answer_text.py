@@ -36,7 +36,8 @@ def _without_markup(text: str) -> str:
         text = _AFTERWORD.sub("", text)
     text = text.strip().rstrip("\\").strip()
     for fence in _FENCES if text[:1] in "*_`#\"'" else ():
-        text = text.lstrip("#").strip()
+        marks = len(text) - len(text.lstrip("#"))
+        text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()
     return _BOLD.sub(r"\1", text) if "**" in text else text

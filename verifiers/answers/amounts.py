@@ -15,17 +15,17 @@ from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
-from verifiers.answers.units import UNITS, Unit, degrees, pieces_of_amount, unit, unit_of_word
+from verifiers.answers.units import UNITS, Unit, joined, pieces_of_amount, unit, unit_of_word
 from verifiers.answers.values import Amount, Expression, Value
 
-_CURRENCY = ("$", "€", "£")
+_CURRENCY = ("$", "€", "£", "₹", "¥")
 _NO_NOUN_WORDS = "divide divides and but mod plus minus times divided over is are than to"
 _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows is no noun
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
 _COMPARISONS = frozenset(("too", "less", "fewer", "than"))
 _DIMENSIONS = ("old", "long", "wide", "tall", "high", "deep", "thick", "away", "apart")  # behind a unit
-_PREPOSITIONS = ("in", "at", "on", "by")
-_CODES = ("usd", "eur", "gbp")
+_PREPOSITIONS = ("in", "at", "on", "by", "and", "for", "from", "with")
+_CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
 def has_unit(tokens: Tokens) -> bool:
@@ -42,7 +42,9 @@ def amount(tokens: Tokens) -> Amount | None:
         tokens = tokens[:-1]
     if not tokens or tokens[0].is_word("in"):
         return None
-    parts = [_part(piece) for piece in pieces_of_amount(degrees(tokens)) if piece]
+    pairs = zip(tokens[:1] + tokens[:-1], tokens, strict=True)
+    tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
+    parts = [_part(piece) for piece in pieces_of_amount(joined(tokens)) if piece]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not parts:
         return None
@@ -64,6 +66,10 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     tokens, is_ordinal = _without_ordinal(tokens)
     size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
     words = [token.text for token in tokens[size:]]
+    if size and (size == 1 or tokens[0].kind != "word") and (rate := unit(tokens[size:], has_nouns=True)) is not None:
+        node = expression(tokens[:size])
+        is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
+        return Amount(node, rate.powers, rate.factor) if is_plain else None
     if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
         return None
     if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):
@@ -129,6 +135,7 @@ def _number(tokens: list[Token]) -> Node | None:
 def equal_amounts(gold: Value, answer: Value) -> Result:
     """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
     if isinstance(gold, Amount) and isinstance(answer, Amount):
+        gold, answer = _pounds(gold, answer), _pounds(answer, gold)
         if is_numeral(gold.node) and answer.num_parts == 1 and is_undone(answer.node):
             return False
         if gold.powers != answer.powers:
@@ -145,6 +152,14 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
         return False
     sides = (Expression(amount_.node), other) if amount_ is gold else (other, Expression(amount_.node))
     return equal_scalars(*sides)
+
+
+def _pounds(value: Amount, other: Amount) -> Amount:
+    """Pounds as the weight or the currency that the other side has; any other amount as it is."""
+    for name in ("lb", "£"):
+        if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
+            return Amount(value.node, other.powers, UNITS[name].factor, value.num_parts)
+    return value
 
 
 def _same_number(gold: Amount, answer: Amount) -> Result:

@@ -159,21 +159,25 @@ def _have_values(gold: Node, answer: Node) -> bool | None:
 
 
 def points(letters: frozenset[str], *, is_whole: bool = False) -> Iterator[dict[str, Node]]:
-    """Sample points: the first three positive, two negative, the rest mixed, of three orders of size.
+    """Sample points: the first three positive, one negative, the rest mixed, of three orders of size.
 
-    They depend on the letters' names only. `is_whole`: positive integers, for factorials and rounding.
+    They depend on the letters' names only. At two of the mixed points letters that follow each other have opposite
+    signs. `is_whole`: positive integers, for factorials and rounding.
     """
+    ranks = {name: rank for rank, name in enumerate(sorted(letters))}
     for place in range(2 * _NUM_POINTS):
         low, high = _SCALES[place % 3]
         point = {}
         for name in letters:
-            draw = crc32(f"{name}/{place}".encode())
+            # The product undoes the linearity of the checksum, by which two letters would always differ alike.
+            draw = crc32(f"{name}/{place}".encode()) * 0x9E3779B1 >> 16 & 0xFFFFFFFF
             if is_whole:
                 point[name] = number(1 + draw % 25)
                 continue
             denominator = _DENOMINATORS[draw % 5]
             value = Fraction(low * denominator + draw // 8 % ((high - low) * denominator), 10 * denominator)
-            is_negative = place in (3, 4) or (place > 4 and draw >> 20 & 1)
+            signs = {0: 0, 1: 0, 2: 0, 3: 1, 4: ranks[name], 5: ranks[name] + 1, 6: ranks[name] >> 1}
+            is_negative = signs.get(place, draw >> 20) & 1
             point[name] = number(-value if is_negative and name != _BASE.name else value)
         yield point
 

@@ -19,7 +19,7 @@ from verifiers.answers.results import Result, all_equal
 from verifiers.answers.scalars import equal_scalars, is_closed
 from verifiers.answers.structures import equal_matrices, equal_sequences
 from verifiers.answers.token import UnreadableError
-from verifiers.answers.tree import divide, multiply, names
+from verifiers.answers.tree import Node, divide, multiply, names
 from verifiers.answers.values import (
     Amount,
     Assignments,
@@ -63,9 +63,28 @@ def equal(gold: Value, answer: Value) -> Result:
 def _quantities(gold: Value, answer: Value) -> Result:
     """Times and dates are the same in every part; a numeral with a base may leave its base out."""
     if isinstance(gold, Numeral) and isinstance(answer, Expression):
-        value = rational(answer.node)
-        return None if value is None else str(value) == gold.digits
+        return _digits_of(answer.node) == gold.digits or None
+    if isinstance(gold, Clock | Ratio) and isinstance(answer, Clock | Ratio):
+        sides = [_clock(each) if isinstance(each, Ratio) else each for each in (gold, answer)]
+        return None if None in sides else sides[0] == sides[1]
     return gold == answer if type(gold) is type(answer) else None
+
+
+def _digits_of(node: Node) -> str:
+    """The digits that an expression is, if it stands for a numeral without its base: 1011, 1A3."""
+    if node.op == "mul" and all(each.op in ("number", "symbol") for each in node.args):
+        return "".join(map(_digits_of, node.args))
+    value = rational(node)
+    return node.name if node.op == "symbol" else str(value)
+
+
+def _clock(ratio: Ratio) -> Clock | None:
+    """A time without am and pm, which is one of 24 hours; None for another ratio."""
+    parts = [rational(each) for each in ratio.terms]
+    if not ratio.is_time or len(parts) != 2 or parts[0] is None or parts[1] is None:
+        return None
+    hour = int(parts[0])
+    return Clock(hour % 12 or 12, int(parts[1]), "am" if hour < 12 else "pm")
 
 
 def _plain(value: Value) -> Value:

@@ -92,7 +92,7 @@ class ExpressionReader(FactorReader):
                 is_open = not self.here.is_sign("(", "{")
                 value = divide(value, self.signed_power())
             elif self.starts_factor():
-                value = self._next_factor(value, start, is_open)
+                value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:
                 return value
 
@@ -129,7 +129,8 @@ class ExpressionReader(FactorReader):
 
     def _is_letter_for_times(self) -> bool:
         """6.02 x 10^23: the letter between two numbers, the second of them a power of ten."""
-        is_between = self.here.kind == "letter" and self.here.text == "x" and self.here.gap and self.ahead().gap
+        is_apart = (self.here.gap and self.ahead().gap) or self.ahead(2).is_sign("^")
+        is_between = self.here.kind == "letter" and self.here.text in ("x", "X") and is_apart
         return is_between and self.tokens[self.at - 1].kind == "number" and self.ahead().text == "10"
 
     def _is_fraction(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from verifiers.answers.conditions import condition
+from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import is_domain
@@ -24,6 +25,7 @@ from verifiers.answers.values import (
     Value,
 )
 
+_MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
 RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "↦", "∥", "⊥")
 
 
@@ -42,13 +44,11 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("a side is missing")
     if "≈" in signs_:
         place = signs_.index("≈")
-        if place == 0:
-            if name_of(sides[0]) is None and not any(
-                token.kind == "letter" for token in sides[0] if token.text not in "πei"
-            ):
-                return statement(sides[0])
+        is_number = not any(token.kind == "letter" for token in sides[0] if token.text not in "πei")
+        if place == 0 and (name_of(sides[0]) is not None or not is_number):
             return _named(sides[0], Expression(expression(sides[-1])))
-        sides, signs_ = sides[: place + 1], signs_[:place]
+        exact, *_ = cut(tokens, at_signs("≈"))[0]
+        return _with_approximation(statement(exact), sides[place + 1])
     if signs_ == ["↦"]:
         return _mapping(sides[0], sides[1])
     if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
@@ -89,11 +89,32 @@ def _rounded(tokens: Tokens) -> Value:
     return Expression(node, is_rounded=True)
 
 
+def _with_approximation(value: Value, tokens: Tokens) -> Value:
+    """A number, or a named one, with the rounded value behind it: `x = √10 ≈ 3.16`; another value as it is."""
+    if isinstance(value, Assignments) and len(value.names) == 1:
+        return Assignments(value.names, (_with_approximation(value.items[0], tokens),))
+    try:
+        node = expression(tokens)
+    except UnreadableError:
+        return value
+    if not isinstance(value, Expression) or names(value.node) or names(node):
+        return value
+    try:
+        exact, rounded = approximation(value.node), approximation(node)
+    except OverflowError:
+        return value
+    if abs(exact - rounded) > _MAX_ROUNDING * max(abs(exact), abs(rounded)):
+        return value
+    return Expression(value.node, value.is_rounded, node)
+
+
 def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
     letters = names_of(left)
     if letters is None:
         raise UnreadableError("a member that is not a name")
     value = term(right, statement)
+    if isinstance(value, Expression) and len(left) > 1:
+        raise UnreadableError("a member of a number")  # numbers ending in 9
     reals = as_reals(value)
     if not is_member:
         if reals is None or len(letters) > 1:

@@ -6,7 +6,7 @@ from verifiers.answers.choices import letter_in, letter_of
 from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
-from verifiers.answers.statements import read, read_sentence, read_with_units, tokens_of
+from verifiers.answers.statements import choice_in_words, read, read_sentence, read_with_units, tokens_of
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
@@ -113,8 +113,17 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
         other = letter_in(tokens_of(answer))
         return (other == letter, "choice") if other else None
     if gold_value is None and (words := wording(tokens_of(gold))):
-        return says(words, tokens_of(answer)), "text"
+        return _says(gold, answer, words), "text"
     return None
+
+
+def _says(gold: str, answer: str, words: tuple[str, ...]) -> bool:
+    """Whether an answer says a gold in words; the letter in front of "(E) none of these" says it as well."""
+    (letter, rest), (other, behind) = choice_in_words(gold), choice_in_words(answer)
+    if not letter:
+        return says(words, tokens_of(answer))
+    is_letter = letter_in(tokens_of(answer)) == letter
+    return is_letter or (other in ("", letter) and says(wording(rest), tuple(behind)))
 
 
 def layer_of(value: Value) -> str:

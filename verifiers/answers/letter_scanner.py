@@ -8,6 +8,8 @@ from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
 
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
+_UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen"
+_UNITS = frozenset(_UNIT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 
 
@@ -24,11 +26,14 @@ class LetterScanner(NumberScanner):
             self.at += 1
         elif self.is_text:
             self._word_in_text(run, word)
+        elif self._is_unit(run):
+            self.add("word", run)
         elif self.short_digits and len(run) <= 2 and word not in CONSTANT_WORDS:
             for letter in run:
                 self.add("letter", letter)
         elif word in FUNCTION_WORDS and not (len(run) > 1 and run.isupper() and word not in ("pi", "log")):
             self._function(FUNCTION_WORDS[word])
+            self.short_digits *= word != "sqrt"  # sqrt17 in plain text
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)
@@ -42,6 +47,13 @@ class LetterScanner(NumberScanner):
                 self.add("letter", letter)
         else:
             self.add("word", word)
+
+    def _is_unit(self, run: str) -> bool:
+        """Whether a run is a unit whose letters could be a product: `100 kJ` behind a number and a space, `Rs 500`."""
+        if run == "Rs":
+            return self.text[self.at :].lstrip(". ")[:1].isdigit()
+        is_behind = bool(self.tokens) and self.gap and (self.tokens[-1].kind == "number" or self.tokens[-1].text == "}")
+        return is_behind and run in _UNITS
 
     def _word_in_text(self, run: str, word: str) -> None:
         if word in ("cis", "sin", "cos", "tan", "ln", "log"):

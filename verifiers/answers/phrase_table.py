@@ -6,32 +6,18 @@ from __future__ import annotations
 _LEAD_WORDS = (
     "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
-    "only possible function functions equation that which all x-values"
+    "only possible function functions equation that which all x-values "
+    "conclude find finally deduce follows clearly"
 )
 LEADS = frozenset(_LEAD_WORDS.split())
 
-_REALS = (
-    "all real numbers",
-    "all reals",
-    "any real number",
-    "every real number",
-    "real numbers",
-    "the real numbers",
-    "the set of real numbers",
-    "the set of all real numbers",
-    "set of real numbers",
-    "set of all real numbers",
-    "real line",
-    "all real values",
-    "real number",
-    "the reals",
-    "reals",
-    "all the real numbers",
-    "any real",
-    "the entire real line",
-    "the real line",
-    "all real",
+_REAL_PHRASES = (
+    "all real numbers; all reals; any real number; every real number; real numbers; the real numbers; "
+    "the set of real numbers; the set of all real numbers; set of real numbers; set of all real numbers; "
+    "real line; all real values; real number; the reals; reals; all the real numbers; any real; "
+    "the entire real line; the real line; all real"
 )
+_REALS = _REAL_PHRASES.split("; ")
 _EXCEPT = (
     "except",
     "except for",
@@ -44,23 +30,12 @@ _EXCEPT = (
     "different from",
     "not including",
 )
-_INTEGERS = (
-    "integer",
-    "integers",
-    "an integer",
-    "any integer",
-    "all integers",
-    "some integer",
-    "every integer",
-    "the integers",
-    "the set of integers",
-    "the set of all integers",
-    "arbitrary integer",
-    "an arbitrary integer",
-    "arbitrary integers",
-    "each integer",
-    "whole number",
+_INTEGER_PHRASES = (
+    "integer; integers; an integer; any integer; all integers; some integer; every integer; "
+    "the integers; the set of integers; the set of all integers; arbitrary integer; "
+    "an arbitrary integer; arbitrary integers; each integer; whole number"
 )
+_INTEGERS = _INTEGER_PHRASES.split("; ")
 _ALL = ("", "all ", "any ", "every ", "the ", "a ", "is a ", "are ", "is ", "must be a ", "must be ", "some ")
 _MULTIPLES = ("multiples of", "multiple of", "integer multiples of", "integer multiple of", "divisible by")
 _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -225,6 +200,16 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "squared": (("sign", "^"), ("number", "2")),
     "cubed": (("sign", "^"), ("number", "3")),
     "out of": (("sign", "/"),),
+    "over": (("sign", "/"),),
+    **{
+        f"{article}{name} root of": signs
+        for article in ("", "the ")
+        for name, signs in (
+            ("square", (("function", "sqrt"),)),
+            ("cube", (("function", "cbrt"),)),
+            ("cubic", (("function", "cbrt"),)),
+        )
+    },
     **dict.fromkeys(("is not less than", "not less than", "is no less than", "no less than"), (("sign", "≥"),)),
     **dict.fromkeys(
         ("is not more than", "not more than", "is no more than", "is not greater than", "not greater than"),
@@ -243,8 +228,6 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "positive infinity": (("sign", "∞"),),
     "percent": (("sign", "%"),),
     **dict.fromkeys(("per cent", "pct", "percentage"), (("sign", "%"),)),
-    "square root of": (("function", "sqrt"),),
-    "the square root of": (("function", "sqrt"),),
     "choose": (("sign", "choose"),),
     "modulo": (("word", "mod"),),
     "is congruent to": (("sign", "≡"),),
@@ -252,7 +235,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "approximately": (("sign", "≈"),),
     "is approximately": (("sign", "≈"),),
     "approximately equal to": (("sign", "≈"),),
-    "about": (("sign", "≈"),),
+    **dict.fromkeys(("about", "around", "approx", "is about", "is around", "is roughly"), (("sign", "≈"),)),
     "roughly": (("sign", "≈"),),
     **dict.fromkeys(
         (

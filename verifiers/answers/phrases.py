@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import takewhile
 
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
@@ -31,7 +32,8 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     place = 0
     while place < len(tokens):
         if tokens[place].kind != "word":
-            result.append(_number_set(tokens, place))
+            is_behind = tokens[place].text == "factorial" and _is_behind_factor(result, tokens[place + 1 : place + 2])
+            result.append(Token("sign", "!") if is_behind else _number_set(tokens, place))
             place += 1
             continue
         if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
@@ -39,6 +41,11 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             place += 1
             continue
         value, length = _times_scales(result, tokens, place)
+        if length:
+            result[-1:] = _number_tokens(value, result[-1].gap)
+            place += length
+            continue
+        value, length = _and_a_part(result, tokens, place)
         if length:
             result[-1:] = _number_tokens(value, result[-1].gap)
             place += length
@@ -57,6 +64,12 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(tokens[place])
             place += 1
     return _joined_signs(result)
+
+
+def _is_behind_factor(before: Sequence[Token], after: Sequence[Token]) -> bool:
+    """Whether a word stands between a factor and a sign or the end: "10 factorial"."""
+    is_behind = bool(before) and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")"))
+    return is_behind and not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
@@ -83,6 +96,8 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
+        if token.is_sign(".") and before and before[0].is_word("approx"):
+            continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
@@ -94,7 +109,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after
             and after[0].kind == "word"
             and after[0].text not in ("is", "are", "belongs", "and", "or", "where", "can", "in", "be", "any")
-            and token.gap
+            and (token.gap or (not place and (after[0].text in PARTS or in_words(after[0].text) is not None)))
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
@@ -115,8 +130,9 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     phrase_size, _ = _longest_phrase(tokens, 0)
     if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"
         rest = list(tokens)
-    if start and start < len(tokens) and tokens[start - 1].is_word("all", "the") and rest:
+    if start and start < len(tokens) and tokens[start - 1].is_word("all", "the", "a") and rest:
         size, _ = _longest_phrase(tokens, start - 1)
+        size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
     while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\"):
         rest.pop()
@@ -137,25 +153,54 @@ def _longest_phrase(tokens: Sequence[Token], place: int) -> tuple[int, tuple[tup
 
 def _number_at(tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
     """The number that the words at this place spell, and how many of them; length 0 for none."""
-    words = []
-    for token in tokens[place : place + 12]:
+    words: list[str] = []
+    ends = []  # of the words, in tokens
+    for number, token in enumerate(tokens[place : place + 16]):
+        if token.is_sign(",") and words and words[-1] in ("thousand", "million", "billion"):
+            continue  # twelve thousand, three hundred
         if token.kind != "word":
             break
         words.append(token.text)
+        ends.append(number + 1)
+    value, size = _spelled(words)
+    return value, ends[size - 1] if size else 0
+
+
+def _spelled(words: list[str]) -> tuple[Fraction, int]:
+    """The number that the first words spell, and how many of them: "two thirds", "two and a half million"."""
+    value, size = _part(words)
+    if size:
+        return value, size
     for size in range(len(words), 0, -1):
         count = in_words(" ".join(words[:size]))
         if count is None:
             continue
-        rest = words[size : size + 4]
-        if rest[:1] and rest[0] in (PARTS if count == 1 else _PLURALS):
-            return Fraction(count, (PARTS | _PLURALS)[rest[0]]), size + 1
-        if rest[:3] == ["and", "a", "half"]:
-            return count + Fraction(1, 2), size + 3
-        if rest[:2] == ["and", "one"] and rest[2:3] and rest[2] in PARTS:
-            return count + Fraction(1, PARTS[rest[2]]), size + 3
-        return Fraction(count), size
-    if words[:2] == ["a", "half"] or words[:2] == ["one", "half"]:
-        return Fraction(1, 2), 2
+        if words[size : size + 1] == ["point"]:
+            digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
+            return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
+        part, length = _part(words[size + 1 :]) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
+        if not length or part >= 1:
+            return Fraction(count), size
+        end = size + 1 + length
+        scale = SCALES_AND_PARTS.get(words[end], 0) if end < len(words) else 0
+        return ((count + part) * scale, end + 1) if scale > 1 else (count + part, end)
+    return Fraction(0), 0
+
+
+def _is_digit(word: str) -> bool:
+    return in_words(word) in range(10)
+
+
+def _part(words: list[str]) -> tuple[Fraction, int]:
+    """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
+    if words == ["half"]:
+        return Fraction(1, 2), 1
+    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and words[2:3] in ([], ["of"], ["million"]):
+        return Fraction(1, PARTS[words[1]]), 2
+    for size in range(len(words) - 1, 0, -1):
+        count = in_words(" ".join(words[:size]))
+        if count is not None and words[size] in (PARTS if count == 1 else _PLURALS):
+            return Fraction(count, (PARTS | _PLURALS)[words[size]]), size + 1
     return Fraction(0), 0
 
 
@@ -178,6 +223,14 @@ def _times_scales(before: Sequence[Token], tokens: Sequence[Token], place: int) 
         value *= Fraction(1, PARTS[token.text]) if is_part else SCALES_AND_PARTS[token.text]
         size += 1
     return value, size
+
+
+def _and_a_part(before: Sequence[Token], tokens: Sequence[Token], place: int) -> tuple[Fraction, int]:
+    """An only number with the part in words behind it, "2 and a half", and how many words it has."""
+    if not tokens[place].is_word("and") or len(before) != 1 or before[0].kind != "number":
+        return Fraction(0), 0
+    part, length = _number_at(tokens, place + 1)
+    return (decimal(before[0].text) + part, length + 1) if 0 < part < 1 and length > 1 else (Fraction(0), 0)
 
 
 def number_in_front(tokens: Sequence[Token]) -> list[Token]:

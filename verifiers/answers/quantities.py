@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from verifiers.answers.number_words import in_words
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
@@ -11,6 +13,7 @@ _MONTH_WORDS = "january february march april may june july august september octo
 _MONTHS = _MONTH_WORDS.split()
 _MONTH = {name[:size]: place for place, name in enumerate(_MONTHS, 1) for size in (3, len(name))} | {"sept": 9}
 _ORDINALS = frozenset(("st", "nd", "rd", "th"))
+_PREFIXES = {"0X": 16, "0B": 2, "0O": 8}
 _BASES = {"hex": 16, "hexadecimal": 16, "binary": 2, "octal": 8, "decimal": 10}
 
 
@@ -25,6 +28,10 @@ def quantity(tokens: Tokens) -> Numeral | Clock | Date:
 
 def _numeral(tokens: Tokens) -> Numeral | None:
     r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
+    if len(tokens) > 2 and tokens[-1].is_word(*_BASES) and tokens[-2].is_word("in"):  # 1011 in binary
+        tokens = [*tokens[:-2], Token("word", "base", gap=True), tokens[-1]]
+    if len(tokens) > 2 and tokens[0].is_word(*_BASES) and tokens[1].is_word("number", "numeral"):
+        tokens = [*tokens[2:], Token("word", "base", gap=True), tokens[0]]
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))
     if len(marks) == 2 and not pieces[1]:
         pieces = [pieces[0], pieces[2]]
@@ -40,6 +47,22 @@ def _numeral(tokens: Tokens) -> Numeral | None:
     return Numeral(digits, base) if digits and base else None
 
 
+def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
+    """A date, a time or a numeral that its digits tell: 2021-01-05, 08:05, 0x1A3; None for anything else."""
+    if not tokens or tokens[0].kind != "number" or any(token.gap for token in tokens[1:]):
+        return None
+    texts = [token.text for token in tokens]
+    numbers = texts[::2]
+    is_padded = all(text.isdigit() and len(text) == 2 for text in numbers[1:])
+    if len(texts) == 5 and texts[1::2] == ["-", "-"] and is_padded and texts[0].isdigit() and len(texts[0]) == 4:
+        return Date(int(numbers[1]), int(numbers[2]), int(numbers[0]))
+    if len(texts) == 3 and texts[1] == ":" and is_padded and len(texts[0]) == 2 and texts[0][0] == "0":
+        return Clock(int(texts[0]) or 12, int(texts[2]), "am")
+    text = "".join(texts).upper()
+    base, digits = _PREFIXES.get(text[:2], 0), text[2:]
+    return Numeral(digits, base) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
+
+
 def _last_bracket(tokens: Tokens) -> list[Token] | None:
     place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
     inside = bracket_content(tokens[place:]) if place else None
@@ -51,7 +74,13 @@ def _digits(tokens: list[Token]) -> str:
     tokens = tokens if inside is None else inside[1]
     is_plain = all(token.kind in ("number", "letter", "word") and token.text.isalnum() for token in tokens)
     text = "".join(token.text for token in tokens).upper()
-    return text if is_plain and tokens and not any(token.gap for token in tokens[1:]) and text.isascii() else ""
+    is_joined = not any(right.gap and not (_is_digit(left) or _is_digit(right)) for left, right in pairwise(tokens))
+    return text if is_plain and tokens and is_joined and text.isascii() else ""
+
+
+def _is_digit(token: Token) -> bool:
+    r"""Whether a token is a letter that is a digit, as in `1\text{A}3`."""
+    return token.kind in ("letter", "word") and len(token.text) == 1
 
 
 def _base(tokens: list[Token]) -> int:
@@ -64,7 +93,8 @@ def _base(tokens: list[Token]) -> int:
 
 
 def _clock(tokens: Tokens) -> Clock | None:
-    """4:30 p.m., 16:05, 9 AM."""
+    """4:30 p.m., 16:05, 9 AM, "4:30 in the afternoon", noon."""
+    tokens = _with_half(list(tokens))
     pieces, colons = cut(tokens, at_signs(":"))
     behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
     numbers = [piece[0].text for piece in pieces if piece]
@@ -78,6 +108,21 @@ def _clock(tokens: Tokens) -> Clock | None:
     if not all(text.isdigit() and len(text) <= 2 for text in numbers):
         return None
     return Clock(int(numbers[0]), int(numbers[1]) if colons else 0, behind)
+
+
+def _with_half(tokens: list[Token]) -> list[Token]:
+    """The tokens with "in the afternoon" as pm and "in the morning" as am; noon and midnight as 12 o'clock."""
+    words = [token.text for token in tokens]
+    if words[1:4] == ["o", "'", "clock"]:
+        tokens, words = tokens[:1] + tokens[4:], words[:1] + words[4:]
+    if words[-2:] == ["at", "night"] and words[0] in ("6", "7", "8", "9", "10", "11"):
+        return [*tokens[:-2], Token("word", "pm")]
+    if words and words[-1] in _NOON:
+        hour = tokens[:-1] or [Token("number", "12")]
+        return [*hour, Token("word", _NOON[words[-1]])] if hour[0].text == "12" else []
+    if words[-3:-1] == ["in", "the"] and words[-1] in _HALVES:
+        return [*tokens[:-3], Token("word", _HALVES[words[-1]])]
+    return tokens
 
 
 def _date(tokens: Tokens) -> Date | None:
@@ -101,4 +146,7 @@ def _date(tokens: Tokens) -> Date | None:
     return Date(month, days[0], years[0] if years else 0) if is_date and letters in ("", *_ORDINALS) else None
 
 
+_NOON = {"noon": "pm", "midday": "pm", "midnight": "am"}
+_HALVES = {"morning": "am", "afternoon": "pm", "evening": "pm"}
+_DIGITS = "0123456789ABCDEF"
 _MONTH_LETTERS = {name[:3].capitalize(): place for place, name in enumerate(_MONTHS, 1)}

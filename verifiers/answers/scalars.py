@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.rationals import rational
-from verifiers.answers.tree import Node, divide, has, is_infinite, is_numeral, is_undone, names, negate, number
+from verifiers.answers.tree import (
+    Node,
+    divide,
+    has,
+    is_infinite,
+    is_numeral,
+    is_scientific,
+    is_undone,
+    names,
+    negate,
+    number,
+)
 from verifiers.answers.values import Expression, Value
 
 _HUNDRED = number(100)
@@ -16,6 +27,10 @@ def is_closed(node: Node) -> bool:
 
 def equal_scalars(gold: Expression, answer: Expression) -> bool | None:
     """Whether two single values are equal under the conventions of docs/GRADING.md; None if that is not decided."""
+    if answer.approximation is not None:
+        result = equal_scalars(gold, Expression(answer.node, answer.is_rounded))
+        rounded = Expression(answer.approximation, is_rounded=True)
+        return equal_scalars(gold, rounded) if result is not True and is_decimal(gold.node) else result
     if answer.is_rounded and not gold.is_rounded and not is_decimal(gold.node):
         return False
     if is_numeral(gold.node) and is_undone(answer.node):
@@ -36,9 +51,9 @@ def is_undone_for(gold: Value, answer: Value) -> bool:
 
 
 def is_decimal(node: Node) -> bool:
-    """Whether a tree is a number written with decimals."""
+    """Whether a tree is a number written with decimals or a power of ten."""
     node = node.args[0] if node.op in ("neg", "percent", "degrees") else node
-    return node.op == "number" and node.value.denominator != 1
+    return (node.op == "number" and node.value.denominator != 1) or (node.op == "mul" and is_scientific(node))
 
 
 def _top(node: Node) -> str:

@@ -6,73 +6,41 @@ from collections.abc import Iterator
 
 from verifiers.answers.number_words import changes_value, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS
+from verifiers.answers.sentence_words import (
+    ADVERBS,
+    AMONG,
+    APPROXIMATELY,
+    ASSUMPTIONS,
+    CLAUSES,
+    DENIALS,
+    DOUBT,
+    HEDGES,
+    JOINING,
+    NOTHING,
+    OBJECTS,
+    OTHERS,
+    PLAIN_SIGNS,
+    REASONS,
+    RELATIVE,
+    REMARKS,
+    SAFE,
+    STATING,
+    STATING_PAIRS,
+    VERBS,
+)
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 from verifiers.answers.units import unit_of_word
 
-VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
-_SAFE = frozenset(["exactly", "precisely", "only", "just", "simply", "total", "namely", "final", "answer", "the", "so"])
-# In any part of the sentence.
-_HEDGE_WORDS = (
-    "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
-    "unless depends wrong incorrect around about approximately roughly but false never untrue"
-)
-_HEDGES = frozenset(_HEDGE_WORDS.split())
-# In the part of a sentence that states the value.
-_DOUBT_WORDS = (
-    "or if whether instead rather than assume assuming suppose doesn't no none nobody nothing except impossible fails "
-    "fail"
-)
-_DOUBT = (_HEDGES | frozenset(_DOUBT_WORDS.split())) - {"about", "approximately"}
-# Between the verb and the value, or behind the value: what is stated is something else.
-_RELATIVE_WORDS = (
-    "plus minus times over divided less more least most fewer greater smaller larger after before between beyond "
-    "above below under up until within exceeds exceed twice half halved double doubled triple tripled squared square "
-    "cubed cube root roots factorial power powers opposite negation negative inverse reciprocal sum difference "
-    "product quotient anything divides divide divisible divisor divisors equation lemma step numerator denominator "
-    "prime composite too bound bounds bounded digit digits something option options candidate candidates ignore "
-    "accept close near nearly almost next previous multiple multiples factor factors about approximately even odd mod "
-    "modulo remainder base"
-)
-_RELATIVE = frozenset(_RELATIVE_WORDS.split())
-_ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
-# Beside the only number of a sentence, which is then one of several things or a name.
-_AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
-_PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
-# Behind a comma: a clause that says something about the value.
-_CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
-_OBJECT_WORDS = (
-    "solution answer number integer value pair triple function polynomial root prime point sequence set triangle "
-    "quadruple tuple real positive natural rational"
-)
-_OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
-_REMARKS = ("rounded", "exact", "exactly", "the", "answer")
-_NOTHING = _OBJECTS | {
-    "such",
-    "exist",
-    "exists",
-    "possible",
-    "satisfy",
-    "satisfies",
-    "the",
-    "of",
-    "in",
-    "this",
-    "equation",
-    "can",
-    "be",
-}
-_DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])
-
 
 def is_doubt(word: str) -> bool:
     """Whether a word denies or doubts what it stands beside."""
-    return word in _DOUBT
+    return word in DOUBT
 
 
 def is_relative(word: str) -> bool:
     """Whether a word beside a number may change what is stated: "less", "factor"."""
-    return word in _RELATIVE
+    return word in RELATIVE
 
 
 def bare(tokens: list[Token]) -> list[Token]:
@@ -82,7 +50,7 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    tokens = _without_repetition(_without_clause(list(tokens), _CLAUSES))
+    tokens = _without_repetition(_without_clause(list(tokens), CLAUSES))
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
     for reading in (_between_words, _behind_verb, _only_number):
@@ -113,7 +81,7 @@ def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
     words = [token.text for token in tokens if token.kind == "word"]
-    if not verb or any(word in _HEDGES or word in _ASSUMPTIONS for word in words):
+    if not verb or any(word in HEDGES or word in ASSUMPTIONS for word in words):
         return None
     return _between_words(tokens[verb - 1 :])
 
@@ -122,10 +90,10 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     """The only number among two or more words: "The total comes to 12", "Jane started growing it 3 hours ago"."""
     words = [token.text for token in tokens if token.kind == "word"]
     places = [place for place, token in enumerate(tokens) if token.kind == "number"]
-    is_plain = all(token.kind in ("word", "number", "letter") or token.is_sign(*_PLAIN_SIGNS) for token in tokens)
+    is_plain = all(token.kind in ("word", "number", "letter") or token.is_sign(*PLAIN_SIGNS) for token in tokens)
     if len(places) != 1 or len(words) < 2 or not is_plain:
         return None
-    if any(word in _HEDGES or word in _DOUBT or word in _RELATIVE or word in _AMONG for word in words):
+    if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
         return None
     if any(
         token.kind == "word" and in_words(token.text) is not None for token in tokens[: places[0]]
@@ -136,10 +104,22 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
         end += 1
     while first and tokens[first - 1].is_sign("-", "$"):
         first -= 1
+    if not _is_stated(tokens[:first], tokens[first + 1 :]):
+        return None
     behind = [token.text for token in tokens[end : end + 3]]
     is_joined = end < len(tokens) and not tokens[end].gap and tokens[end].kind in ("word", "letter")  # 7th
     is_first = first == 0 and changes_value(behind)
     return None if is_joined or is_first or is_part_of_amount(behind[:1]) else tokens[first:end]
+
+
+def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
+    """Whether the last words in front of a number state it, "has", "comes to", or a time, "ago", is behind it."""
+    if len(behind) > 1 and behind[1].is_word("ago", "later") and unit_of_word(behind[0]) is not None:
+        return True
+    words = [token.text for token in tokens if not token.is_sign(":")]
+    while words and words[-1] in ADVERBS:
+        words.pop()
+    return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
 
 
 def _is_prose(token: Token) -> bool:
@@ -150,13 +130,17 @@ def _is_prose(token: Token) -> bool:
 
 def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
     """The sentence without ", attained at x = 2" or ", which is about 3.46"."""
-    if not any(token.is_word(*words) for token in tokens):
+    if tokens and tokens[-1].is_word(*APPROXIMATELY):  # 2.72 approximately
+        return _with_approximation(tokens[:-1], tokens[-1:])
+    if not any(token.is_word(*words, *APPROXIMATELY) for token in tokens):
         return tokens
     pieces, _ = cut(tokens, at_signs(","))
+    if len(pieces) == 2 and len(pieces[1]) > 1 and pieces[1][0].is_word(*APPROXIMATELY):  # 22/7, about 3.14
+        return _with_approximation(*pieces)
     for place, piece in enumerate(pieces[1:], 1):
         if piece and piece[0].is_word(*words):
             behind = [token for each in pieces[place:] for token in each]
-            if any(token.text in _DENIALS for token in behind):
+            if any(token.text in DENIALS for token in behind):
                 return []
             return [token for number, each in enumerate(pieces[:place]) for token in
                     ([Token("sign", ",")] * (number > 0) + each)]  # fmt: skip
@@ -164,15 +148,35 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:
-    """7 (seven) as 7, and 3.46 (rounded) as 3.46."""
-    place = next((place for place, token in enumerate(tokens) if place and token.is_sign("(")), 0)
+    """7 (seven) as 7, 3.46 (to two decimal places) as 3.46, and 3.46 (approximately) as ≈ 3.46."""
+    place = next((place for place in range(len(tokens) - 1, 0, -1) if tokens[place].is_sign("(")), 0)
     inside = bracket_content(tokens[place:]) if place else None
-    if inside is None or not all(token.kind == "word" for token in inside[1]):
+    if inside is None or not inside[1]:
         return tokens
-    if inside[1] and all(token.text in _REMARKS for token in inside[1]):
+    if inside[1][0].is_word(*APPROXIMATELY) or inside[1][0].is_sign("≈"):
+        return _with_approximation(tokens[:place], inside[1])
+    if inside[1][0].is_word(*REASONS) and DENIALS.isdisjoint(token.text for token in inside[1]):
         return tokens[:place]
+    if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
+        return tokens[:place]
+    before = in_words(" ".join(token.text for token in tokens[:place]))
+    if before is not None and [token.text for token in inside[1]] == [str(before)]:  # seven (7)
+        return inside[1]
+    if not all(token.kind == "word" for token in inside[1]):
+        return tokens
     value = in_words(" ".join(token.text for token in inside[1]))
     return tokens[:place] if value is not None and tokens[place - 1].text == str(value) else tokens
+
+
+def _is_remark(token: Token) -> bool:
+    return token.text in REMARKS or token.kind == "number" or in_words(token.text) is not None
+
+
+def _with_approximation(value: list[Token], remark: list[Token]) -> list[Token]:
+    """The value with what its remark says of it: `√2 (≈ 1.41)` as `√2 ≈ 1.41`, `1.41 (approximately)` as `≈ 1.41`."""
+    rest = [token for token in remark[1:] if not token.is_sign(".")]
+    approximately = Token("sign", "≈", gap=True)
+    return [*value, approximately, *rest] if rest else [approximately, *value]
 
 
 def _number_at_end(tokens: list[Token]) -> list[Token] | None:
@@ -188,18 +192,17 @@ def _is_lead(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens]
     if not words:
         return True
-    if any(word in _DOUBT for word in words):
+    if any(word in DOUBT for word in words):
         return False
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
-    behind = words if verb is None else words[verb:]
-    is_stated = verb is not None or all(word in _SAFE or word in LEADS for word in words)
-    return is_stated and not any(word in _RELATIVE for word in behind)
+    subject, behind = ([], words) if verb is None else (words[:verb], words[verb:])
+    return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)
 
 
 def _is_rest(tokens: list[Token]) -> bool:
     """Whether the words behind a value are a noun or say that it is the answer."""
     words = [token.text for token in tokens if token.kind == "word"]
-    if any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
+    if any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
@@ -217,4 +220,4 @@ def states_nothing(tokens: Tokens) -> bool:
     if words[:1] != ["no"] or len(words) < 2:
         return False
     rest = words[1:]
-    return all(word in _NOTHING for word in rest) and any(word in _OBJECTS for word in rest)
+    return all(word in NOTHING for word in rest) and any(word in OBJECTS for word in rest)

@@ -108,8 +108,17 @@ def _quantity(text: str) -> Value | None:
         return None
 
 
+def choice_in_words(text: str) -> tuple[str, list[Token]]:
+    """The letter of a choice and the words behind it, "(E) none of these"; "" for none."""
+    tokens = list(tokens_of(text))
+    is_choice = len(tokens) > 3 and tokens[0].is_sign("(") and tokens[1].kind == "letter" and tokens[2].is_sign(")")
+    return (tokens[1].text, tokens[3:]) if is_choice and tokens[1].text in CHOICES else ("", tokens)
+
+
 def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
     """The letter of a choice that stands before its value, `(B) 24` or `B: 24`, and the rest; "" for none."""
+    if len(tokens) > 3 and tokens[0].is_word("option", "choice"):
+        tokens = tokens[1:]
     letters = [token.text if token.kind == "letter" and token.text in CHOICES else "" for token in tokens[:2]]
     if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")

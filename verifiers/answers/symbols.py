@@ -88,6 +88,9 @@ FUNCTION_WORDS: dict[str, str] = {
     "dbinom": "binom",
     "tbinom": "binom",
     "binomial": "binom",
+    "ceiling": "ceil",
+    "ncr": "binom",
+    "comb": "binom",
     "surd": "sqrt",
     "factorial": "factorial",
 }
@@ -125,11 +128,12 @@ VULGAR = {
 
 # Characters with a meaning: (kind, text). The first of a pair is as written.
 CHARACTERS: dict[str, tuple[str, str]] = {
-    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£…∀⊂‖↦∥"},
+    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£₹¥…∀⊂‖↦∥"},
     **dict.fromkeys("−–—‐‑﹣", ("sign", "-")),
     **dict.fromkeys("×·⋅∙∗•", ("sign", "*")),
     **dict.fromkeys("÷⁄∕", ("sign", "/")),
     **dict.fromkeys("′’‘`", ("sign", "'")),
+    **dict.fromkeys("∶ː", ("sign", ":")),
     "√": ("function", "sqrt"),
     "∛": ("function", "cbrt"),
     "⩽": ("sign", "≤"),
@@ -160,7 +164,8 @@ _KNOWN_WORDS = (
     "and or all any for the is are an if choose not no real reals number numbers except set in of to at than be "
     "by so let on one two ten six yes mod odd even cm mm km kg ft lb oz mph min sec hr hrs pm am mi yd mod nor "
     "out who may can get we you has as each some every with where when either that such thus hence non n't it "
-    "its sum but day days men pi via usd eur gbp per deg rad sq pts dne nil nan none null true false max det gcd lcm "
-    "rem pct kph kmh up our his her old too was win few doz hex ish ppm ppb bps mln bln trn"
+    "its sum but day days men pi via usd eur gbp inr jpy cny rmb chf per deg rad sq pts dne nil nan none null "
+    "true false max det gcd lcm rem pct kph kmh up our his her old too was win few doz hex lbs gal ago ish ppm "
+    "ppb bps mln bln trn"
 )
 WORDS = frozenset(_KNOWN_WORDS.split())

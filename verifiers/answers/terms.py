@@ -10,6 +10,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import integer_set, parity, residue_class, with_dots
 from verifiers.answers.names import name_of
 from verifiers.answers.number_sets import number_set
+from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
@@ -54,6 +55,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return combination
     if has_unit(tokens) and (quantity := amount(tokens)) is not None:
         return quantity
+    if (value := literal(tokens)) is not None:
+        return value
     ratio, colons = cut(tokens, at_signs(":"))
     if colons and all(ratio):
         return Ratio(tuple(map(expression, ratio)), _is_time(ratio))

@@ -7,6 +7,7 @@ and size, spaces and dollar signs leave no token. Inside `\text{}` every run of 
 from __future__ import annotations
 
 import unicodedata
+from itertools import takewhile
 
 from verifiers.answers.accent_scanner import UNIT_VECTORS, AccentScanner
 from verifiers.answers.number_scanner import PERIODS
@@ -45,7 +46,9 @@ class _Scanner(AccentScanner):
     def scan(self) -> None:
         while self.at < len(self.text):
             character = self.text[self.at]
-            if character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
+            if character == "$" and self._is_currency():
+                self._character(character, is_escaped=True)
+            elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":
                 self._command()
@@ -61,6 +64,12 @@ class _Scanner(AccentScanner):
                 raise UnreadableError("too many tokens")
         if self.closing:
             raise UnreadableError("a brace is not closed")
+
+    def _is_currency(self) -> bool:
+        """Whether the dollar sign here is the only one and stands before a plain number: it is no delimiter."""
+        rest = self.text[self.at + 1 :]
+        behind = rest.lstrip("0123456789.,")
+        return self.text.count("$") == 1 and rest[:1].isdigit() and (not behind or behind[0] in " /")
 
     def _is_decimal_point(self) -> bool:
         return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))
@@ -213,6 +222,9 @@ class _Scanner(AccentScanner):
             self._brace(character)
         elif character in SUPERSCRIPTS or character in SUBSCRIPTS:
             self._script(character)
+        elif character == "∜":
+            self.add("function", "sqrt")
+            self.text = f"{self.text[: self.at]}[4]{self.text[self.at :]}"
         elif character in VULGAR:
             self.add("vulgar", VULGAR[character])
         elif character in GREEK.values():
@@ -253,4 +265,14 @@ class _Scanner(AccentScanner):
         while self._peek() in table and self._peek():
             run += table[self._peek()]
             self.at += 1
+        is_behind_value = bool(self.tokens) and not self.gap and self.tokens[-1].kind in ("number", "letter")
+        if mark == "^" and self._peek() == "√" and not is_behind_value:  # ³√2
+            self.text = f"{self.text[: self.at]}√[{run}]{self.text[self.at + 1 :]}"
+            return
+        if mark == "^" and self._peek() in ("⁄", "/") and self._peek(1) in SUBSCRIPTS and run.isdigit():  # ⁷⁄₁₂
+            below = "".join(takewhile(str.isdigit, (SUBSCRIPTS.get(sign, "") for sign in self.text[self.at + 1 :])))
+            if below:
+                self.at += 1 + len(below)
+                self.add("vulgar", f"{run}/{below}")
+                return
         self.text = f"{self.text[: self.at]}{mark}{{{run}}}{self.text[self.at :]}"

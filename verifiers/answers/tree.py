@@ -162,7 +162,9 @@ def is_undone(node: Node) -> bool:
     """Whether a tree without functions and letters is arithmetic to be carried out: 2+3, 2*3, 10/(1+1)."""
     undone = False
     for each in node.walk():
-        if each.op in _NAMED or each.op == "symbol":
+        if each.op in _ROUNDING:
+            undone = True
+        elif each.op in _NAMED or each.op == "symbol":
             return False
         if each.op in ("add", "plusminus") and len(each.args) > 1:
             undone = True
@@ -173,8 +175,9 @@ def is_undone(node: Node) -> bool:
     return undone
 
 
+_ROUNDING = frozenset(("floor", "ceil", "absolute"))
 _NAMED_WORDS = (
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis floor "
-    "ceil binomial factorial absolute"
+    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis "
+    "binomial factorial"
 )
 _NAMED = frozenset(_NAMED_WORDS.split())

@@ -14,6 +14,10 @@ Powers = dict[str, int]
 _TABLE = """
 m | m 1 | 1 | meter metre
 cm | m 1 | 1/100 | centimeter centimetre
+μm | m 1 | 1/1000000 | micrometer micrometre micron
+μs | s 1 | 1/1000000 | microsecond
+μg | g 1 | 1/1000000 | microgram
+ohm | ohm 1 | 1 | Ω
 mm | m 1 | 1/1000 | millimeter millimetre
 dm | m 1 | 1/10 | decimeter decimetre
 km | m 1 | 1000 | kilometer kilometre
@@ -43,7 +47,19 @@ pint | gallon 1 | 1/8 | pt
 dollar | dollar 1 | 1 | usd buck $
 cent | dollar 1 | 1/100 |
 euro | euro 1 | 1 | eur €
-pound | pound 1 | 1 | £ gbp
+pound | pound 1 | 1 |
+sterling | sterling 1 | 1 | £ gbp
+rupee | rupee 1 | 1 | ₹ inr rs
+yen | yen 1 | 1 | ¥ jpy
+yuan | yuan 1 | 1 | cny rmb
+franc | franc 1 | 1 | chf
+penny | dollar 1 | 1/100 | pennie
+dime | dollar 1 | 1/10 |
+nickel | dollar 1 | 1/20 |
+cup | gallon 1 | 1/16 |
+tablespoon | gallon 1 | 1/256 | tbsp
+teaspoon | gallon 1 | 1/768 | tsp
+mpg | gallon -1 m 1 | 201168/125 |
 mph | m 1 s -1 | 1397/3125 |
 kph | m 1 s -1 | 5/18 | kmph kmh
 N | g 1 m 1 s -2 | 1000 | newton
@@ -55,13 +71,33 @@ Pa | g 1 m -1 s -2 | 1000 | pascal
 Hz | s -1 | 1 | hertz
 celsius | celsius 1 | 1 |
 fahrenheit | fahrenheit 1 | 1 |
+erg | g 1 m 2 s -2 | 1/10000 |
+dyne | g 1 m 1 s -2 | 1/100 | dyn
+kN | g 1 m 1 s -2 | 1000000 | kilonewton
+MW | g 1 m 2 s -3 | 1000000000 | megawatt
+kPa | g 1 m -1 s -2 | 1000000 | kilopascal
+kHz | s -1 | 1000 | kilohertz
+MHz | s -1 | 1000000 | megahertz
+GHz | s -1 | 1000000000 | gigahertz
+eV | eV 1 | 1 |
+keV | eV 1 | 1000 |
+MeV | eV 1 | 1000000 |
+angstrom | m 1 | 1/10000000000 |
+AU | m 1 | 149597870700 |
+pc | parsec 1 | 1 | parsec
+kpc | parsec 1 | 1000 | kiloparsec
+Mpc | parsec 1 | 1000000 | megaparsec
+hectare | m 2 | 10000 | ha
+tonne | g 1 | 1000000 |
+decade | month 1 | 120 |
+century | month 1 | 1200 | centurie
 K | K 1 | 1 | kelvin
 A | A 1 | 1 | ampere amp
 V | g 1 m 2 s -3 A -1 | 1000 | volt
 mol | mol 1 | 1 | mole
 unit | | 1 |
 """
-_LETTERS = frozenset("msghNJWLKVA")  # letters outside words that are read as units
+_LETTERS = frozenset("msghNJWLKVAΩ")  # letters outside words that are read as units
 _DIVISIONS = ("per",)
 _POWERS_BEFORE = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3, "cu": 3}
 _POWERS_BEHIND = {"squared": 2, "cubed": 3}
@@ -86,7 +122,7 @@ def _table() -> dict[str, Unit]:
 
 
 UNITS = _table()
-_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW")  # letter case is lost in words
+_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW", "kN", "kPa", "kHz")  # letter case is lost in words
 _LOWER = {name.casefold(): UNITS[name] for name in _LOWER_NAMES}
 
 
@@ -101,10 +137,13 @@ def unit_of_word(token: Token) -> Unit | None:
     return next((UNITS[name] for name in names if name in UNITS), _LOWER.get(text))
 
 
-def unit(tokens: Tokens) -> Unit | None:
-    """The unit that tokens are: a product of units and their powers, over others; None for anything else."""
+def unit(tokens: Tokens, *, has_nouns: bool = False) -> Unit | None:
+    """The unit that tokens are: a product of units and their powers, over others; None for anything else.
+
+    `has_nouns`: over and under a slash there may be things that are counted ("words per minute").
+    """
     pieces, _ = cut(tokens, lambda token: token.is_sign("/") or token.is_word(*_DIVISIONS))
-    parts = [_product(piece) for piece in pieces]
+    parts = [_product(piece) or (_noun(piece) if has_nouns and len(pieces) > 1 else None) for piece in pieces]
     if not tokens or any(part is None for part in parts):
         return None
     total = Unit((), Fraction(1))
@@ -114,10 +153,19 @@ def unit(tokens: Tokens) -> Unit | None:
     return total
 
 
-def degrees(tokens: Tokens) -> list[Token]:
-    """The tokens with `°C`, `^{\\circ}C` and "degrees Celsius" as one word."""
+def _noun(tokens: list[Token]) -> Unit | None:
+    """Things that are counted, in the singular, as a unit of their own."""
+    is_noun = len(tokens) == 1 and tokens[0].kind == "word" and len(tokens[0].text) > 2
+    return Unit(((tokens[0].text.removesuffix("s"), 1),), Fraction(1)) if is_noun else None
+
+
+def joined(tokens: Tokens) -> list[Token]:
+    r"""The tokens with `°C`, `^{\circ}C`, "degrees Celsius" and `\mu\text{m}` as one word."""
     result: list[Token] = []
     for token in tokens:
+        if result and result[-1].text == "μ" and f"μ{token.text}" in UNITS:
+            result[-1] = Token("word", f"μ{token.text}", gap=True)
+            continue
         name = {"C": "celsius", "F": "fahrenheit"}.get(token.text.upper(), token.text)
         if name in ("celsius", "fahrenheit"):
             rest = list(result)
@@ -144,7 +192,8 @@ def _product(tokens: list[Token]) -> Unit | None:
     total, place, power = Unit((), Fraction(1)), 0, 1
     while place < len(tokens):
         token = tokens[place]
-        if token.is_sign("*", ".") or token.is_word("a", "an", "each") or token.text in _POWERS_BEFORE:
+        is_article = token.is_word("a", "an", "each") or (token.is_word("of") and tokens[place + 1 : place + 2])
+        if token.is_sign("*", ".") or is_article or token.text in _POWERS_BEFORE:
             power = _POWERS_BEFORE.get(token.text, power)
             place += 1
             continue

@@ -14,6 +14,7 @@ class Expression:
 
     node: Node
     is_rounded: bool = False
+    approximation: Node | None = None  # the rounded value stated behind it: √10 ≈ 3.16
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,21 @@ from verifiers.answers.sentences import VERBS, is_doubt
 from verifiers.answers.slices import Tokens
 
 _ARTICLES = ("the", "a", "an")
+_IN_FRONT = (*_ARTICLES, "on", "in")  # of a name, a day or a month
+_DAY_WORDS = (
+    "january february march april may june july august september october november december monday tuesday wednesday "
+    "thursday friday saturday sunday"
+)
+_DAYS = {word[:3]: word for word in _DAY_WORDS.split()} | {"sept": "september", "tues": "tuesday", "thurs": "thursday"}
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 _TURNS = frozenset(["but", "unless", "except", "or", "maybe"])  # behind "yes," and "no,"
-_WINS = frozenset(
-    tuple(words.split())
-    for words in (
-        "wins", "wins the game", "has a winning strategy", "has the winning strategy", "will win", "will always win",
-        "can always win",
-    )
-)  # fmt: skip
+_WINNER_WORDS = "win wins winning winner victory"
+_WINNER = frozenset(_WINNER_WORDS.split())
+_WINS_WORDS = (
+    "the game has a strategy will always can is guaranteed to be force forces must by playing optimally correctly "
+    "perfect play"
+)
+_WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
 
 
@@ -34,7 +40,12 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
             words.append(token.text.casefold())
         is_open = token.kind == "letter"
     is_name = any(len(word) > 1 for word in words)
-    return tuple(words[words[0] in _ARTICLES and len(words) > 1 :]) if is_name else ()
+    if words[:1] == ["s"] and tokens[0].is_sign("'"):  # it's
+        words = words[1:]
+    while len(words) > 1 and (words[0] in _IN_FRONT or (words[0] == "player" and len(words[1]) > 1)):
+        words = words[1:]
+    words[:] = [_DAYS.get(words[0], words[0])] if len(words) == 1 else words
+    return tuple(words) if is_name else ()
 
 
 def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
@@ -44,7 +55,8 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     answer = wording(tokens)
     if not answer:
         return False
-    if answer == gold or (answer[: len(gold)] == gold and answer[len(gold) :] in _WINS):
+    rest = answer[len(gold) :]
+    if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
     if len(gold) == 1 and gold[0] in _OPPOSITES and answer[0] == gold[0]:
         is_clause = len(tokens) > 1 and tokens[1].is_sign(",")

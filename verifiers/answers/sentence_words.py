@@ -1,0 +1,76 @@
+"""Words of sentences: what states a value, changes it, doubts or denies it, or only stands around it."""
+
+from __future__ import annotations
+
+VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
+_SAFE_WORDS = (
+    "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
+    "maximum number value given by equal to found indeed always also now clearly"
+)
+SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
+# Directly in front of the only number of a sentence: what has, does or comes to it.
+_STATING_WORDS = (
+    "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
+    "sells sold buy buys bought spend spends spent use uses used eat eats ate drink drinks drank read reads walk walks "
+    "walked run runs ran drive drives drove travel travels traveled win wins won score scores scored collect collects "
+    "collected save saves saved receive receives received owe owes owed own owns owned find finds counted contains "
+    "contain holds hold requires require required weighs weigh weighed lasts last lasted produces produced yields "
+    "finished started leaves left totals gets got bakes baked planted picked caught filled charges charged"
+)
+STATING = VERBS | frozenset(_STATING_WORDS.split())
+STATING_PAIRS = frozenset(
+    tuple(words.split())
+    for words in (
+        "increases by", "increased by", "decreases by", "decreased by", "comes to", "came to", "amounts to",
+        "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
+    )
+)  # fmt: skip
+JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
+ADVERBS = ("exactly", "precisely", "only", "just")
+# In any part of the sentence.
+_HEDGE_WORDS = (
+    "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
+    "unless depends wrong incorrect around about approximately roughly but false never untrue"
+)
+HEDGES = frozenset(_HEDGE_WORDS.split())
+# In the part of a sentence that states the value.
+_DOUBT_WORDS = (
+    "or if whether instead rather than assume assuming suppose doesn't no none nobody nothing except impossible fails "
+    "fail"
+)
+DOUBT = (HEDGES | frozenset(_DOUBT_WORDS.split())) - {"about", "approximately"}
+# Between the verb and the value, or behind the value: what is stated is something else.
+_RELATIVE_WORDS = (
+    "plus minus times over divided less more least most fewer greater smaller larger after before between beyond "
+    "above below under up until within exceeds exceed twice half halved double doubled triple tripled squared square "
+    "cubed cube root roots factorial power powers opposite negation negative inverse reciprocal sum difference "
+    "product quotient anything divides divide divisible divisor divisors equation lemma step numerator denominator "
+    "prime composite too bound bounds bounded digit digits something option options candidate candidates ignore "
+    "accept close near nearly almost next previous multiple multiples factor factors about approximately even odd mod "
+    "modulo remainder base"
+)
+RELATIVE = frozenset(_RELATIVE_WORDS.split())
+ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
+# Beside the only number of a sentence, which is then one of several things or a name.
+AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
+# In the subject of a sentence, which then says something of another number.
+_OTHER_WORDS = "bound bounds mistake trap estimate example candidate candidates distractor decoy hint"
+OTHERS = frozenset(_OTHER_WORDS.split())
+PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
+# Behind a comma: a clause that says something about the value.
+CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
+_OBJECT_WORDS = (
+    "solution answer number integer value pair triple function polynomial root prime point sequence set triangle "
+    "quadruple tuple real positive natural rational"
+)
+OBJECTS = frozenset(word + ending for word in _OBJECT_WORDS.split() for ending in ("", "s"))
+_REMARK_WORDS = (
+    "rounded exact exactly the answer to nearest decimal decimals place places significant figures digits integer "
+    "tenth hundredth thousandth whole number cent correct total in"
+)
+REMARKS = frozenset(_REMARK_WORDS.split())
+REASONS = ("since", "because", "as", "when", "attained", "achieved", "namely")
+APPROXIMATELY = ("approximately", "approx", "about", "roughly", "around")
+_NOTHING_WORDS = "such exist exists possible satisfy satisfies the of in this equation can be"
+NOTHING = OBJECTS | frozenset(_NOTHING_WORDS.split())
+DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])
