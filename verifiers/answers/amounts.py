@@ -103,6 +103,9 @@ def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
             continue
         if tokens[place].kind == "number" or tokens[place].is_sign("^", "+", "-", "*", "!", "%"):
             continue
+        is_product = place > 1 and tokens[place].kind == "letter" and tokens[place].text.isupper()
+        if is_product and not tokens[place].gap:  # \sqrt{5}A
+            continue
         value = unit(tokens[place:])
         if value is not None and (node := _number(tokens[:place])) is not None:
             return node, value

@@ -7,7 +7,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import is_domain
 from verifiers.answers.reals import as_reals, complement, points
-from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import names, signs, symbol
@@ -121,6 +121,8 @@ def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statemen
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
     """A named value, a function, or an equation; of a chain of equal values the last one."""
     if len(sides) > 2:
+        if (chain := _chain(sides, statement)) is not None:
+            return chain
         for side in sides[1:]:
             statement(side)
         sides = [sides[0], sides[-1]]
@@ -128,6 +130,19 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
         raise UnreadableError("a domain as a value")
     value = statement(sides[1])
     return _named(sides[0], value)
+
+
+def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
+    """x = y = z = 1 as a value for each name, and as two of them for ±1; None where a side in front is no letter."""
+    several = tuple(name for side in sides[:-1] if (name := name_of(side)) is not None and "(" not in name)
+    if len(set(several)) < len(sides) - 1 or any(side[0].kind != "letter" for side in sides[:-1]):
+        return None
+    value = statement(sides[-1])
+    values = value.items if isinstance(value, Sequence) and value.kind == "list" else (value,)
+    if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
+        return None
+    chains = [Assignments(several, (each,) * len(several), is_chain=True) for each in values]
+    return chains[0] if len(chains) == 1 else Sequence("list", tuple(chains))
 
 
 def _named(left: Tokens, value: Value) -> Value:
@@ -144,6 +159,8 @@ def _named(left: Tokens, value: Value) -> Value:
         return Assignments((name,), (value,))
     if isinstance(value, Expression) and left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
         return Assignments(("det",), (value,))
+    if isinstance(value, Expression) and left[0].is_sign("⌊", "⌈") and bracket_content(left) and not names(value.node):
+        return Assignments((long_name_of(left),), (value,))
     if isinstance(value, Expression):
         try:
             return Relation(("=",), (expression(left), value.node))

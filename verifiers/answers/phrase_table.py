@@ -6,7 +6,8 @@ from __future__ import annotations
 _LEAD_WORDS = (
     "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
-    "only possible function functions equation that which all x-values"
+    "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
+    "total vector matrix"
 )
 LEADS = frozenset(_LEAD_WORDS.split())
 

@@ -38,6 +38,10 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(Token("letter", "C", gap=True))
             place += 1
             continue
+        if _is_equation(tokens, place):
+            result.append(Token("sign", "=", gap=True))
+            place += 1
+            continue
         value, length = _times_scales(result, tokens, place)
         if length:
             result[-1:] = _number_tokens(value, result[-1].gap)
@@ -57,6 +61,14 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(tokens[place])
             place += 1
     return _joined_signs(result)
+
+
+def _is_equation(tokens: Sequence[Token], place: int) -> bool:
+    """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
+    before, after = tokens[max(place - 2, 0) : place], tokens[place + 1 : place + 2]
+    is_name = bool(before) and before[-1].kind == "letter" and (len(before) == 1 or before[0].is_word("and"))
+    is_value = bool(after) and (after[0].kind in ("number", "function") or after[0].is_sign("-"))
+    return tokens[place].text == "is" and is_name and is_value
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:

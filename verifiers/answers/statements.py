@@ -114,7 +114,11 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
     if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
         return (letters[1], tokens[3:]) if is_value else ("", tokens)
-    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", "."):
+    is_one_of_several = any(
+        before.is_sign(",", ";") and token.kind == "letter" and after.is_sign(":")
+        for before, token, after in zip(tokens[2:], tokens[3:], tokens[4:], strict=False)
+    )
+    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", ".") and not is_one_of_several:
         return letters[0], tokens[2:]
     return "", tokens
 
@@ -122,6 +126,8 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
+    if "→" in texts:
+        tokens = _without_domain(tokens)
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
@@ -131,6 +137,13 @@ def statement(tokens: Tokens) -> Value:
     head, qualifiers = split_qualifiers(tokens)
     value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
     return attach(value, qualifiers, statement) if qualifiers else value
+
+
+def _without_domain(tokens: Tokens) -> Tokens:
+    """`f: ℝ → ℝ, f(x) = 2x` without its first part."""
+    pieces, cuts = cut(tokens, at_signs(","))
+    is_first = bool(cuts) and len(pieces[0]) > 2 and pieces[0][0].kind == "letter" and pieces[0][1].is_sign(":")
+    return tokens[len(pieces[0]) + 1 :] if is_first and any(token.is_sign("→") for token in pieces[0]) else tokens
 
 
 def _permutations(tokens: Tokens) -> Value | None:

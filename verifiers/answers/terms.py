@@ -14,7 +14,7 @@ from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, multiply, names, number, signs
+from verifiers.answers.tree import Node, multiply, names, negate, number, signs
 from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value, Words
 from verifiers.answers.vectors import vector
 
@@ -50,6 +50,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return environment(inside, statement)
     if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
         return scaled
+    if tokens[0].is_sign("±") and (inside := bracket_content(tokens[1:])) is not None and _has_comma(inside[1]):
+        return _both_tuples(term(tokens[1:], statement))
     if (combination := vector(tokens)) is not None:
         return combination
     if has_unit(tokens) and (quantity := amount(tokens)) is not None:
@@ -92,6 +94,15 @@ def _is_time(parts: list[list[Token]]) -> bool:
 def _both_signs(node: Node) -> Value:
     both = signs(node)
     return Expression(node) if len(both) == 1 else Sequence("list", tuple(map(Expression, both)))
+
+
+def _both_tuples(value: Value) -> Value:
+    """±(1, 2) as the two tuples."""
+    items = value.items if isinstance(value, Sequence) else ()
+    opposite = tuple(Expression(negate(item.node)) for item in items if isinstance(item, Expression))
+    if not isinstance(value, Sequence) or len(opposite) < len(items) or value.kind == "set":
+        raise UnreadableError("both signs of something else")
+    return Sequence("list", (value, Sequence(value.kind, opposite, value.brackets)))
 
 
 # --------------------------------------------------------------------------------------------- operations on sets

@@ -174,7 +174,7 @@ def is_undone(node: Node) -> bool:
 
 
 _NAMED_WORDS = (
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis floor "
-    "ceil binomial factorial absolute"
+    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
+    "unknownlog cis floor ceil binomial factorial absolute"
 )
 _NAMED = frozenset(_NAMED_WORDS.split())
