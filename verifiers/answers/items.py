@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from verifiers.answers.conditions import condition
 from verifiers.answers.expressions import expression
+from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
-from verifiers.answers.qualifiers import is_domain
+from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import names, signs, symbol
+from verifiers.answers.tree import Node, names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -49,6 +50,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
                 return statement(sides[0])
             return _named(sides[0], Expression(expression(sides[-1])))
         sides, signs_ = sides[: place + 1], signs_[:place]
+    if sides[0][0].is_sign(*DOMAINS) and signs_ == ["≡"]:
+        return _integers_with(sides[0], tokens, statement)
     if signs_ == ["↦"]:
         return _mapping(sides[0], sides[1])
     if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
@@ -61,16 +64,32 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _equation(sides, statement)
     if "∈" in signs_ or "∉" in signs_:
         raise UnreadableError("a relation of several kinds")
+    if sides[0][0].is_sign(*DOMAINS):
+        return _integers_with(sides[0], tokens, statement)
     if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
         result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
-    nodes = tuple(expression(side) for side in sides)
+    nodes = tuple(_quantity(side) for side in sides)
     if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
     reals = condition(nodes, tuple(signs_))
     return Relation(tuple(signs_), nodes) if reals is None else reals
+
+
+def _integers_with(left: list[Token], tokens: Tokens, statement: Statement) -> Value:
+    """ "integers n ≥ 3", "integers greater than 3", "integers n ≡ 1 mod 3"."""
+    letters = [token for token in left if token.kind == "letter"] or [Token("letter", "n")]
+    parameters = parameters_of([*left, letters[0]] if letters[0] not in left else left)
+    if parameters is None or len(parameters) != 1:
+        raise UnreadableError("integers with another property")
+    value = item([letters[0], *tokens[len(left) :]], statement)
+    if isinstance(value, Family) and parameters[0].least is None:
+        return value
+    if not isinstance(value, Reals):
+        raise UnreadableError("integers with another property")
+    return integers_in(value, parameters[0])
 
 
 def _mapping(left: Tokens, right: Tokens) -> Value:
@@ -80,6 +99,11 @@ def _mapping(left: Tokens, right: Tokens) -> Value:
     if len(colons) > 1 or "" in letters:
         raise UnreadableError("a mapping of something else")
     return Function(letters[0] if colons else "", letters[-1], expression(right))
+
+
+def _quantity(tokens: Tokens) -> Node:
+    """An expression, or the value of a function as a letter of its own: f(x) ≥ 2."""
+    return symbol(name_of(tokens) or "") if function_name_of(tokens) is not None else expression(tokens)
 
 
 def _rounded(tokens: Tokens) -> Value:

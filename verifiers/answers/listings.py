@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from verifiers.answers.integer_sets import with_dots
 from verifiers.answers.items import item, several_names
+from verifiers.answers.names import name_of
 from verifiers.answers.names_in_words import list_of_names, values_of_names
 from verifiers.answers.reals import as_reals, intersection, points, union
-from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import Statement
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import names
@@ -75,6 +77,8 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("no items")
     if len(items) == 1:
         return item(items[0], statement)
+    if any(len(each) == 1 and each[0].is_sign("…") for each in items):
+        return _progression(items)
     values = [item(each, statement) for each in items]
     has_and = any(each.is_word("and") for each in cuts)
     if has_and and any(isinstance(value, Reals) and value.name for value in values):
@@ -94,6 +98,14 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
             tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
         )
     return _alternatives(values)
+
+
+def _progression(items: list[list[Token]]) -> Value:
+    """The members of `n = 6, 12, 18, ...`, whose name is left out."""
+    sides, signs = cut(items[0], at_signs("="))
+    if len(signs) == 1 and name_of(sides[0]) is not None:
+        items = [sides[1], *items[1:]]
+    return with_dots(items)
 
 
 def _system(values: list[Value]) -> Assignments | None:

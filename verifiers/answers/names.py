@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verifiers.answers.accent_scanner import ARROW
 from verifiers.answers.cursor import Cursor
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
@@ -28,7 +29,7 @@ def name_of(tokens: Tokens) -> str | None:
     reader.at = 1
     try:
         name = tokens[0].text + reader.subscript()
-        name = name.removesuffix("_1,2")  # both roots
+        name = name.removesuffix("_1,2").removesuffix(ARROW)  # both roots; the name of a vector
     except UnreadableError:
         return None
     while reader.take("'"):

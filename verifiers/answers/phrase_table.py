@@ -113,6 +113,12 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for before in ("", "is ", "are ", "lies ", "lie ")
         for strictly, sign in (("", "between"), ("strictly ", "between"))
     },
+    **{
+        f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
+        for the in ("", "the ")
+        for kind in ("open", "closed")
+        for start in ("from", "between")
+    },
     **dict.fromkeys(
         (
             "and its permutations",
@@ -152,6 +158,11 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         for noun in ("numbers", "number", "values", "constant", "constants")
     },
     **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
+    **{
+        f"{all_} {kind}": (("sign", sign),)
+        for all_ in ("all", "every", "any")
+        for kind, sign in (("positive", "ℝ+"), ("negative", "ℝ-"), ("nonnegative", "ℝ≥0"), ("nonzero", "ℝ≠0"))
+    },
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
     **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
     **dict.fromkeys(
@@ -161,6 +172,8 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             "a positive integer",
             "any positive integer",
             "all positive integers",
+            "every positive integer",
+            "each positive integer",
             "natural number",
             "natural numbers",
             "a natural number",
@@ -233,7 +246,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     **{
         f"{before}at {most}": (("sign", sign),)
-        for before in ("that are ", "which are ", "are ")
+        for before in ("that are ", "which are ", "are ", "")
         for most, sign in (("least", "≥"), ("most", "≤"))
     },
     **{

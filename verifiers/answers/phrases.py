@@ -21,6 +21,10 @@ _LONGEST = max(map(len, _PHRASE_WORDS))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
+_BEHIND_LETTER_WORDS = (
+    "is are belongs and or where can in be any with such satisfying for greater less between lies must except if"
+)
+_BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
 _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
@@ -105,7 +109,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and token.text == "a"
             and after
             and after[0].kind == "word"
-            and after[0].text not in ("is", "are", "belongs", "and", "or", "where", "can", "in", "be", "any")
+            and after[0].text not in _BEHIND_LETTERS
             and token.gap
             and after[0].gap
         ):

@@ -35,6 +35,7 @@ _RELATIVE_WORDS = (
     "modulo remainder base"
 )
 _RELATIVE = frozenset(_RELATIVE_WORDS.split())
+_CONDITIONS = ("where", "such", "provided", "given")  # behind a value: it holds for a part of what is asked
 _ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
 # Beside the only number of a sentence, which is then one of several things or a name.
 _AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
@@ -104,6 +105,8 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         core = core[:-2]
     is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
     is_rest = _is_rest(rest[2:] if is_counted else rest)
+    if rest and any(token.is_word("where") for token in core):
+        return None
     if is_call or not _is_lead(lead) or not is_rest or (not lead and not rest):
         return None
     return core
@@ -199,7 +202,8 @@ def _is_lead(tokens: list[Token]) -> bool:
 def _is_rest(tokens: list[Token]) -> bool:
     """Whether the words behind a value are a noun or say that it is the answer."""
     words = [token.text for token in tokens if token.kind == "word"]
-    if any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
+    is_condition = any(word in _CONDITIONS for word in words)
+    if is_condition or any(word in _DOUBT or word in _RELATIVE for word in words) or words[:1] == ["of"]:
         return False
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
@@ -216,5 +220,8 @@ def states_nothing(tokens: Tokens) -> bool:
         return all(word in ("exist", "exists") for word in words[1:])
     if words[:1] != ["no"] or len(words) < 2:
         return False
-    rest = words[1:]
+    rest = [word for word in words[1:] if len(word) > 1 or word == "a"]
+    letters = [word for word in words[1:] if len(word) == 1]
+    if letters and len(letters) == 1 and "such" in rest:
+        return all(word in _NOTHING for word in rest)
     return all(word in _NOTHING for word in rest) and any(word in _OBJECTS for word in rest)

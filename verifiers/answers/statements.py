@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
-from verifiers.answers.integer_sets import integer_set
+from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
-from verifiers.answers.number_sets import between
+from verifiers.answers.number_sets import BETWEEN, between
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
@@ -128,6 +128,8 @@ def statement(tokens: Tokens) -> Value:
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
     if "→" in texts:
         tokens = _without_domain(tokens)
+    if "where" in texts and "=" in texts:
+        tokens = _without_arguments(tokens)
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
@@ -146,6 +148,23 @@ def _without_domain(tokens: Tokens) -> Tokens:
     return tokens[len(pieces[0]) + 1 :] if is_first and any(token.is_sign("→") for token in pieces[0]) else tokens
 
 
+def _without_arguments(tokens: Tokens) -> list[Token]:
+    """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
+    runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
+    arguments = {run[2].text for run in runs if run[0].kind == "letter" and _text(run[1:]) == f"({run[2].text})="}
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or", "where"))
+    result = list(pieces[0])
+    for piece, separator in zip(pieces[1:], cuts, strict=True):
+        rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
+        is_on_argument = separator.is_word("where") and len(rest) == 1 and rest[0].text in arguments
+        result += [] if is_on_argument else [separator, *piece]
+    return result
+
+
+def _text(tokens: Tokens) -> str:
+    return "".join(token.text for token in tokens)
+
+
 def _permutations(tokens: Tokens) -> Value | None:
     """ "(1, 1, 2) and its permutations" as a list."""
     if not (tokens[-1].is_sign("permutations") or tokens[0].is_sign("permutations")):
@@ -157,8 +176,9 @@ def _permutations(tokens: Tokens) -> Value | None:
 # Forms that are read before all others where one of their signs or words is there.
 _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("powers",)), integer_set),
-    (frozenset(("between",)), between),
+    (frozenset(BETWEEN), between),
     (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
+    (frozenset(("form",)), lambda tokens: of_form(tokens, statement)),
     (frozenset(("(",)), lambda tokens: labelled_parts(tokens, statement)),
     (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: one_line_cases(tokens, statement)),
     (frozenset(("permutations",)), _permutations),

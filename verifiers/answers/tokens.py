@@ -13,8 +13,8 @@ from verifiers.answers.number_scanner import PERIODS
 from verifiers.answers.symbols import (
     CHARACTERS,
     COMMANDS,
-    FULL_WIDTH,
     FORMULAS,
+    FULL_WIDTH,
     FUNCTION_WORDS,
     GREEK,
     INVISIBLE,
