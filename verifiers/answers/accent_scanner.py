@@ -7,6 +7,7 @@ from verifiers.answers.token import Token, UnreadableError
 
 UNIT_VECTORS = {"i": "î", "j": "ĵ", "k": "k̂"}
 _DOTS = {"dot": "\u0307", "ddot": "\u0308"}
+ARROW = "\u20d7"  # behind the two ends of a vector: that from B to A is another one
 _VECTORS = ("vec", "hat", "overrightarrow", "widehat")
 
 
@@ -43,6 +44,9 @@ class AccentScanner(LetterScanner):
         elif name in _VECTORS and self._peek() in UNIT_VECTORS and self._peek():
             self.add("letter", UNIT_VECTORS[self._peek()])
             self.at += 1
+        elif name in _VECTORS and len(content) == 2 and content.isalpha() and content.isupper():
+            self.add("letter", content + ARROW)
+            self.at += 4
         elif name in _DOTS and content.isalpha() and len(content) == 1:
             self.add("letter", content + _DOTS[name])
             self.at += 3

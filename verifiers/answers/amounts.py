@@ -42,7 +42,7 @@ def amount(tokens: Tokens) -> Amount | None:
         tokens = tokens[:-1]
     if not tokens or tokens[0].is_word("in"):
         return None
-    pairs = zip(tokens[:1] + tokens[:-1], tokens, strict=True)
+    pairs = zip([*tokens[:1], *tokens[:-1]], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
     parts = [_part(piece) for piece in pieces_of_amount(joined(tokens)) if piece]
     known = [part for part in parts if part is not None]
@@ -108,6 +108,9 @@ def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
         if nesting(tokens[place]) == -1 or depth != nesting(tokens[place]):
             continue
         if tokens[place].kind == "number" or tokens[place].is_sign("^", "+", "-", "*", "!", "%"):
+            continue
+        is_product = place > 1 and tokens[place].kind == "letter" and tokens[place].text.isupper()
+        if is_product and not tokens[place].gap:  # \sqrt{5}A
             continue
         value = unit(tokens[place:])
         if value is not None and (node := _number(tokens[:place])) is not None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 from verifiers.answers.cursor import Cursor
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import PI, Node, multiply, symbol
+from verifiers.answers.tree import PI, Node, multiply, names, symbol
 
 _CONSTANTS = {"π": PI, "e": Node("e"), "i": Node("i")}
 
@@ -46,13 +46,14 @@ class CombinationReader(Cursor, ABC):
         return _CONSTANTS.get(name) or symbol(name)
 
     def _chosen(self) -> Node | None:
-        """`C_{10}^{3}` with two natural numbers; None for another index."""
+        """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
         start = self.at
-        above = self.argument() if self.take("_") and (self.here.kind == "number" or self.take("{")) else None
-        self.take("}")
-        if above is not None and above.op == "number" and self.take("^"):
+        is_index = self.take("_") and (self.here.kind == "number" or self.here.is_sign("{"))
+        above = self.argument() if is_index else None
+        if above is not None and self.take("^"):
             below = self.argument()
-            if below.op == "number" and below.value <= above.value:
+            are_numbers = above.op == below.op == "number" and below.value <= above.value
+            if are_numbers or (names(above) and above.op != "symbol"):  # C_{2n}^{n}
                 return Node("binomial", (above, below))
         self.at = start
         return None

@@ -21,8 +21,9 @@ from verifiers.answers.tree import (
     number,
     replace_symbols,
     subtract,
+    symbol,
 )
-from verifiers.answers.values import Reals
+from verifiers.answers.values import Reals, Relation
 
 MIRROR = {"<": ">", ">": "<", "≤": "≥", "≥": "≤", "=": "=", "≠": "≠"}
 
@@ -40,6 +41,15 @@ def condition(sides: tuple[Node, ...], signs: tuple[str, ...]) -> Reals | None:
             return None
         result = intersection(result, part)
     return Reals(result.intervals, name)
+
+
+def bounds_of(relation: Relation) -> Reals | None:
+    """The bounds of one expression of several letters, `1/3 ≤ x/y ≤ 3`; None for another relation."""
+    with_letters = [side for side in relation.sides if names(side)]
+    if len(with_letters) != 1 or len(names(with_letters[0])) < 2 or not {*relation.signs} <= {"<", ">", "≤", "≥"}:
+        return None
+    whole = symbol("an expression of several letters")
+    return condition(tuple(whole if side is with_letters[0] else side for side in relation.sides), relation.signs)
 
 
 def _pair(left: Node, sign: str, right: Node, name: str) -> Reals | None:

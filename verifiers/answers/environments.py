@@ -35,7 +35,9 @@ def environment(inside: tuple[str, list[Token], str], statement: Callable[[Token
         joined: list[Token] = []
         for line in lines:
             line = line[:-1] if line[-1].is_sign(",", ".", ";") else line
-            joined += [*([Token("sign", ",")] if joined else []), *(token for token in line if not token.is_sign("&"))]
+            line = [token for token in line if not token.is_sign("&")]
+            is_continued = not line or line[0].is_sign("=", "<", ">", "≤", "≥", "+", "-")
+            joined += line if is_continued else [*([Token("sign", ",")] if joined else []), *line]
         return statement(joined)
     if name in ("cases", "dcases", "rcases"):
         return piecewise(lines, statement)

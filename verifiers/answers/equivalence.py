@@ -8,6 +8,7 @@ from functools import partial
 from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import equal_choices
 from verifiers.answers.comparison import equal_expressions
+from verifiers.answers.conditions import bounds_of
 from verifiers.answers.integer_letters import as_families, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
 from verifiers.answers.piecewise_equality import equal_piecewise
@@ -125,6 +126,8 @@ def _equal(gold: Value, answer: Value) -> Result:
     gold, answer = as_real_families(gold, answer)
     if isinstance(gold, RealFamily) or isinstance(answer, RealFamily):
         return equal_as_real_families(gold, answer)
+    if isinstance(answer, Relation) and (reals := as_reals(gold)) is not None and not reals.name:
+        answer = bounds_of(answer) or answer
     gold, answer, is_same_name = without_names(gold, answer)
     if not is_same_name:
         return False

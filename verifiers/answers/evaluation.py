@@ -219,7 +219,7 @@ def _positive_imaginary(run: Evaluation, _node: Node) -> Any:
     return run.mp.mpc(0, 1)
 
 
-_PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth asin acos atan acot asec acsc exp"
+_PLAIN_FUNCTIONS = "sin cos tan cot sec csc sinh cosh tanh coth asinh acosh atanh asin acos atan acot asec acsc exp"
 _FUNCTIONS: dict[str, Callable[[Evaluation, Node], Any]] = {
     "add": _sum, "mixed": _sum, "mul": _product, "div": _quotient, "power": _power, "root": _root,
     "neg": lambda run, node: -run.value(node.args[0]),

@@ -15,7 +15,7 @@ from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number, symbol
 
-_INVERSES = {"sin": "asin", "cos": "acos", "tan": "atan", "cot": "acot", "sec": "asec", "csc": "acsc"}
+_INVERSES = {name: f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
 
 
 def decimal(text: str) -> Fraction:
@@ -61,7 +61,7 @@ class FactorReader(CombinationReader):
     def power(self) -> Node:
         base = self._postfix(self.atom())
         if self.here.is_sign("^"):
-            if self._is_degree():
+            if self._is_degree() or (base.op in ("number", "mixed") and self.ahead().text == "o"):  # 75^o
                 self.at += 1
                 self._braced_degree()
                 return self._postfix(Node("degrees", (base,)))
@@ -94,6 +94,8 @@ class FactorReader(CombinationReader):
         if self.take("{"):
             self.at += 1
             self.expect("}")
+        elif self.here.text == "o":
+            self.at += 1
         else:
             self.expect("°")
 

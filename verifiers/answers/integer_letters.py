@@ -3,9 +3,10 @@ r"""Values with an integer letter as families: `\frac{\pi}{4} + k\pi` without a 
 from __future__ import annotations
 
 from verifiers.answers.families import equal_families
+from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.results import Result
-from verifiers.answers.tree import Node, has, names, signs, symbol
-from verifiers.answers.values import Expression, Family, Nothing, Parameter, Sequence, Value
+from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
+from verifiers.answers.values import Expression, Family, Nothing, Parameter, Reals, Sequence, Value
 
 _INTEGER_LETTERS = frozenset("knmlj")
 
@@ -34,6 +35,8 @@ def _has_multiples_of_pi(value: Value) -> bool:
 def _family(value: Value) -> Family | None:
     if isinstance(value, Family):
         return value
+    if isinstance(value, Reals):
+        return _bounded(value)
     items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
     nodes = [node for item in items if isinstance(item, Expression) for node in signs(item.node)]
     letters = frozenset().union(*map(names, nodes))
@@ -44,6 +47,15 @@ def _family(value: Value) -> Family | None:
     ):
         return None
     return Family(tuple((node,) for node in nodes), tuple(Parameter(name) for name in sorted(letters)))
+
+
+def _bounded(value: Reals) -> Family | None:
+    """n ≥ 3 as the integers from 3 on; None without an integer letter, and for other sets."""
+    ends = [part.low for part in value.intervals if is_infinite(part.high)]
+    if value.name not in _INTEGER_LETTERS or len(value.intervals) != 1 or not ends or is_infinite(ends[0]):
+        return None
+    integers = integers_in(value, Parameter(value.name))
+    return integers if isinstance(integers, Family) else None
 
 
 def equal_as_families(gold: Value, answer: Value) -> Result:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil, floor
 
 from verifiers.answers.expressions import expression
+from verifiers.answers.qualifiers import parameters_of
 from verifiers.answers.rationals import rational
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, multiply, names, number, signs, symbol
-from verifiers.answers.values import Expression, Family, Parameter, Sequence, Value
+from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, signs, symbol
+from verifiers.answers.values import Expression, Family, Parameter, Reals, Sequence, Value
 
 _CLASS = Parameter("the class of a congruence")
 _MEMBER = symbol("the member of a set of integers")
-_WORDS = ("multiples", "remainder", "powers", "form", "squares", "cubes")
+_WORDS = ("multiples", "remainder", "powers", "squares", "cubes")
 _LEAST = {"ℤ": None, "ℤ0": 0, "ℤ1": 1}
 _MAX_LISTED = 60
 
@@ -26,8 +29,6 @@ def integer_set(tokens: Tokens) -> Family | None:
         return None
     kind, behind = tokens[place].text, list(tokens[place + 1 :])
     least, is_natural = _domain(tokens[:place], kind)
-    if kind == "form":
-        return _form(behind)
     if kind in ("squares", "cubes"):
         node = Node("power", (_MEMBER, number(2 if kind == "squares" else 3)))
         if behind:
@@ -92,12 +93,55 @@ def _powers(tokens: list[Token], least: int | None) -> Family:
     return _family(power, first)
 
 
-def _form(tokens: list[Token]) -> Family:
-    """Numbers of the form 4k + 1: the letters are integers."""
-    node = expression(tokens)
-    if not names(node):
+def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family:
+    """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers."""
+    place = next(place for place, token in enumerate(tokens) if token.is_sign("form"))
+    _domain(tokens[:place], "form")
+    value = statement(tokens[place + 1 :])
+    if isinstance(value, Family):
+        return value
+    if not isinstance(value, Expression) or not names(value.node):
         raise UnreadableError("a form without a letter")
-    return Family(((node,),), tuple(Parameter(name) for name in sorted(names(node))))
+    return Family(((value.node,),), tuple(Parameter(name) for name in sorted(names(value.node))))
+
+
+def integer_domain(tokens: Tokens) -> Family | None:
+    """ℤ, ℕ, "positive integers n": the integers from the least one on; None for anything else."""
+    has_letter = any(token.kind == "letter" for token in tokens)
+    parameters = parameters_of(tokens if has_letter else [Token("letter", "n"), *tokens])
+    if not parameters or len(parameters) > 1:
+        return None
+    return Family(((symbol(parameters[0].name),),), tuple(parameters))
+
+
+def shifted_integers(tokens: Tokens) -> Family:
+    r"""`\frac{\pi}{4} + \pi\mathbb{Z}`: the values for all integers in the place of their sign."""
+    node = expression([Token("letter", _MEMBER.name) if token.is_sign("ℤ") else token for token in tokens])
+    if names(node) != {_MEMBER.name} or has(node, "power"):
+        raise UnreadableError("integers in another place")
+    return _family(node, None)
+
+
+def integers_in(reals: Reals, parameter: Parameter) -> Value:
+    """The integers of a set of reals without an upper end as a family; those of one interval as a list."""
+    if len(reals.intervals) != 1:
+        raise UnreadableError("integers in several intervals")
+    (part,) = reals.intervals
+    low = None if is_infinite(part.low) else rational(part.low)
+    high = None if is_infinite(part.high) else rational(part.high)
+    if (low is None and not is_infinite(part.low)) or (high is None and not is_infinite(part.high)):
+        raise UnreadableError("an end that is not rational")
+    least = parameter.least
+    if low is not None:
+        first = ceil(low) if part.has_low or low.denominator > 1 else int(low) + 1
+        least = first if least is None else max(first, least)
+    if high is None:
+        is_natural = parameter.is_natural and low is None
+        return Family(((symbol(parameter.name),),), (Parameter(parameter.name, least, is_natural),))
+    last = floor(high) if part.has_high or high.denominator > 1 else int(high) - 1
+    if least is None or not 0 <= last - least < _MAX_LISTED:
+        raise UnreadableError("integers without a least one")
+    return Sequence("list", tuple(Expression(number(value)) for value in range(least, last + 1)))
 
 
 def with_dots(parts: list[list[Token]]) -> Value:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from verifiers.answers.conditions import condition
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
+from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
-from verifiers.answers.qualifiers import is_domain
+from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
-from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import names, signs, symbol
+from verifiers.answers.tree import Node, names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -49,6 +50,8 @@ def item(tokens: Tokens, statement: Statement) -> Value:
             return _named(sides[0], Expression(expression(sides[-1])))
         exact, *_ = cut(tokens, at_signs("≈"))[0]
         return _with_approximation(statement(exact), sides[place + 1])
+    if sides[0][0].is_sign(*DOMAINS) and signs_ == ["≡"]:
+        return _integers_with(sides[0], tokens, statement)
     if signs_ == ["↦"]:
         return _mapping(sides[0], sides[1])
     if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
@@ -61,16 +64,32 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _equation(sides, statement)
     if "∈" in signs_ or "∉" in signs_:
         raise UnreadableError("a relation of several kinds")
+    if sides[0][0].is_sign(*DOMAINS):
+        return _integers_with(sides[0], tokens, statement)
     if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
         result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
-    nodes = tuple(expression(side) for side in sides)
+    nodes = tuple(_quantity(side) for side in sides)
     if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):
         raise UnreadableError("both signs in a relation")
     reals = condition(nodes, tuple(signs_))
     return Relation(tuple(signs_), nodes) if reals is None else reals
+
+
+def _integers_with(left: list[Token], tokens: Tokens, statement: Statement) -> Value:
+    """ "integers n ≥ 3", "integers greater than 3", "integers n ≡ 1 mod 3"."""
+    letters = [token for token in left if token.kind == "letter"] or [Token("letter", "n")]
+    parameters = parameters_of([*left, letters[0]] if letters[0] not in left else left)
+    if parameters is None or len(parameters) != 1:
+        raise UnreadableError("integers with another property")
+    value = item([letters[0], *tokens[len(left) :]], statement)
+    if isinstance(value, Family) and parameters[0].least is None:
+        return value
+    if not isinstance(value, Reals):
+        raise UnreadableError("integers with another property")
+    return integers_in(value, parameters[0])
 
 
 def _mapping(left: Tokens, right: Tokens) -> Value:
@@ -80,6 +99,11 @@ def _mapping(left: Tokens, right: Tokens) -> Value:
     if len(colons) > 1 or "" in letters:
         raise UnreadableError("a mapping of something else")
     return Function(letters[0] if colons else "", letters[-1], expression(right))
+
+
+def _quantity(tokens: Tokens) -> Node:
+    """An expression, or the value of a function as a letter of its own: f(x) ≥ 2."""
+    return symbol(name_of(tokens) or "") if function_name_of(tokens) is not None else expression(tokens)
 
 
 def _rounded(tokens: Tokens) -> Value:
@@ -142,6 +166,8 @@ def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statemen
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
     """A named value, a function, or an equation; of a chain of equal values the last one."""
     if len(sides) > 2:
+        if (chain := _chain(sides, statement)) is not None:
+            return chain
         for side in sides[1:]:
             statement(side)
         sides = [sides[0], sides[-1]]
@@ -149,6 +175,19 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
         raise UnreadableError("a domain as a value")
     value = statement(sides[1])
     return _named(sides[0], value)
+
+
+def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
+    """x = y = z = 1 as a value for each name, and as two of them for ±1; None where a side in front is no letter."""
+    several = tuple(name for side in sides[:-1] if (name := name_of(side)) is not None and "(" not in name)
+    if len(set(several)) < len(sides) - 1 or any(side[0].kind != "letter" for side in sides[:-1]):
+        return None
+    value = statement(sides[-1])
+    values = value.items if isinstance(value, Sequence) and value.kind == "list" else (value,)
+    if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
+        return None
+    chains = [Assignments(several, (each,) * len(several), is_chain=True) for each in values]
+    return chains[0] if len(chains) == 1 else Sequence("list", tuple(chains))
 
 
 def _named(left: Tokens, value: Value) -> Value:
@@ -165,6 +204,8 @@ def _named(left: Tokens, value: Value) -> Value:
         return Assignments((name,), (value,))
     if isinstance(value, Expression) and left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
         return Assignments(("det",), (value,))
+    if isinstance(value, Expression) and left[0].is_sign("⌊", "⌈") and bracket_content(left) and not names(value.node):
+        return Assignments((long_name_of(left),), (value,))
     if isinstance(value, Expression):
         try:
             return Relation(("=",), (expression(left), value.node))

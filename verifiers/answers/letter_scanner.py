@@ -11,6 +11,10 @@ LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/
 _UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen"
 _UNITS = frozenset(_UNIT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
+# Others may be words of English ("sec", "floor", "factorial").
+_FUNCTIONS_IN_TEXT = frozenset(
+    name for name in FUNCTION_WORDS if name[:3] in ("sin", "cos", "tan", "cot", "csc", "arc", "cis", "ln", "log", "exp")
+)
 
 
 class LetterScanner(NumberScanner):
@@ -56,8 +60,10 @@ class LetterScanner(NumberScanner):
         return is_behind and run in _UNITS
 
     def _word_in_text(self, run: str, word: str) -> None:
-        if word in ("cis", "sin", "cos", "tan", "ln", "log"):
-            self._function(word)
+        if word in _FUNCTIONS_IN_TEXT:
+            self._function(FUNCTION_WORDS[word])
+        elif word == "o" and self.tokens and self.tokens[-1].is_sign("^"):
+            self.sign("°")
         elif len(run) == 1 and not (word == "a" and self._is_article(run)) and not self._is_after_value():
             self.add("letter", run)
         elif word in ("pi", "sqrt"):

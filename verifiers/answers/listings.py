@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import permutations
 
+from verifiers.answers.integer_sets import with_dots
 from verifiers.answers.items import item, several_names
+from verifiers.answers.names import name_of
 from verifiers.answers.names_in_words import list_of_names, values_of_names
 from verifiers.answers.reals import as_reals, intersection, points, union
-from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import Statement
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import names
@@ -40,13 +42,15 @@ def listing(tokens: Tokens, statement: Statement) -> Value:
     for reading in (list_of_names, values_of_names):
         if (value := reading(tokens, statement)) is not None:
             return value
-    pieces, _ = cut(tokens, lambda token: token.is_word("or") or token.is_sign(";", "\\\\"))
+    pieces, cuts = cut(tokens, lambda token: token.is_word("or") or token.is_sign(";", "\\\\"))
     pieces = [each for each in map(_without_commas, pieces) if each]
     if not pieces or len(pieces) > _MAX_ITEMS:
         raise UnreadableError("no items")
     if len(pieces) == 1:
         return _conjunction(pieces[0], statement)
     values = [_conjunction(piece, statement) for piece in pieces]
+    if not any(each.is_word("or") for each in cuts) and (system := _system(values)) is not None:
+        return system
     if all(isinstance(value, Assignments) and len(value.names) > 1 for value in values):
         return Sequence("list", tuple(values))
     return _alternatives([item for value in values for item in _members(value)])
@@ -73,6 +77,8 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("no items")
     if len(items) == 1:
         return item(items[0], statement)
+    if any(len(each) == 1 and each[0].is_sign("…") for each in items):
+        return _progression(items)
     values = [item(each, statement) for each in items]
     has_and = any(each.is_word("and") for each in cuts)
     if has_and and any(isinstance(value, Reals) and value.name for value in values):
@@ -80,6 +86,8 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
     if all(isinstance(value, Reals) and value.name for value in values):
         return _both([value for value in values if isinstance(value, Reals)], has_and=has_and)
     named = [value for value in values if isinstance(value, Assignments)]
+    if len(named) == len(values) > 1 and (indexed := _indexed_tuples(named)) is not None:
+        return indexed
     is_indexed = len(named) == len(values) and all(_is_index(value, values) for value in named)
     if (
         not is_indexed
@@ -90,6 +98,23 @@ def _conjunction(tokens: Tokens, statement: Statement) -> Value:
             tuple(n for value in named for n in value.names), tuple(i for value in named for i in value.items)
         )
     return _alternatives(values)
+
+
+def _progression(items: list[list[Token]]) -> Value:
+    """The members of `n = 6, 12, 18, ...`, whose name is left out."""
+    sides, signs = cut(items[0], at_signs("="))
+    if len(signs) == 1 and name_of(sides[0]) is not None:
+        items = [sides[1], *items[1:]]
+    return with_dots(items)
+
+
+def _system(values: list[Value]) -> Assignments | None:
+    """Values with one name each, all of them different, as one value with several names; None for others."""
+    named = [value for value in values if isinstance(value, Assignments) and len(value.names) == 1]
+    several = tuple(value.names[0] for value in named)
+    if len(named) < len(values) or len(set(several)) < len(several) or all(_is_index(each, values) for each in named):
+        return None
+    return Assignments(several, tuple(value.items[0] for value in named))
 
 
 def _condition_of(value: Value) -> Value:
@@ -163,6 +188,18 @@ def _family_or_number(value: Value) -> Family | None:
     if isinstance(value, Assignments) and len(value.names) == 1:
         value = value.items[0]
     return Family(((value.node,),), ()) if isinstance(value, Expression) and not names(value.node) else None
+
+
+def _indexed_tuples(values: list[Assignments]) -> Sequence | None:
+    """(x_1, y_1) = (1, 2), (x_2, y_2) = (2, 1) as a list of solutions with the names x and y; None for others."""
+    plain = {tuple(name.partition("_")[0] for name in value.names) for value in values}
+    indices = [{name.partition("_")[2] for name in value.names} for value in values]
+    if len(plain) > 1 or any(len(each) != 1 for each in indices) or len(set.union(*indices)) < len(values):
+        return None
+    (several,) = plain
+    if len(several) < 2 or len(set(several)) < len(several):
+        return None
+    return Sequence("list", tuple(Assignments(several, value.items) for value in values))
 
 
 def _is_index(value: Assignments, values: list[Value]) -> bool:

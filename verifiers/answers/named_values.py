@@ -10,6 +10,8 @@ from verifiers.answers.values import Assignments, Expression, Function, Relation
 
 def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
     """Both values without a single name in front, and whether the names allow them to be equal."""
+    if not (_has_many(gold) and _has_many(answer)):
+        gold, answer = _link(gold), _link(answer)
     gold_name, gold = _name(gold)
     answer_name, answer = _name(answer)
     if isinstance(gold, Function) and "_" in answer_name:
@@ -25,6 +27,16 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
             return sides[0], sides[1], True
         return gold, answer, False
     return gold, answer, True
+
+
+def _has_many(value: Value) -> bool:
+    return isinstance(value, Sequence) or (isinstance(value, Assignments) and len(value.names) > 1)
+
+
+def _link(value: Value) -> Value:
+    """The last link of a chain x = y = 5; any other value as it is."""
+    is_chain = isinstance(value, Assignments) and value.is_chain
+    return Assignments(value.names[-1:], value.items[-1:]) if isinstance(value, Assignments) and is_chain else value
 
 
 def _name(value: Value) -> tuple[str, Value]:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from verifiers.answers.accent_scanner import ARROW
 from verifiers.answers.cursor import Cursor
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
+
+_QUANTITY_WORDS = (
+    "max min gcd lcm deg dim rank det tr trace ord var cov area perimeter vol volume length dist distance prob pr re im"
+)
+_QUANTITIES = frozenset(_QUANTITY_WORDS.split())  # words in front of what they are the quantity of: area(ABC)
 
 
 def name_of(tokens: Tokens) -> str | None:
@@ -23,6 +29,7 @@ def name_of(tokens: Tokens) -> str | None:
     reader.at = 1
     try:
         name = tokens[0].text + reader.subscript()
+        name = name.removesuffix("_1,2").removesuffix(ARROW)  # both roots; the name of a vector
     except UnreadableError:
         return None
     while reader.take("'"):
@@ -60,8 +67,9 @@ def long_name_of(tokens: Tokens) -> str:
     r"""A left side that is no name of one letter, as the name of a number: P(A), |AB|, \gcd(a, b)."""
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
         return "".join(token.text for token in tokens)
-    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|")
-    has_words = any(token.kind == "word" and token.text not in ("max", "min", "gcd", "lcm") for token in tokens)
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈")
+    is_name = is_name or tokens[0].is_word(*_QUANTITIES)
+    has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):
         raise UnreadableError("a left side that is no name")
     return "".join(token.text for token in tokens)

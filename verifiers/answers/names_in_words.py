@@ -41,7 +41,7 @@ def _is_separator(token: Token) -> bool:
 
 def _has_name(piece: Tokens) -> bool:
     is_named = len(piece) > 2 and (piece[1].is_sign(":", "=") or piece[1].is_word(*_HAVE))
-    return is_named and words_of(piece[:1]) is not None
+    return is_named and (words_of(piece[:1]) is not None or (piece[0].kind == "letter" and piece[1].is_sign(":")))
 
 
 def labelled_parts(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:

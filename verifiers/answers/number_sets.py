@@ -9,6 +9,8 @@ from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, number
 from verifiers.answers.values import Nothing, Reals, Value
 
+BETWEEN = ("between", "open between", "closed between")
+_INCLUSIVE = ("inclusive", "inclusively")
 _HALVES = {
     "ℝ+": interval(number(0), INFINITY, has_low=False, has_high=False),
     "ℝ-": interval(MINUS_INFINITY, number(0), has_low=False, has_high=False),
@@ -19,16 +21,14 @@ _HALVES = {
 
 def between(tokens: Tokens) -> Reals | None:
     """ "real numbers between 1 and 4", "m is between -6 and 2, inclusive" as an interval; None for anything else."""
-    place = next((place for place, token in enumerate(tokens) if token.is_sign("between")), None)
+    place = next((place for place, token in enumerate(tokens) if token.is_sign(*BETWEEN)), None)
     if place is None:
         return None
     left, right = [token for token in tokens[:place] if not token.is_sign("ℝ")], list(tokens[place + 1 :])
-    is_closed = bool(right) and right[-1].is_word("inclusive", "inclusively")
-    while right and (
-        right[-1].is_word("inclusive", "inclusively", "exclusive", "exclusively") or right[-1].is_sign(",")
-    ):
+    is_closed = tokens[place].text.startswith("closed") or (bool(right) and right[-1].is_word(*_INCLUSIVE))
+    while right and (right[-1].is_word(*_INCLUSIVE, "exclusive", "exclusively") or right[-1].is_sign(",")):
         right.pop()
-    ends = cut(right, lambda token: token.is_word("and"))[0]
+    ends = cut(right, lambda token: token.is_word("and") or token.is_sign(":"))[0]
     if len(left) > 1 or (left and left[0].kind != "letter") or len(ends) != 2:
         raise UnreadableError("between what?")
     low, high = map(expression, ends)
@@ -43,6 +43,8 @@ def number_set(tokens: Tokens) -> Value | None:
         return Nothing()
     if texts[0] in _HALVES and len(texts) == 1:
         return _HALVES[texts[0]]
+    if texts[0] in _HALVES and len(texts) == 2 and tokens[1].kind == "letter":
+        return Reals(_HALVES[texts[0]].intervals, texts[1])
     if texts[0] not in ("ℝ", "R"):
         return None
     if len(tokens) == 2 and texts[0] == "ℝ" and tokens[1].kind == "letter":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.qualifiers import INTEGER_LETTERS, Qualifiers
 from verifiers.answers.rationals import rational
 from verifiers.answers.real_parameters import real_family, take_declarations
@@ -42,6 +43,8 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
             value = _under(value, piece, statement)
     if not parameters:
         return value
+    if isinstance(value, Reals) and len(parameters) == 1 and value.name == parameters[0].name:
+        return integers_in(value, parameters[0])
     items = _items(value)
     letters = frozenset().union(*(names(node) for each in items for node in each))
     known = {each.name for each in parameters}

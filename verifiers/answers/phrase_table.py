@@ -6,7 +6,8 @@ from __future__ import annotations
 _LEAD_WORDS = (
     "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
-    "only possible function functions equation that which all x-values "
+    "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
+    "total vector matrix "
     "conclude find finally deduce follows clearly"
 )
 LEADS = frozenset(_LEAD_WORDS.split())
@@ -87,6 +88,12 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for before in ("", "is ", "are ", "lies ", "lie ")
         for strictly, sign in (("", "between"), ("strictly ", "between"))
     },
+    **{
+        f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
+        for the in ("", "the ")
+        for kind in ("open", "closed")
+        for start in ("from", "between")
+    },
     **dict.fromkeys(
         (
             "and its permutations",
@@ -126,6 +133,11 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         for noun in ("numbers", "number", "values", "constant", "constants")
     },
     **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
+    **{
+        f"{all_} {kind}": (("sign", sign),)
+        for all_ in ("all", "every", "any")
+        for kind, sign in (("positive", "ℝ+"), ("negative", "ℝ-"), ("nonnegative", "ℝ≥0"), ("nonzero", "ℝ≠0"))
+    },
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
     **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
     **dict.fromkeys(
@@ -135,6 +147,8 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             "a positive integer",
             "any positive integer",
             "all positive integers",
+            "every positive integer",
+            "each positive integer",
             "natural number",
             "natural numbers",
             "a natural number",
@@ -217,7 +231,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     **{
         f"{before}at {most}": (("sign", sign),)
-        for before in ("that are ", "which are ", "are ")
+        for before in ("that are ", "which are ", "are ", "")
         for most, sign in (("least", "≥"), ("most", "≤"))
     },
     **{

@@ -22,6 +22,10 @@ _LONGEST = max(map(len, _PHRASE_WORDS))
 
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
+_BEHIND_LETTER_WORDS = (
+    "is are belongs and or where can in be any with such satisfying for greater less between lies must except if"
+)
+_BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
 _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
@@ -38,6 +42,10 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             continue
         if tokens[place].text in ("const", "constant") and result and result[-1].is_sign("+"):
             result.append(Token("letter", "C", gap=True))
+            place += 1
+            continue
+        if _is_equation(tokens, place):
+            result.append(Token("sign", "=", gap=True))
             place += 1
             continue
         value, length = _times_scales(result, tokens, place)
@@ -70,6 +78,14 @@ def _is_behind_factor(before: Sequence[Token], after: Sequence[Token]) -> bool:
     """Whether a word stands between a factor and a sign or the end: "10 factorial"."""
     is_behind = bool(before) and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")"))
     return is_behind and not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
+
+
+def _is_equation(tokens: Sequence[Token], place: int) -> bool:
+    """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
+    before, after = tokens[max(place - 2, 0) : place], tokens[place + 1 : place + 2]
+    is_name = bool(before) and before[-1].kind == "letter" and (len(before) == 1 or before[0].is_word("and"))
+    is_value = bool(after) and (after[0].kind in ("number", "function") or after[0].is_sign("-"))
+    return tokens[place].text == "is" and is_name and is_value
 
 
 def _joined_signs(tokens: list[Token]) -> list[Token]:
@@ -108,7 +124,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and token.text == "a"
             and after
             and after[0].kind == "word"
-            and after[0].text not in ("is", "are", "belongs", "and", "or", "where", "can", "in", "be", "any")
+            and after[0].text not in _BEHIND_LETTERS
             and (token.gap or (not place and (after[0].text in PARTS or in_words(after[0].text) is not None)))
             and after[0].gap
         ):

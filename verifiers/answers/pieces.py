@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.reals import complement, union
+from verifiers.answers.reals import ALL_REALS, complement, union
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Expression, Family, Piecewise, Reals, Value
@@ -27,7 +27,8 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
         condition = _otherwise([each for _, each in pieces]) if is_last else statement(rest)
         if not isinstance(condition, Reals | Family):
             raise UnreadableError("a condition of another kind")
-        pieces.append((Expression(expression(parts[0])), condition))
+        value = cut(parts[0], at_signs("="))[0][-1]  # x of f(x) = x
+        pieces.append((Expression(expression(value)), condition))
     return Piecewise(tuple(pieces))
 
 
@@ -64,10 +65,10 @@ def _bare(tokens: list[Token]) -> list[Token]:
 
 
 def _otherwise(conditions: list[Reals | Family]) -> Reals:
-    """The numbers that no other condition holds for."""
+    """The numbers that no other condition holds for; behind classes of integers all, as the first that holds counts."""
     result = Reals(())
     for each in conditions:
         if not isinstance(each, Reals):
-            raise UnreadableError("otherwise of another kind")
+            return ALL_REALS
         result = union(result, each)
     return complement(result)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from verifiers.answers.integer_sets import integer_set
+from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.piecewise_equality import holds
 from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order
 from verifiers.answers.slices import Tokens
@@ -46,7 +46,9 @@ def primes(
         return primes([Token("sign", "odd"), Token("sign", "primes")], statement, numbers_of)
     if conditions and conditions[0].is_sign("except"):
         within = intersection(within, complement(numbers_of(conditions[1:], statement)))
-    elif any(token.is_sign("form", "remainder") for token in conditions):
+    elif any(token.is_sign("form") for token in conditions):
+        residues = of_form(conditions, statement)
+    elif any(token.is_sign("remainder") for token in conditions):
         residues = integer_set(conditions)
     elif conditions:
         value = statement([letter or Token("letter", "p"), *(t for t in conditions if t.text != letter_text)])

@@ -9,7 +9,7 @@ from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, number
 from verifiers.answers.values import Parameter
 
-_DOMAINS = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}
+DOMAINS = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}
 _MAX_VALUES = 40
 _MARKS = frozenset("{}^_")
 _RELATIONS = ("∈", "<", ">", "≤", "≥", "≠")
@@ -21,7 +21,7 @@ Qualifiers = tuple[list[Parameter], list[tuple[str, tuple[Node, ...]]], list[lis
 def split_qualifiers(tokens: Tokens) -> tuple[list[Token], Qualifiers | None]:
     """The statement without its conditions, and the conditions: parameters, finite ranges, other relations."""
     if not any(
-        token.is_sign(*_DOMAINS, *_RELATIONS, "=", "such", "∀") or token.is_word("where", "if") for token in tokens
+        token.is_sign(*DOMAINS, *_RELATIONS, "=", "such", "∀") or token.is_word("where", "if") for token in tokens
     ):
         return list(tokens), None
     head, behind = _split(tokens)
@@ -31,7 +31,7 @@ def split_qualifiers(tokens: Tokens) -> tuple[list[Token], Qualifiers | None]:
     ranges: list[tuple[str, tuple[Node, ...]]] = []
     others: list[list[Token]] = []
     for piece in _single_conditions(behind):
-        if (domain := _parameters(piece)) is not None:
+        if (domain := parameters_of(piece)) is not None:
             parameters += domain
         elif (least := _open_range(piece)) is not None:
             parameters.append(least)
@@ -52,7 +52,7 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
         if depth == 0 and place and (token.is_word("where", "if") or token.is_sign("such", "∀")):
             head, behind = head[:place], head[place + 1 :]
             break
-        if inside is not None and _is_condition(inside[1], head[:place]):
+        if inside is not None and (_is_condition(inside[1], head[:place]) or _is_listed(inside[1], head[:place])):
             head, behind = head[:place], inside[1]
             break
         depth += nesting(token)
@@ -87,13 +87,19 @@ def _joined(pieces: list[list[Token]]) -> list[Token]:
 
 def _is_condition(piece: list[Token], head: list[Token]) -> bool:
     r"""Whether a piece is `k ∈ ℤ`, or `t ≥ 0` or `t ∈ ℝ` behind values that t is in."""
-    if any(token.is_sign(*_DOMAINS) for token in piece) or not piece:
+    if any(token.is_sign(*DOMAINS) for token in piece) or not piece:
         return bool(piece)
     if piece[0].kind != "letter" or any(token.is_sign(*_RELATIONS) for token in head):
         return False
     values = cut(head, at_signs("="))[0][-1]
     is_in_values = len(values) > 1 and any(token == piece[0] or token.text == piece[0].text for token in values)
     return is_in_values and any(token.is_sign(*_RELATIONS) for token in piece[1:])
+
+
+def _is_listed(piece: list[Token], head: list[Token]) -> bool:
+    """Whether the inside of a bracket is `k = 0, 1, 2`: several values of a letter of the values before it."""
+    is_range = _is_range(piece) and bool(cut(piece, at_signs(","))[1])
+    return is_range and any(token.text == piece[0].text for token in cut(head, at_signs("="))[0][-1])
 
 
 def _is_first_value(pieces: list[list[Token]], place: int) -> bool:
@@ -112,7 +118,7 @@ def _single_conditions(pieces: list[list[Token]]) -> list[list[Token]]:
     for piece in pieces:
         letter = next((token for token in piece if token.kind == "letter"), None)
         if letter and any(token.is_sign("<", ">", "≤", "≥", "≠") for token in piece[1:]) and is_domain(piece):
-            domain = next(place for place, token in enumerate(piece) if token.is_sign(*_DOMAINS))
+            domain = next(place for place, token in enumerate(piece) if token.is_sign(*DOMAINS))
             if not any(token.is_sign("_", "^", "∈", "≥", ">") for token in piece[domain + 1 : domain + 2]):
                 result.append([letter, piece[domain]])
                 noise = ("a", "an", "any", "is", "are", "all", "every")
@@ -137,7 +143,7 @@ def _conditions(tokens: list[Token]) -> list[list[Token]]:
             and (
                 _is_letters(result[-1])
                 or (_is_range(result[-1]) and not _is_relation(piece))
-                or (result[-1][0].is_sign(*_DOMAINS) and bool(piece) and _is_letters(piece))
+                or (result[-1][0].is_sign(*DOMAINS) and bool(piece) and _is_letters(piece))
             )
         )
         if is_part and separator is not None:
@@ -160,15 +166,15 @@ def _is_relation(piece: Tokens) -> bool:
 
 
 def is_domain(tokens: Tokens) -> bool:
-    return any(token.is_sign(*_DOMAINS) for token in tokens)
+    return any(token.is_sign(*DOMAINS) for token in tokens)
 
 
-def _parameters(piece: Tokens) -> list[Parameter] | None:
+def parameters_of(piece: Tokens) -> list[Parameter] | None:
     """The parameters of `k ∈ ℤ`, "k, m are integers", "integer n", `n ∈ ℤ_{≥ 0}`; None for anything else."""
     if not is_domain(piece):
         return None
-    place = next(place for place, token in enumerate(piece) if token.is_sign(*_DOMAINS))
-    least, symbol = _DOMAINS[piece[place].text], piece[place].text
+    place = next(place for place, token in enumerate(piece) if token.is_sign(*DOMAINS))
+    least, symbol = DOMAINS[piece[place].text], piece[place].text
     after = place + 1
     marks = []
     while after < len(piece) and (
@@ -208,6 +214,9 @@ def _open_range(piece: Tokens) -> Parameter | None:
     if len(parts) < 2 or not parts[-1][0].is_sign("…"):
         return None
     values = [expression(part) for part in parts[:-1]]
+    if len(values) > 1 and all(value.op == "plusminus" and len(value.args) == 1 for value in values[1:]):
+        whole = [rational(values[0]), *(rational(value.args[0]) for value in values[1:])]  # 0, ±1, ±2, ...
+        return Parameter(piece[0].text) if whole == list(range(len(whole))) else None
     first = rational(values[0])
     if first is None or [rational(value) for value in values] != [first + place for place in range(len(values))]:
         raise UnreadableError("an open sequence")

@@ -50,6 +50,7 @@ _RELATIVE_WORDS = (
     "modulo remainder base"
 )
 RELATIVE = frozenset(_RELATIVE_WORDS.split())
+CONDITIONS = ("where", "such", "provided", "given")  # behind a value: it holds for a part of what is asked
 ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
 # Beside the only number of a sentence, which is then one of several things or a name.
 AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])

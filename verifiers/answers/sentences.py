@@ -12,6 +12,7 @@ from verifiers.answers.sentence_words import (
     APPROXIMATELY,
     ASSUMPTIONS,
     CLAUSES,
+    CONDITIONS,
     DENIALS,
     DOUBT,
     HEDGES,
@@ -72,6 +73,8 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         core = core[:-2]
     is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
     is_rest = _is_rest(rest[2:] if is_counted else rest)
+    if rest and any(token.is_word("where") for token in core):
+        return None
     if is_call or not _is_lead(lead) or not is_rest or (not lead and not rest):
         return None
     return core
@@ -202,7 +205,8 @@ def _is_lead(tokens: list[Token]) -> bool:
 def _is_rest(tokens: list[Token]) -> bool:
     """Whether the words behind a value are a noun or say that it is the answer."""
     words = [token.text for token in tokens if token.kind == "word"]
-    if any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
+    is_condition = any(word in CONDITIONS for word in words)
+    if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
@@ -219,5 +223,8 @@ def states_nothing(tokens: Tokens) -> bool:
         return all(word in ("exist", "exists") for word in words[1:])
     if words[:1] != ["no"] or len(words) < 2:
         return False
-    rest = words[1:]
+    rest = [word for word in words[1:] if len(word) > 1 or word == "a"]
+    letters = [word for word in words[1:] if len(word) == 1]
+    if len(letters) == 1 and "such" in rest:
+        return all(word in NOTHING for word in rest)
     return all(word in NOTHING for word in rest) and any(word in OBJECTS for word in rest)

@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
-from verifiers.answers.integer_sets import integer_set
+from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
-from verifiers.answers.number_sets import between
+from verifiers.answers.number_sets import BETWEEN, between
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
@@ -123,7 +123,11 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
     if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")
         return (letters[1], tokens[3:]) if is_value else ("", tokens)
-    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", "."):
+    is_one_of_several = any(
+        before.is_sign(",", ";") and token.kind == "letter" and after.is_sign(":")
+        for before, token, after in zip(tokens[2:], tokens[3:], tokens[4:], strict=False)
+    )
+    if len(tokens) > 2 and letters[0] and tokens[1].is_sign(")", ":", ".") and not is_one_of_several:
         return letters[0], tokens[2:]
     return "", tokens
 
@@ -131,6 +135,10 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
 def statement(tokens: Tokens) -> Value:
     """The value of a whole statement, with the conditions behind it."""
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
+    if "→" in texts:
+        tokens = _without_domain(tokens)
+    if "where" in texts and "=" in texts:
+        tokens = _without_arguments(tokens)
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
@@ -140,6 +148,30 @@ def statement(tokens: Tokens) -> Value:
     head, qualifiers = split_qualifiers(tokens)
     value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
     return attach(value, qualifiers, statement) if qualifiers else value
+
+
+def _without_domain(tokens: Tokens) -> Tokens:
+    """`f: ℝ → ℝ, f(x) = 2x` without its first part."""
+    pieces, cuts = cut(tokens, at_signs(","))
+    is_first = bool(cuts) and len(pieces[0]) > 2 and pieces[0][0].kind == "letter" and pieces[0][1].is_sign(":")
+    return tokens[len(pieces[0]) + 1 :] if is_first and any(token.is_sign("→") for token in pieces[0]) else tokens
+
+
+def _without_arguments(tokens: Tokens) -> list[Token]:
+    """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
+    runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
+    arguments = {run[2].text for run in runs if run[0].kind == "letter" and _text(run[1:]) == f"({run[2].text})="}
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or", "where"))
+    result = list(pieces[0])
+    for piece, separator in zip(pieces[1:], cuts, strict=True):
+        rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
+        is_on_argument = separator.is_word("where") and len(rest) == 1 and rest[0].text in arguments
+        result += [] if is_on_argument else [separator, *piece]
+    return result
+
+
+def _text(tokens: Tokens) -> str:
+    return "".join(token.text for token in tokens)
 
 
 def _permutations(tokens: Tokens) -> Value | None:
@@ -153,8 +185,9 @@ def _permutations(tokens: Tokens) -> Value | None:
 # Forms that are read before all others where one of their signs or words is there.
 _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("powers",)), integer_set),
-    (frozenset(("between",)), between),
+    (frozenset(BETWEEN), between),
     (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
+    (frozenset(("form",)), lambda tokens: of_form(tokens, statement)),
     (frozenset(("(",)), lambda tokens: labelled_parts(tokens, statement)),
     (frozenset(("if", "when", "where", "otherwise", "else")), lambda tokens: one_line_cases(tokens, statement)),
     (frozenset(("permutations",)), _permutations),

@@ -16,13 +16,14 @@ BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "�
 _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
-    "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit"
+    "boxed quad qquad thinspace space noindent rm bf it strut mathstrut smash fbox framebox nonumber num SI si qty unit"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
-    ["color", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom"]
+    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom"]
 )  # with an argument that is not part of the answer
+FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"
 TEXT_STYLES = frozenset(_TEXT_STYLE_WORDS.split())
 
@@ -48,6 +49,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     **{name: ("letter", sign) for name, sign in (("odot", "⊙"), ("oplus", "⊕"), ("star", "★"))},  # M_\odot
     "choose": ("sign", "choose"),
     "over": ("sign", "over"),
+    "deg": ("word", "deg"),
     "bmod": ("word", "mod"),
     "mod": ("word", "mod"),
     "pmod": ("word", "mod"),
@@ -72,6 +74,7 @@ FUNCTION_WORDS: dict[str, str] = {
     **{name: name for name in _PLAIN_FUNCTIONS.split()},
     **{f"arc{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc")},
     **{f"a{name}": f"a{name}" for name in ("sin", "cos", "tan", "cot")},
+    **{f"{arc}{name}": f"a{name}" for arc in ("a", "ar", "arc") for name in ("sinh", "cosh", "tanh")},
     "tg": "tan",
     "ctg": "cot",
     "arctg": "atan",

@@ -7,17 +7,25 @@ from collections.abc import Callable
 from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.environments import MATRICES, environment
 from verifiers.answers.expressions import expression
-from verifiers.answers.integer_sets import integer_set, parity, residue_class, with_dots
+from verifiers.answers.integer_sets import (
+    integer_domain,
+    integer_set,
+    parity,
+    residue_class,
+    shifted_integers,
+    with_dots,
+)
 from verifiers.answers.names import name_of
 from verifiers.answers.number_sets import number_set
+from verifiers.answers.qualifiers import DOMAINS
 from verifiers.answers.quantities import literal
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection, points, union
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, multiply, names, number, signs
+from verifiers.answers.tree import Node, multiply, names, negate, number, signs
 from verifiers.answers.values import Assignments, Expression, Matrix, Nothing, Ratio, Reals, Sequence, Value, Words
-from verifiers.answers.vectors import vector
+from verifiers.answers.vectors import TRANSPOSED, vector
 
 Statement = Callable[[Tokens], Value]
 _SETS = at_signs("∪", "∩", "∖", "except")
@@ -38,6 +46,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return integers
     if (reals := number_set(tokens)) is not None:
         return reals
+    if tokens[0].is_sign(*DOMAINS) and (domain := integer_domain(tokens)) is not None:
+        return domain
     if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
         return residue_class(tokens)
     inside = bracket_content(tokens)
@@ -46,11 +56,18 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     if inside is not None and inside[0] == "{" and not inside[1]:
         return Nothing()
     if inside is not None and inside[0] == "{":
-        return _set(inside[1], statement) if _has_comma(inside[1]) else statement(inside[1])
+        is_builder = len(cut(inside[1], at_signs("|", ":"))[1]) == 1 and inside[1][0].kind == "letter"
+        return _set(inside[1], statement) if is_builder or _has_comma(inside[1]) else statement(inside[1])
     if inside is not None:
         return environment(inside, statement)
     if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:
         return scaled
+    if any(token.is_sign("ℤ") for token in tokens) and any(token.text == "π" for token in tokens):
+        return shifted_integers(tokens)
+    if tokens[0].is_sign("±") and (inside := bracket_content(tokens[1:])) is not None and _has_comma(inside[1]):
+        return _both_tuples(term(tokens[1:], statement))
+    if tokens[0].text.startswith("begin ") and (transposed := _transposed(tokens, statement)) is not None:
+        return transposed
     if (combination := vector(tokens)) is not None:
         return combination
     if has_unit(tokens) and (quantity := amount(tokens)) is not None:
@@ -78,6 +95,15 @@ def _scaled(tokens: Tokens, statement: Statement) -> Value | None:
     return Matrix(tuple(tuple(Expression(_carried_out(entry)) for entry in row) for row in rows))
 
 
+def _transposed(tokens: Tokens, statement: Statement) -> Matrix | None:
+    r"""A matrix with `^T` behind it."""
+    for mark in TRANSPOSED:
+        if [token.text for token in tokens[-len(mark) :]] == mark:
+            matrix = term(tokens[: -len(mark)], statement)
+            return Matrix(tuple(zip(*matrix.rows, strict=True))) if isinstance(matrix, Matrix) else None
+    return None
+
+
 def _carried_out(node: Node) -> Node:
     value = rational(node)
     return node if value is None else number(value)
@@ -95,6 +121,15 @@ def _is_time(parts: list[list[Token]]) -> bool:
 def _both_signs(node: Node) -> Value:
     both = signs(node)
     return Expression(node) if len(both) == 1 else Sequence("list", tuple(map(Expression, both)))
+
+
+def _both_tuples(value: Value) -> Value:
+    """±(1, 2) as the two tuples."""
+    items = value.items if isinstance(value, Sequence) else ()
+    opposite = tuple(Expression(negate(item.node)) for item in items if isinstance(item, Expression))
+    if not isinstance(value, Sequence) or len(opposite) < len(items) or value.kind == "set":
+        raise UnreadableError("both signs of something else")
+    return Sequence("list", (value, Sequence(value.kind, opposite, value.brackets)))
 
 
 # --------------------------------------------------------------------------------------------- operations on sets

@@ -14,6 +14,7 @@ from verifiers.answers.number_scanner import PERIODS
 from verifiers.answers.symbols import (
     CHARACTERS,
     COMMANDS,
+    FORMULAS,
     FULL_WIDTH,
     FUNCTION_WORDS,
     GREEK,
@@ -48,6 +49,8 @@ class _Scanner(AccentScanner):
             character = self.text[self.at]
             if character == "$" and self._is_currency():
                 self._character(character, is_escaped=True)
+            elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
+                self._formula_in_text()
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":
@@ -62,7 +65,7 @@ class _Scanner(AccentScanner):
                 self._character(character)
             if len(self.tokens) > MAX_TOKENS:
                 raise UnreadableError("too many tokens")
-        if self.closing:
+        if self.closing and self.closing != ["$"]:
             raise UnreadableError("a brace is not closed")
 
     def _is_currency(self) -> bool:
@@ -73,6 +76,15 @@ class _Scanner(AccentScanner):
 
     def _is_decimal_point(self) -> bool:
         return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))
+
+    def _formula_in_text(self) -> None:
+        r"""A dollar sign in `\text{}` begins a formula if there is another one, which ends it."""
+        self.at += 1
+        self.gap = True
+        if not self.is_text:
+            self.closing.pop()
+        elif "$" in self.text[self.at :]:
+            self.closing.append("$")
 
     # ------------------------------------------------------------------------------------------ commands
 
@@ -123,10 +135,21 @@ class _Scanner(AccentScanner):
             self._function(FUNCTION_WORDS[name])
         elif name in COMMANDS:
             kind, text = COMMANDS[name]
+            if name == "prime":
+                self._superscript_prime()
             self.gap = self.gap or kind == "word"
             self.sign(text) if kind == "sign" else self.add(kind, text)
         else:
             raise UnreadableError(f"command {name}")
+
+    def _superscript_prime(self) -> None:
+        r"""`^\prime` and `^{\prime}` are the prime alone."""
+        is_braced = [token.text for token in self.tokens[-2:]] == ["^", "{"] and self._peek() == "}"
+        if is_braced:
+            self.closing.pop()
+            self.at += 1
+        if is_braced or (self.tokens and self.tokens[-1].is_sign("^")):
+            del self.tokens[-1 - is_braced :]
 
     def _escape(self) -> None:
         r"""A backslash before a sign: `\{`, `\,`, `\%`, `\\`."""
@@ -187,14 +210,17 @@ class _Scanner(AccentScanner):
         self.gap = True
 
     def _number_set(self) -> None:
-        r"""`\mathbb{Z}` and `\mathbb Z`."""
+        r"""`\mathbb{Z}` and `\mathbb Z`; `\mathbb{E}` is a letter."""
         self._skip_spaces()
         size = 3 if self._peek() == "{" else 1
         letter = self.text[self.at : self.at + size].strip("{}")
-        if letter not in NUMBER_SETS:
+        if len(letter) != 1 or not letter.isalpha():
             raise UnreadableError("a letter of another kind")
         self.at += size
-        self.sign(NUMBER_SETS[letter])
+        if letter in NUMBER_SETS:
+            self.sign(NUMBER_SETS[letter])
+        else:
+            self.add("letter", letter)
 
     def _environment(self, name: str) -> None:
         self._open("")
@@ -203,6 +229,8 @@ class _Scanner(AccentScanner):
         if not brace or not environment.rstrip("*").isalpha():
             raise UnreadableError("environment")
         self.at += len(environment) + 1
+        if environment.rstrip("*") in FORMULAS:
+            return
         self.depth += 1 if name == "begin" else -1
         self.add("sign", f"{name} {environment.rstrip('*')}")
         if environment == "array" and name == "begin" and self._peek() == "{":
@@ -253,7 +281,9 @@ class _Scanner(AccentScanner):
         else:
             if not self.closing:
                 raise UnreadableError("a brace is not open")
-            kind = self.closing.pop()
+            if self.closing[-1] == "$":
+                self.closing.pop()
+            kind = self.closing.pop() if self.closing else ""
             self.gap = self.gap or kind == "text"
             if kind == "}" or kind.startswith("end "):
                 self.sign(kind)

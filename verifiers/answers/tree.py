@@ -177,7 +177,7 @@ def is_undone(node: Node) -> bool:
 
 _ROUNDING = frozenset(("floor", "ceil", "absolute"))
 _NAMED_WORDS = (
-    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth exp ln lg log unknownlog cis "
-    "binomial factorial"
+    "sin cos tan cot sec csc asin acos atan acot asec acsc sinh cosh tanh coth asinh acosh atanh exp ln lg log "
+    "unknownlog cis binomial factorial"
 )
 _NAMED = frozenset(_NAMED_WORDS.split())

@@ -51,10 +51,11 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class Assignments:
-    """Values with the names in front of them: x = 1, y = 2."""
+    """Values with the names in front of them: x = 1, y = 2. `is_chain`: written as x = y = 1."""
 
     names: tuple[str, ...]
     items: tuple[Value, ...]
+    is_chain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

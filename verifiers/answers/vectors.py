@@ -12,12 +12,12 @@ from verifiers.answers.values import Expression, Sequence
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")
 _FACTORS = frozenset("tskrmncabuvλμαβ")  # letters that may stand in front of a vector; f(1,2) is a function's value
-_TRANSPOSED = (["^", "T"], ["^", "{", "T", "}"], ["^", "⊤"])
+TRANSPOSED = (["^", "T"], ["^", "{", "T", "}"], ["^", "⊤"])
 
 
 def vector(tokens: Tokens) -> Sequence | None:
     """The tuple of a transposed row, of a linear combination of tuples with a letter in it, or of unit vectors."""
-    for mark in _TRANSPOSED:
+    for mark in TRANSPOSED:
         if [token.text for token in tokens[-len(mark) :]] == mark and tokens[-len(mark) - 1 :][0].is_sign(")", "]"):
             parts = _components(tokens[: -len(mark)])
             return None if parts is None else tuple_of(parts)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from verifiers.answers.sentences import VERBS, is_doubt
+from verifiers.answers.sentence_words import VERBS
+from verifiers.answers.sentences import is_doubt
 from verifiers.answers.slices import Tokens
 
 _ARTICLES = ("the", "a", "an")
