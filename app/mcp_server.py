@@ -54,7 +54,7 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
 
         `where`: texts by field. step, reward and tokens: "3" or "3:8"; problem: an id; subject; level; verdict;
         correct: yes or no; finish: stop or length; label: cue, self-correction or aha; text: words, "a phrase",
-        begin*, -without.
+        begin*, -without; regex: a regular expression in RE2's syntax.
         `order`: step, -step, reward, -reward, tokens or -tokens.
         """
         return query("rollouts", run=run, where=where, order=order, offset=offset, limit=limit)
@@ -70,4 +70,10 @@ def _tools(library: RunLibrary) -> list[Callable[..., dict[str, Any]]]:
         """List the evaluations with their metrics and 95 % intervals; with `name`, one of them by problem."""
         return query("evaluation", name=name) if name else query("evals")
 
-    return [list_runs, metrics, search_rollouts, get_rollout, evaluations]
+    def problems(run: str, id: str = "", by: str = "family", sort: str = "problem", limit: int = 20) -> dict[str, Any]:
+        """Pass rates by step of families or problems (`by`), and of problems sampled for the first time and again; with
+        `id`, one problem across the steps, and the problems of its family at steps nearby.
+        """
+        return query("problem", run=run, id=id) if id else query("problems", run=run, by=by, sort=sort, limit=limit)
+
+    return [list_runs, metrics, search_rollouts, get_rollout, problems, evaluations]

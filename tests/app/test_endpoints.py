@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 from gradio_client import Client
@@ -50,6 +51,15 @@ def test_every_query_of_the_pages_is_a_named_endpoint(client):
 def test_gradio_client_fetches_a_rollout(client, rollouts):
     reply = client.predict("a", rollouts[0]["name"], api_name="/rollout")
     assert (reply["completion"], reply["reward"]) == (rollouts[0]["completion"], rollouts[0]["reward"])
+
+
+def test_gradio_client_searches_by_regular_expression(client, rollouts):
+    pattern = r"answer is \d+\. Hmm"
+    found = client.predict("a", where={"regex": pattern}, api_name="/rollouts")
+    matching = [row["name"] for row in rollouts if re.search(pattern, row["completion"])]
+    assert [row["name"] for row in found["rows"]] == matching and matching
+    one = client.predict("a", matching[0], regex=pattern, api_name="/rollout")
+    assert [re.fullmatch(pattern, one["completion"][start:end]) is not None for start, end in one["hits"]] == [True]
 
 
 def test_an_endpoint_replies_what_the_page_gets(client, folder):
@@ -107,16 +117,19 @@ def call(url, *calls):
 
 def test_the_tools_for_agents_are_read_only(open_url):
     tools, _ = call(open_url)
-    assert [tool.name for tool in tools] == ["list_runs", "metrics", "search_rollouts", "get_rollout", "evaluations"]
+    names = ["list_runs", "metrics", "search_rollouts", "get_rollout", "problems", "evaluations"]
+    assert [tool.name for tool in tools] == names
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
 
 def test_an_agent_finds_and_fetches_a_rollout(open_url, rollouts):
     search = ("search_rollouts", {"run": "a", "where": {"correct": "yes"}, "limit": 2})
     get = ("get_rollout", {"run": "a", "name": rollouts[5]["name"]})
-    _, replies = call(open_url, ("list_runs", {}), ("metrics", {"run": "a"}), search, get, ("evaluations", {}))
-    assert [is_error for is_error, _ in replies] == [False] * 5
-    listed, metrics, page, one, evaluations = (json.loads(text) for _, text in replies)
+    about = [("problems", {"run": "a"} | more) for more in ({}, {"id": rollouts[5]["problem_id"]})]
+    _, replies = call(open_url, ("list_runs", {}), ("metrics", {"run": "a"}), search, get, ("evaluations", {}), *about)
+    assert [is_error for is_error, _ in replies] == [False] * 7
+    listed, metrics, page, one, evaluations, problems, problem = (json.loads(text) for _, text in replies)
+    assert problems["exposures"] and problem["question"] == rollouts[5]["question"] and problem["neighbours"]
     assert listed["runs"][0]["name"] == "a" and [line["step"] for line in metrics["metrics"]] == [0, 1, 2]
     assert page["total"] == num_correct(rollouts) and len(page["rows"]) == 2
     assert (one["completion"], one["tokens"], evaluations["rows"]) == (rollouts[5]["completion"], None, [])

@@ -1,4 +1,6 @@
-"""docs/PITFALLS.md and the tests agree: every test that it names exists, every citation in a test has its row."""
+"""docs/PITFALLS.md, the features of docs/DASHBOARD.md and the tests agree: every test that they name exists, every
+citation in a test has its row.
+"""
 
 import re
 from difflib import get_close_matches
@@ -39,6 +41,12 @@ def test_every_test_named_in_the_pitfalls_exists(number: str) -> None:
         assert name in names_of_tests(file), (
             f"row {number}: no {file}::{name}; near are {get_close_matches(name, names_of_tests(file))}"
         )
+
+
+def test_every_test_named_in_the_features_of_the_dashboard_exists() -> None:
+    named = NAMED.findall((TESTS.parent / "docs" / "DASHBOARD.md").read_text("utf-8"))
+    assert len(named) > 30
+    assert [f"{file}::{name}" for file, name in named if name not in names_of_tests(f"app/{file}")] == []
 
 
 def test_rows_have_different_numbers_and_cover_the_first_46() -> None:
