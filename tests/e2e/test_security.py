@@ -20,7 +20,7 @@ from reasoner.runs.run_dir import check_inside, find_run
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
-OURS = [path for room in ("reasoner", "data", "verifiers", "app") for path in (ROOT / room).rglob("*.py")]
+OURS = [path for package in ("reasoner", "data", "verifiers", "app") for path in (ROOT / package).rglob("*.py")]
 
 
 @pytest.fixture
@@ -61,22 +61,32 @@ def test_a_pickled_model_is_not_loaded(tmp_path):
         load_policy(tmp_path, device=torch.device("cpu"))
 
 
-@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_nothing_of_ours_unpickles_evaluates_or_trusts_code(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
-            assert not {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"} & {
-                n.split(".")[0] for n in names
-            }
-        if isinstance(node, ast.Call):
-            called = ast.unparse(node.func)
-            assert called not in ("eval", "exec", "torch.load", "compile", "yaml.load", "np.load", "numpy.load"), called
-            trusted = [k for k in node.keywords if k.arg == "trust_remote_code" and ast.unparse(k.value) != "False"]
-            assert not trusted
-        if isinstance(node, ast.Dict):
-            keys = {ast.unparse(k): ast.unparse(v) for k, v in zip(node.keys, node.values, strict=True) if k}
-            assert keys.get("'trust_remote_code'", "False") == "False"
+def is_unsafe(node: ast.AST) -> bool:
+    """Whether a node of a program unpickles, evaluates or trusts code."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        names = [alias.name for alias in node.names] + [getattr(node, "module", "") or ""]
+        return bool({"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"} & {n.split(".")[0] for n in names})
+    if isinstance(node, ast.Call):
+        trusted = [k for k in node.keywords if k.arg == "trust_remote_code" and ast.unparse(k.value) != "False"]
+        evaluating = ("eval", "exec", "torch.load", "compile", "yaml.load", "np.load", "numpy.load")
+        return bool(trusted) or ast.unparse(node.func) in evaluating
+    if isinstance(node, ast.Dict):
+        keys = {ast.unparse(k): ast.unparse(v) for k, v in zip(node.keys, node.values, strict=True) if k}
+        return keys.get("'trust_remote_code'", "False") != "False"
+    return False
+
+
+def test_nothing_of_ours_unpickles_evaluates_or_trusts_code():
+    nodes = [(path, node) for path in OURS for node in ast.walk(ast.parse(path.read_text()))]
+    assert [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in nodes if is_unsafe(node)] == []
+
+
+@pytest.mark.parametrize(
+    "code", ["import pickle", "from joblib import load", "eval('1')", "torch.load(x)", "f(trust_remote_code=True)",
+             "f(**{'trust_remote_code': True})"]
+)  # fmt: skip
+def test_unsafe_code_is_recognised(code):
+    assert any(map(is_unsafe, ast.walk(ast.parse(code))))
 
 
 # ------------------------------------------------------------------------------- code that a model folder brings

@@ -1,7 +1,5 @@
 """The conventions of grading by example: what each gold accepts, and what it does not."""
 
-import pytest
-
 from verifiers import grade
 
 # gold: (right, wrong)
@@ -188,11 +186,11 @@ CONVENTIONS: dict[str, tuple[list[str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize(("gold", "prediction"), [(gold, p) for gold, (right, _) in CONVENTIONS.items() for p in right])
-def test_right_answers_are_correct(gold: str, prediction: str) -> None:
-    assert grade(prediction, gold), grade(prediction, gold)
+def test_right_answers_are_correct() -> None:
+    rows = [(gold, p, grade(p, gold)) for gold, (right, _) in CONVENTIONS.items() for p in right]
+    assert [row for row in rows if not row[-1]] == []
 
 
-@pytest.mark.parametrize(("gold", "prediction"), [(gold, p) for gold, (_, wrong) in CONVENTIONS.items() for p in wrong])
-def test_wrong_answers_are_not_correct(gold: str, prediction: str) -> None:
-    assert not grade(prediction, gold), grade(prediction, gold)
+def test_wrong_answers_are_not_correct() -> None:
+    rows = [(gold, p, grade(p, gold)) for gold, (_, wrong) in CONVENTIONS.items() for p in wrong]
+    assert [row for row in rows if row[-1]] == []

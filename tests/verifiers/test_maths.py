@@ -364,19 +364,17 @@ x^2+2x+1 ~ (x+2)^2
 )
 
 
-@pytest.mark.parametrize(("gold", "answer"), RIGHT)
-def test_right_answers_are_correct(gold: str, answer: str) -> None:
-    assert equivalent(gold, answer).verdict == "correct"
+def test_right_answers_are_correct() -> None:
+    assert [row for row in RIGHT if equivalent(*row).verdict != "correct"] == []
 
 
-@pytest.mark.parametrize(("gold", "answer"), WRONG)
-def test_wrong_answers_are_not_correct(gold: str, answer: str) -> None:
-    assert equivalent(gold, answer).verdict != "correct"
+def test_wrong_answers_are_not_correct() -> None:
+    assert [row for row in WRONG if equivalent(*row).verdict == "correct"] == []
 
 
-@pytest.mark.parametrize(("gold", "answer"), RIGHT + WRONG)
-def test_every_gold_is_right_against_itself(gold: str, answer: str) -> None:
-    assert equivalent(gold, gold).verdict == "correct"
+def test_every_gold_is_right_against_itself() -> None:
+    golds = {gold for gold, _ in RIGHT + WRONG}
+    assert [gold for gold in sorted(golds) if equivalent(gold, gold).verdict != "correct"] == []
 
 
 @pytest.mark.parametrize(

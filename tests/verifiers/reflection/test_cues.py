@@ -223,21 +223,18 @@ MISLED = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "text"), [(kind, text) for kind, texts in FOUND.items() for text in texts])
-def test_a_second_thought_is_one_span_of_its_kind(kind, text):
-    assert [cue.kind for cue in cues(text)] == [kind]
-    if not text[-1].isalnum():
-        assert [cue.kind for cue in cues(f"{WORK}\n{text} {WORK}")] == [kind]
+@pytest.mark.parametrize("kind", FOUND)
+def test_a_second_thought_is_one_span_of_its_kind(kind):
+    texts = [*FOUND[kind], *(f"{WORK}\n{text} {WORK}" for text in FOUND[kind] if not text[-1].isalnum())]
+    assert [text for text in texts if [cue.kind for cue in cues(text)] != [kind]] == []
 
 
-@pytest.mark.parametrize("text", NOT_FOUND)
-def test_the_same_words_in_a_word_problem_are_not_cues(text):
-    assert cues(text) == []
+def test_the_same_words_in_a_word_problem_are_not_cues():
+    assert [text for text in NOT_FOUND if cues(text)] == []
 
 
-@pytest.mark.parametrize(("text", "kinds"), MISLED)
-def test_known_misreadings_of_cues_are_unchanged(text, kinds):
-    assert [cue.kind for cue in cues(text)] == kinds
+def test_known_misreadings_of_cues_are_unchanged():
+    assert [text for text, kinds in MISLED if [cue.kind for cue in cues(text)] != kinds] == []
 
 
 def test_every_kind_has_its_table():
