@@ -150,8 +150,12 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
     if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
         return False
-    sides = (Expression(amount_.node), other) if amount_ is gold else (other, Expression(amount_.node))
+    sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
     return equal_scalars(*sides)
+
+
+def _number_of(value: Amount) -> Expression:
+    return Expression(value.node, value.is_rounded)
 
 
 def _pounds(value: Amount, other: Amount) -> Amount:
@@ -163,4 +167,4 @@ def _pounds(value: Amount, other: Amount) -> Amount:
 
 
 def _same_number(gold: Amount, answer: Amount) -> Result:
-    return equal_scalars(Expression(gold.node), Expression(answer.node))
+    return equal_scalars(_number_of(gold), _number_of(answer))

@@ -46,7 +46,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     if inside is not None and inside[0] == "{" and not inside[1]:
         return Nothing()
     if inside is not None and inside[0] == "{":
-        return _set(inside[1], statement) if _has_comma(inside[1]) else statement(inside[1])
+        is_set = _has_comma(inside[1]) or (len(inside[1]) > 2 and inside[1][1].is_sign("|", ":"))  # {x | x > 2}
+        return _set(inside[1], statement) if is_set else statement(inside[1])
     if inside is not None:
         return environment(inside, statement)
     if tokens[-1].is_sign(*(f"end {name}" for name in MATRICES)) and (scaled := _scaled(tokens, statement)) is not None:

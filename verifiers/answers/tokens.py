@@ -48,6 +48,8 @@ class _Scanner(AccentScanner):
             character = self.text[self.at]
             if character == "$" and self._is_currency():
                 self._character(character, is_escaped=True)
+            elif character == "~" and self.text[self.at - 1 : self.at + 2] == " ~ ":
+                self._character("≈")
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":
