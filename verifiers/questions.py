@@ -39,6 +39,7 @@ _FORMS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("order", re.compile(r"in (?:increasing|decreasing|ascending|descending|this|that)? ?order\b", re.IGNORECASE)),
 )
 _TOLERANCES = ("tolerance", "error")  # columns of data sets that hold a tolerance: OlympiadBench has "error"
+_BARE = ("list", "set")  # values without an order
 _MAX_CHARACTERS = 20_000
 
 
@@ -49,25 +50,34 @@ class Question:
     choices: tuple[tuple[str, str], ...] = ()  # (letter, text)
     unit: str = ""  # in words: "square meters"
     form: str = ""  # "interval", "pair" or "order"
-    tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "" for an exact comparison
+    tolerance: str = ""  # "0.01" is absolute, "1%" a share of the gold; "0.1, 0.01" for a list of two; "" is exact
 
     def __bool__(self) -> bool:
         return bool(self.choices or self.unit or self.form or self.tolerance)
 
 
 def question_of(problem: Problem) -> Question:
-    """What a problem's question, and its columns "tolerance" or "error" ("0.01" or "1%"), say about the answer."""
+    """What a problem's question, and its columns "tolerance" or "error", say about the answer.
+
+    A tolerance is "0.01" or "1%"; for a gold that is a list also one for each of its values, as a list or "0.1, 0.01".
+    """
     question = read_question(problem.question)
     tolerance = _tolerance(problem.columns)
     return Question(question.choices, question.unit, question.form, tolerance) if tolerance else question
 
 
 def _tolerance(columns: Mapping[str, object]) -> str:
-    values = [str(columns[name]).strip() for name in _TOLERANCES if columns.get(name) not in (None, "")]
-    try:
-        return next((value for value in values if Fraction(value.removesuffix("%")) > 0), "")
-    except (ValueError, ZeroDivisionError):
-        return ""
+    """The first tolerance that the columns hold; "" for none, and for what is no tolerance."""
+    for name in _TOLERANCES:
+        value = columns.get(name)
+        texts = [str(each).strip() for each in (value if isinstance(value, list | tuple) else str(value).split(","))]
+        try:
+            sizes = [Fraction(text.removesuffix("%")) for text in texts]
+        except (ValueError, ZeroDivisionError):
+            continue
+        if sizes and min(sizes) >= 0 < max(sizes):
+            return ", ".join(texts)
+    return ""
 
 
 def encode(question: Question) -> str:
@@ -185,8 +195,8 @@ def _is(gold: str, answer: str) -> bool:
 
 def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str] | None:
     """The question's unit, tolerance and form."""
-    if question.tolerance and _is_number(gold) and _is_number(answer) and not is_undone_for(gold, answer):
-        return _is_near(gold, answer, question.tolerance), "tolerance"
+    if question.tolerance and (is_near := _is_near_each(gold, answer, question)) is not None:
+        return is_near, "tolerance"
     if question.unit and isinstance(answer, Amount) and isinstance(gold, Expression) and not names(gold.node):
         powers, factor = _known_unit(question.unit) or ((), Fraction(1))
         result = equal_amounts(Amount(gold.node, powers, factor), answer)
@@ -207,6 +217,54 @@ def _by_kind(gold: Value, answer: Value, question: Question) -> tuple[bool, str]
 def _is_number(value: Value) -> bool:
     node = value.node if isinstance(value, Expression | Amount) else None
     return node is not None and not names(node)
+
+
+def _is_near_each(gold: Value, answer: Value, question: Question) -> bool | None:
+    """Whether a number, or each number of a list, lies within its tolerance; None for other values.
+
+    One tolerance counts for all numbers, several for one each, in the gold's order. The answer's list may be in another
+    order, unless the question asks for one or the values are the components of a tuple.
+    """
+    golds, answers = _numbers(gold), _numbers(answer)
+    sizes = question.tolerance.split(", ")
+    sizes = sizes * len(golds) if len(sizes) == 1 else sizes
+    is_bare = isinstance(gold, Sequence) and gold.kind in _BARE
+    same_kind = isinstance(answer, Sequence) and answer.kind in _BARE if is_bare else _form(gold) == _form(answer)
+    if not golds or not answers or not same_kind or len(sizes) != len(golds):
+        return None
+    if any(is_undone_for(*pair) for pair in zip(golds, answers, strict=False)):
+        return None
+    if len(golds) != len(answers):
+        return False
+    near = [[_is_near(each, other, size) for other in answers] for each, size in zip(golds, sizes, strict=True)]
+    if question.form == "order" or not is_bare:
+        return all(row[place] for place, row in enumerate(near))
+    return _can_be_paired(near)
+
+
+def _numbers(value: Value) -> list[Value]:
+    """The number, or the numbers of a list, set or tuple; empty if one of its parts is no number."""
+    parts = list(value.items) if isinstance(value, Sequence) else [value]
+    return parts if all(map(_is_number, parts)) else []
+
+
+def _form(value: Value) -> tuple[str, str]:
+    return (value.kind, value.brackets) if isinstance(value, Sequence) else ("", "")
+
+
+def _can_be_paired(near: list[list[bool]]) -> bool:
+    """Whether each row can have a column of its own in which it is true (augmenting paths)."""
+    row_of: dict[int, int] = {}
+
+    def place(row: int, tried: set[int]) -> bool:
+        for column in (column for column, is_near in enumerate(near[row]) if is_near and column not in tried):
+            tried.add(column)
+            if column not in row_of or place(row_of[column], tried):
+                row_of[column] = row
+                return True
+        return False
+
+    return all(place(row, set()) for row in range(len(near)))
 
 
 def _is_near(gold: Value, answer: Value, tolerance: str) -> bool:

@@ -104,6 +104,31 @@ def test_a_tolerance_converts_units_and_leaves_no_arithmetic_to_do() -> None:
     assert not grade("5.05, 7", "5", question=question) and not grade("5.05x", "5", question=question)
 
 
+def test_a_list_has_one_tolerance_or_one_for_each_value() -> None:
+    one = Question(tolerance="0.001")
+    assert grade("0.002, 5.234", "0.003, 5.233", question=one)
+    assert grade("5.234, 0.002", "0.003, 5.233", question=one)
+    assert not grade("0.005, 5.234", "0.003, 5.233", question=one)
+    assert not grade("0.003", "0.003, 5.233", question=one)
+    assert not grade("0.003, 5.233, 6", "0.003, 5.233", question=one)
+    assert not grade("0.003, 0.0031", "0.003, 5.233", question=one)  # one value for both
+    for column in ([1e34, 0.001], "1e34, 0.001", "1e34,0.001"):
+        two = question_of(Problem("", "", "", columns={"error": column}))
+        assert grade(r"0.001, 7.1 \cdot 10^{35}", r"7 \times 10^{35}, 0.002", question=two)
+        assert not grade(r"0.004, 7.1 \cdot 10^{35}", r"7 \times 10^{35}, 0.002", question=two)
+    assert not grade("1.05", "1", question=Question(tolerance="0.1, 0.1"))  # not as many as values: exact
+
+
+def test_the_components_of_a_tuple_are_near_in_their_order() -> None:
+    near = Question(tolerance="0.1")
+    assert grade("(1.05, 2.05)", "(1, 2)", question=near)
+    assert not grade("(2.05, 1.05)", "(1, 2)", question=near)
+    assert not grade("[1.05, 2.05]", "(1, 2)", question=near)
+    assert not grade("1.05, 2.05, 3", "(1, 2)", question=near)
+    ordered = Question(tolerance="0.1", form="order")
+    assert grade("1.05, 2.05", "1, 2", question=ordered) and not grade("2.05, 1.05", "1, 2", question=ordered)
+
+
 def test_a_response_is_scored_by_its_question() -> None:
     for answer, is_correct in ((r"24\pi", True), (r"36\pi", False), (r"(B)\ 36\pi", False)):
         response = f"<think>a</think><answer>{answer}</answer>"

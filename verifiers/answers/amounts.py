@@ -15,7 +15,7 @@ from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
-from verifiers.answers.units import UNITS, Unit, joined, pieces_of_amount, unit, unit_of_word
+from verifiers.answers.units import UNITS, Unit, join_parts, pieces_of_amount, unit, unit_of_word
 from verifiers.answers.values import Amount, Expression, Value
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -44,7 +44,7 @@ def amount(tokens: Tokens) -> Amount | None:
         return None
     pairs = zip([*tokens[:1], *tokens[:-1]], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
-    parts = [_part(piece) for piece in pieces_of_amount(joined(tokens)) if piece]
+    parts = [_part(piece) for piece in pieces_of_amount(join_parts(tokens)) if piece]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not parts:
         return None
@@ -153,8 +153,12 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     is_temperature = amount_.powers in (UNITS["celsius"].powers, UNITS["fahrenheit"].powers)
     if amount_.num_parts > 1 or (other.node.op == "degrees" and amount_.powers and not is_temperature):
         return False
-    sides = (Expression(amount_.node), other) if amount_ is gold else (other, Expression(amount_.node))
+    sides = (_number_of(amount_), other) if amount_ is gold else (other, _number_of(amount_))
     return equal_scalars(*sides)
+
+
+def _number_of(value: Amount) -> Expression:
+    return Expression(value.node, value.is_rounded)
 
 
 def _pounds(value: Amount, other: Amount) -> Amount:
@@ -166,4 +170,4 @@ def _pounds(value: Amount, other: Amount) -> Amount:
 
 
 def _same_number(gold: Amount, answer: Amount) -> Result:
-    return equal_scalars(Expression(gold.node), Expression(answer.node))
+    return equal_scalars(_number_of(gold), _number_of(answer))

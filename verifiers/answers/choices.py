@@ -26,7 +26,8 @@ def letter_in(tokens: Tokens) -> str:
     if len(rest) != 1 or rest[0].kind not in ("letter", "word", "sign"):
         return ""
     letter = _BOLD.get(rest[0].text, rest[0].text).upper()
-    return letter if letter in tuple(CHOICES) else ""
+    is_small = rest[0].text.islower() and letter not in tuple("ABCDE")  # a letter of another kind
+    return letter if letter in tuple(CHOICES) and not is_small else ""
 
 
 def equal_choices(gold: Value, answer: Value, equal: Equality) -> Result:

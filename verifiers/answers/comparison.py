@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain, islice
 from zlib import crc32
 
 from verifiers.answers.evaluation import Evaluation, is_zero, sign
@@ -26,7 +27,10 @@ _ENOUGH = 3  # points at which both have a value
 _MAX_TERMS = 200  # of a sum
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
-_WHOLE = ("floor", "ceil", "factorial", "binomial", "sum", "product")
+_WHOLE = ("factorial", "binomial", "sum", "product")
+_ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
+_WHOLE_LETTERS = frozenset("ijkmnKMN")
+_NUM_WHOLE = 4
 _BASE = symbol("the base of log")
 
 
@@ -43,8 +47,11 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         result = _is_zero(subtract(gold, answer))
         return _with_large_parts(gold, answer) if result is None else result
     is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or _has_alternating(gold) or _has_alternating(answer)
+    is_rounded = has(gold, *_ROUNDED) or has(answer, *_ROUNDED)
+    is_whole = is_whole or (is_rounded and letters <= _WHOLE_LETTERS)
+    whole = islice(points(letters, is_whole=True), _NUM_WHOLE if is_rounded and not is_whole else 0)
     num_equal = 0
-    for point in points(letters, is_whole=is_whole):
+    for point in chain(whole, points(letters, is_whole=is_whole)):
         left, right = _at(gold, point), _at(answer, point)
         if left is None or right is None:
             continue

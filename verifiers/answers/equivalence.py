@@ -175,8 +175,8 @@ def _ratios(gold: Value, answer: Value) -> Result:
             return False
         if all_equal(map(equal_expressions, gold.terms, answer.terms)):
             return True
-        if gold.is_time or answer.is_time:
-            return False if gold.is_time and answer.is_time else None
+        if gold.is_time and len(gold.terms) == 2:
+            return False if answer.is_time else None
         first = zip(gold.terms, answer.terms, strict=True)
         base = gold.terms[0], answer.terms[0]
         return all_equal(equal_expressions(multiply(g, base[1]), multiply(a, base[0])) for g, a in first)

@@ -29,6 +29,13 @@ def expression(tokens: Sequence[Token]) -> Node:
     return node
 
 
+def _over(value: Node, divisor: Node) -> Node:
+    """The quotient; of two numbers with a per cent sign behind them, 1/2 %, the percentage."""
+    if divisor.op == "percent" and value.op == divisor.args[0].op == "number":
+        return Node("percent", (divide(value, divisor.args[0]),))
+    return divide(value, divisor)
+
+
 class ExpressionReader(FactorReader):
     """Reads sums and products of factors at its position."""
 
@@ -90,7 +97,7 @@ class ExpressionReader(FactorReader):
             elif self.here.is_sign("/"):
                 self.at += 1
                 is_open = not self.here.is_sign("(", "{")
-                value = divide(value, self.signed_power())
+                value = _over(value, self.signed_power())
             elif self.starts_factor():
                 value, is_open = self._next_factor(value, start, is_open), False  # 1/6 n(n+1) is one sixth of it
             else:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.conditions import condition
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
@@ -107,6 +110,8 @@ def _quantity(tokens: Tokens) -> Node:
 
 
 def _rounded(tokens: Tokens) -> Value:
+    if has_unit(tokens) and (value := amount(tokens)) is not None:
+        return replace(value, is_rounded=True)
     node = expression(tokens)
     if names(node):
         raise UnreadableError("approximately an expression with letters")

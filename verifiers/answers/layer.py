@@ -109,6 +109,8 @@ def _has_words(text: str) -> bool:
 
 def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, str] | None:
     """The finding on a gold that is the letter of a choice or words; None for another gold."""
+    if isinstance(gold_value, Choice) and (other := letter_in(tokens_of(answer))):
+        return other == gold_value.letter, "choice"
     if letter := letter_of(gold_value):
         other = letter_in(tokens_of(answer))
         return (other == letter, "choice") if other else None

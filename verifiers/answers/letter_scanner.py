@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import takewhile
 
 from verifiers.answers.number_scanner import NumberScanner
-from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, WORDS
+from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, SMALL_WORDS, WORDS
 
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
-_UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen"
+_UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc"
 _UNITS = frozenset(_UNIT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 # Others may be words of English ("sec", "floor", "factorial").
@@ -41,7 +41,9 @@ class LetterScanner(NumberScanner):
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)
-        elif word in WORDS and (run.islower() or run.isupper() or self._peek() != "^"):  # but Be^x
+        elif run in SMALL_WORDS or (
+            word in WORDS and (run.islower() or run.isupper() or self._peek() != "^")
+        ):  # but Be^x
             self.add("word", word)
         elif len(run) == 3 and word.endswith("pi"):
             self.add("letter", run[0])
@@ -57,7 +59,7 @@ class LetterScanner(NumberScanner):
         if run == "Rs":
             return self.text[self.at :].lstrip(". ")[:1].isdigit()
         is_behind = bool(self.tokens) and self.gap and (self.tokens[-1].kind == "number" or self.tokens[-1].text == "}")
-        return is_behind and run in _UNITS
+        return is_behind and (run in _UNITS or (run == "sec" and not self.text[self.at :].strip(". ")))
 
     def _word_in_text(self, run: str, word: str) -> None:
         if word in _FUNCTIONS_IN_TEXT:

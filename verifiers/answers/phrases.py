@@ -44,8 +44,8 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
             result.append(Token("letter", "C", gap=True))
             place += 1
             continue
-        if _is_equation(tokens, place):
-            result.append(Token("sign", "=", gap=True))
+        if tokens[place].is_word("is") and _is_value_behind(result, tokens[place + 1 : place + 2]):
+            result.append(Token("sign", "="))  # x is 3 and y is -2
             place += 1
             continue
         value, length = _times_scales(result, tokens, place)
@@ -74,22 +74,21 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
     return _joined_signs(result)
 
 
+def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
+    is_value = bool(after) and (after[0].kind in ("number", "function", "vulgar") or after[0].is_sign("-"))
+    return is_value and bool(before) and before[-1].kind == "letter"
+
+
 def _is_behind_factor(before: Sequence[Token], after: Sequence[Token]) -> bool:
     """Whether a word stands between a factor and a sign or the end: "10 factorial"."""
     is_behind = bool(before) and (before[-1].kind in ("number", "letter") or before[-1].is_sign(")"))
     return is_behind and not (after and (after[0].kind in ("number", "letter") or after[0].is_sign("(", "{")))
 
 
-def _is_equation(tokens: Sequence[Token], place: int) -> bool:
-    """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
-    before, after = tokens[max(place - 2, 0) : place], tokens[place + 1 : place + 2]
-    is_name = bool(before) and before[-1].kind == "letter" and (len(before) == 1 or before[0].is_word("and"))
-    is_value = bool(after) and (after[0].kind in ("number", "function") or after[0].is_sign("-"))
-    return tokens[place].text == "is" and is_name and is_value
-
-
 def _joined_signs(tokens: list[Token]) -> list[Token]:
-    """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
+    """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named; "1 in 6"."""
+    if len(tokens) == 3 and tokens[1].is_sign("∈") and tokens[0].kind == tokens[2].kind == "number":
+        return [tokens[0], Token("sign", "/"), tokens[2]]
     if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
         return tokens
     has_remainder = any(token.is_sign("remainder") for token in tokens)

@@ -49,7 +49,7 @@ def _numeral(tokens: Tokens) -> Numeral | None:
 
 def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
     """A date, a time or a numeral that its digits tell: 2021-01-05, 08:05, 0x1A3; None for anything else."""
-    if not tokens or tokens[0].kind != "number" or any(token.gap for token in tokens[1:]):
+    if not tokens or tokens[0].kind not in ("number", "letter") or any(token.gap for token in tokens[1:]):
         return None
     texts = [token.text for token in tokens]
     numbers = texts[::2]
@@ -59,6 +59,10 @@ def literal(tokens: Tokens) -> Numeral | Clock | Date | None:
     if len(texts) == 3 and texts[1] == ":" and is_padded and len(texts[0]) == 2 and texts[0][0] == "0":
         return Clock(int(texts[0]) or 12, int(texts[2]), "am")
     text = "".join(texts).upper()
+    if texts[-4:-2] == ["_", "{"] and texts[-2] in ("12", "16") and len(texts) > 5:  # FF_{16}
+        digits, base = "".join(texts[:-4]), int(texts[-2])
+        is_numeral = set(digits) <= set(_DIGITS[:base]) and not digits.isdigit()
+        return Numeral(digits, base) if is_numeral else None
     base, digits = _PREFIXES.get(text[:2], 0), text[2:]
     return Numeral(digits, base) if base and digits and set(digits) <= set(_DIGITS[:base]) else None
 

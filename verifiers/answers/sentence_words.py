@@ -30,7 +30,8 @@ ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
-    "unless depends wrong incorrect around about approximately roughly but false never untrue"
+    "unless depends wrong incorrect around about approximately roughly but false never untrue "
+    "doubt doubtful unlikely hardly disagree reject exclude excluded"
 )
 HEDGES = frozenset(_HEDGE_WORDS.split())
 # In the part of a sentence that states the value.
@@ -55,7 +56,7 @@ ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
 # Beside the only number of a sentence, which is then one of several things or a name.
 AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 # In the subject of a sentence, which then says something of another number.
-_OTHER_WORDS = "bound bounds mistake trap estimate example candidate candidates distractor decoy hint"
+_OTHER_WORDS = "i bound bounds mistake trap estimate example candidate candidates distractor decoy hint"
 OTHERS = frozenset(_OTHER_WORDS.split())
 PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.

@@ -66,6 +66,7 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     if first >= end:
         return _number_at_end(tokens)
     lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
+    is_bare = not lead and not rest and end == len(tokens)
     is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
     if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
         core, rest = tokens[first : end - 1], []
@@ -75,7 +76,7 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     is_rest = _is_rest(rest[2:] if is_counted else rest)
     if rest and any(token.is_word("where") for token in core):
         return None
-    if is_call or not _is_lead(lead) or not is_rest or (not lead and not rest):
+    if is_call or not _is_lead(lead) or not is_rest or (is_bare and core == tokens):
         return None
     return core
 
@@ -96,6 +97,9 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     is_plain = all(token.kind in ("word", "number", "letter") or token.is_sign(*PLAIN_SIGNS) for token in tokens)
     if len(places) != 1 or len(words) < 2 or not is_plain:
         return None
+    is_more = tokens[places[0] + 1 : places[0] + 2] == [Token("word", "more", gap=True)] and "than" not in words
+    if is_more:  # she needs 5 more cards
+        words.remove("more")
     if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
         return None
     if any(

@@ -172,3 +172,10 @@ _KNOWN_WORDS = (
     "ppb bps mln bln trn"
 )
 WORDS = frozenset(_KNOWN_WORDS.split())
+# Words of sentences, in small letters only: BED may be an angle.
+_SMALL_WORDS = (
+    "buy pay put got had did she him ran ate cut let new now lot car bus box bag cup hat egg men pen way ask see "
+    "saw say sat met led red big age own tea toy pie cat dog cow pig hen fee tax tip job gas map key row lap bar "
+    "boy use end die run hit fit sit add"
+)
+SMALL_WORDS = frozenset(_SMALL_WORDS.split())

@@ -51,6 +51,8 @@ class _Scanner(AccentScanner):
                 self._character(character, is_escaped=True)
             elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
                 self._formula_in_text()
+            elif character == "~" and self.text[self.at - 1 : self.at + 2] == " ~ ":
+                self._character("≈")
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":

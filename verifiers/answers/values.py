@@ -156,6 +156,7 @@ class Amount:
     powers: tuple[tuple[str, int], ...]
     factor: Fraction
     num_parts: int = 1
+    is_rounded: bool = False  # stated as approximate
 
 
 @dataclass(frozen=True, slots=True)

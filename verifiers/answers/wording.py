@@ -14,14 +14,16 @@ _DAY_WORDS = (
 )
 _DAYS = {word[:3]: word for word in _DAY_WORDS.split()} | {"sept": "september", "tues": "tuesday", "thurs": "thursday"}
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
-_TURNS = frozenset(["but", "unless", "except", "or", "maybe"])  # behind "yes," and "no,"
+# Behind "yes," and "no,".
+_TURNS = frozenset(["but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends"])
 _WINNER_WORDS = "win wins winning winner victory"
 _WINNER = frozenset(_WINNER_WORDS.split())
 _WINS_WORDS = (
     "the game has a strategy will always can is guaranteed to be force forces must by playing optimally correctly "
-    "perfect play"
+    "perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
+_BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
 
 
@@ -33,11 +35,12 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
     words: list[str] = []
     is_open = False  # a word of single letters that may go on
     for token in tokens:
-        if token.kind not in ("word", "letter") and not token.is_sign(*_STOPS):
+        is_number = token.kind == "number" and bool(words)  # player 1
+        if token.kind not in ("word", "letter") and not is_number and not token.is_sign(*_STOPS):
             return ()
         if token.kind == "letter" and is_open and not token.gap:
             words[-1] += token.text.casefold()
-        elif token.kind in ("word", "letter"):
+        elif token.kind in ("word", "letter") or is_number:
             words.append(token.text.casefold())
         is_open = token.kind == "letter"
     is_name = any(len(word) > 1 for word in words)
@@ -51,6 +54,9 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
 
 def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     """Whether an answer says the gold's words: alone, behind the verb of a sentence, or with what follows from them."""
+    if len(gold) == 1 and gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].is_word(gold[0]):
+        words = {token.text for token in tokens[1:]}
+        return tokens[1].is_sign(*_BREAKS) and _TURNS.isdisjoint(words) and _OPPOSITES[gold[0]] not in words
     place = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_sign("=")), 0)
     tokens = tokens[place:]  # the winner = Alice
     answer = wording(tokens)
@@ -59,9 +65,6 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     rest = answer[len(gold) :]
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
-    if len(gold) == 1 and gold[0] in _OPPOSITES and answer[0] == gold[0]:
-        is_clause = len(tokens) > 1 and tokens[1].is_sign(",")
-        return is_clause and _TURNS.isdisjoint(answer) and _OPPOSITES[gold[0]] not in answer
     verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in VERBS), 0)
     behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
     return verb > 0 and behind == gold and not any(is_doubt(word) and word not in gold for word in answer)
