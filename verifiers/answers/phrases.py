@@ -70,7 +70,8 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 def _is_equation(tokens: Sequence[Token], place: int) -> bool:
     """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
     before, after = tokens[max(place - 2, 0) : place], tokens[place + 1 : place + 2]
-    is_name = bool(before) and before[-1].kind == "letter" and (len(before) == 1 or before[0].is_word("and"))
+    is_start = len(before) == 1 or (len(before) > 1 and (before[0].is_word("and") or before[0].is_sign(",", ";")))
+    is_name = is_start and before[-1].kind == "letter"
     is_value = bool(after) and (after[0].kind in ("number", "function") or after[0].is_sign("-"))
     return tokens[place].text == "is" and is_name and is_value
 
@@ -79,6 +80,10 @@ def _joined_signs(tokens: list[Token]) -> list[Token]:
     """ "powers of 2, including 1" without its comma; "divided by" as a slash where no remainder is named."""
     if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
         return tokens
+    if len(tokens) > 3 and tokens[-1].is_sign(")"):  # powers of 2 (including 1)
+        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
+        if tokens[place - 1].is_sign("("):
+            tokens = [*tokens[: place - 1], *tokens[place:-1]]
     has_remainder = any(token.is_sign("remainder") for token in tokens)
     pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
     rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
@@ -100,6 +105,10 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if [each.text for each in tokens[place : place + 3]] == ["i", ".", "e"]:
+            token = Token("word", "ie", gap=True)
+        elif result and result[-1].is_word("ie") and token.text in (".", "e"):
+            continue
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:
