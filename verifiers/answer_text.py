@@ -14,6 +14,9 @@ _FORMULA = re.compile(
 )
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
+# Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
+_RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
+_BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
 _FENCES = ("**", "__", "``", "`", "*", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
@@ -55,4 +58,5 @@ def _formula(text: str) -> str:
         return text
     if any(is_doubt(word) or is_relative(word) for word in words):
         return text
-    return str(next(filter(None, matches[0].groups())))
+    formula = str(next(filter(None, matches[0].groups())))
+    return text if not _RESTRICTIONS.isdisjoint(words) and _BOUND.search(formula) else formula

@@ -194,3 +194,9 @@ def test_right_answers_are_correct() -> None:
 def test_wrong_answers_are_not_correct() -> None:
     rows = [(gold, p, grade(p, gold)) for gold, (_, wrong) in CONVENTIONS.items() for p in wrong]
     assert [row for row in rows if row[-1]] == []
+
+
+def test_quotient_by_zero_is_no_number():
+    for answer in ("0 0/0", "0/0", r"\frac{5}{3-3}", r"0 \cdot \frac{1}{0}"):
+        assert not grade(answer, "0")
+        assert not grade("0", answer)

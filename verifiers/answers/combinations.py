@@ -48,12 +48,14 @@ class CombinationReader(Cursor, ABC):
     def _chosen(self) -> Node | None:
         """`C_{10}^{3}` with two natural numbers, `C_{2n}^n`; None for another index."""
         start = self.at
-        is_index = self.take("_") and (self.here.kind == "number" or self.here.is_sign("{"))
+        is_index = self.take("_") and (
+            self.here.kind == "number" or self.here.is_sign("{") or self.ahead().is_sign("^")
+        )
         above = self.argument() if is_index else None
         if above is not None and self.take("^"):
             below = self.argument()
             are_numbers = above.op == below.op == "number" and below.value <= above.value
-            if are_numbers or (names(above) and above.op != "symbol"):  # C_{2n}^{n}
+            if are_numbers or names(above):  # C_{2n}^{n}
                 return Node("binomial", (above, below))
         self.at = start
         return None

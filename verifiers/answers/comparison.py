@@ -43,6 +43,8 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     if has(gold, "unknownlog") or has(answer, "unknownlog"):
         return _with_any_base(gold, answer)
     letters = names(gold) | names(answer)
+    if not letters and (_divides_by_zero(gold) or _divides_by_zero(answer)):
+        return False
     if not letters:
         result = _is_zero(subtract(gold, answer))
         return _with_large_parts(gold, answer) if result is None else result
@@ -67,6 +69,11 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         if num_equal == _NUM_POINTS:
             break
     return True if num_equal >= _ENOUGH else None
+
+
+def _divides_by_zero(node: Node) -> bool:
+    """Whether a part of a tree without letters is a quotient by 0, so that the tree has no value."""
+    return any(each.op == "div" and _is_zero(each.args[-1]) is True for each in node.walk())
 
 
 def _with_large_parts(gold: Node, answer: Node) -> bool | None:

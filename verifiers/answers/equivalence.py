@@ -128,6 +128,8 @@ def _equal(gold: Value, answer: Value) -> Result:
         return equal_as_real_families(gold, answer)
     if isinstance(answer, Relation) and (reals := as_reals(gold)) is not None and not reals.name:
         answer = bounds_of(answer) or answer
+    if isinstance(gold, Relation) and (reals := as_reals(answer)) is not None and not reals.name:
+        gold = bounds_of(gold) or gold
     gold, answer, is_same_name = without_names(gold, answer)
     if not is_same_name:
         return False

@@ -15,6 +15,7 @@ from verifiers.answers.series import series
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, TEN, Node, divide, multiply, negate, number, symbol
 
+_TRIGONOMETRIC = ("sin", "cos", "tan", "cot", "sec", "csc")
 _INVERSES = {name: f"a{name}" for name in ("sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh")}
 
 
@@ -46,7 +47,7 @@ class FactorReader(CombinationReader):
             return True
         if token.is_sign("|"):
             return self.bars == 0
-        return token.is_sign("(", "{", "[", "⌊", "⌈", "∞")
+        return token.is_sign("(", "{", "[", "⌊", "⌈", "∞", "\\{")
 
     # ------------------------------------------------------------------------------------------- powers
 
@@ -151,7 +152,7 @@ class FactorReader(CombinationReader):
             return self.atom()  # the empty braces of {}^{10}C_3
         if token.is_sign("^", "_"):
             return self.combinations(self.argument())
-        for opening, closing in (("(", ")"), ("{", "}"), ("[", "]")):
+        for opening, closing in (("(", ")"), ("{", "}"), ("[", "]"), ("\\{", "\\}")):
             if token.is_sign(opening):
                 return self._enclosed(closing)
         for opening, closing, name in (("⌊", "⌋", "floor"), ("⌈", "⌉", "ceil")):
@@ -273,9 +274,18 @@ class FactorReader(CombinationReader):
                 raise UnreadableError("two numbers")
             factors.append(self.power())
         node = factors[0] if len(factors) == 1 else multiply(*factors)
-        if self.here.is_sign("/", "(") and not self._is_quotient_of_functions():
+        if self.here.is_sign("/", "(") and not (self._is_quotient_of_functions() or self._is_factor_with_function()):
             raise UnreadableError("where does the argument end?")
         return node
+
+    def _is_factor_with_function(self) -> bool:
+        r"""Whether a bracket behind a letter holds a function, as in `\cos x(1 + \cos x)`: then it is a factor."""
+        depth = 0
+        for token in self.tokens[self.at :] if self.tokens[self.at - 1].kind == "letter" else ():
+            depth += token.is_sign("(") - token.is_sign(")")
+            if depth == 0 or (token.kind == "function" and token.text in _TRIGONOMETRIC):
+                return depth > 0
+        return False
 
     def _is_quotient_of_functions(self) -> bool:
         after = self.ahead()

@@ -6,7 +6,7 @@ from verifiers.answers.families import equal_families
 from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.results import Result
 from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
-from verifiers.answers.values import Expression, Family, Nothing, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import Assignments, Expression, Family, Nothing, Parameter, Reals, Sequence, Value
 
 _INTEGER_LETTERS = frozenset("knmlj")
 
@@ -14,6 +14,8 @@ _INTEGER_LETTERS = frozenset("knmlj")
 def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
     """Expressions with an integer letter beside a family, or with multiples of pi on both sides, as families."""
     sides = (gold, answer)
+    if all(isinstance(each, Reals) and each.name == "n" for each in sides):  # n > 3 and n ≥ 4
+        return _family(gold) or gold, _family(answer) or answer
     if not any(isinstance(each, Family) for each in sides):
         is_open = all(_has_multiples_of_pi(each) for each in sides)
         return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
@@ -37,6 +39,8 @@ def _family(value: Value) -> Family | None:
         return value
     if isinstance(value, Reals):
         return _bounded(value)
+    if (row := _row(value)) is not None:
+        return row
     items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
     nodes = [node for item in items if isinstance(item, Expression) for node in signs(item.node)]
     letters = frozenset().union(*map(names, nodes))
@@ -47,6 +51,20 @@ def _family(value: Value) -> Family | None:
     ):
         return None
     return Family(tuple((node,) for node in nodes), tuple(Parameter(name) for name in sorted(letters)))
+
+
+def _row(value: Value) -> Family | None:
+    """(2k, 2k + 1) and x = 2k, y = 2k + 1 without a word about k; None for other values."""
+    items: tuple[Value, ...] = ()
+    if isinstance(value, Assignments) and len(value.names) > 1:
+        items = tuple(item for _, item in sorted(zip(value.names, value.items, strict=True), key=lambda pair: pair[0]))
+    elif isinstance(value, Sequence) and value.kind in ("tuple", "interval") and value.brackets in ("()", ""):
+        items = value.items
+    nodes = tuple(item.node for item in items if isinstance(item, Expression))
+    letters = frozenset().union(*map(names, nodes))
+    if not items or len(nodes) < len(items) or not letters or not letters <= _INTEGER_LETTERS:
+        return None
+    return Family((nodes,), tuple(Parameter(name) for name in sorted(letters)))
 
 
 def _bounded(value: Reals) -> Family | None:

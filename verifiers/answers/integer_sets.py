@@ -28,6 +28,9 @@ def integer_set(tokens: Tokens) -> Family | None:
     if place is None:
         return None
     kind, behind = tokens[place].text, list(tokens[place + 1 :])
+    if kind == "multiples" and place and tokens[place - 1].is_sign("odd", "even"):
+        numbers = parity(tokens[place - 1 : place])
+        return Family(((multiply(_number(behind), numbers.items[0][0]),),), numbers.parameters)
     least, is_natural = _domain(tokens[:place], kind)
     if kind in ("squares", "cubes"):
         node = Node("power", (_MEMBER, number(2 if kind == "squares" else 3)))
@@ -192,6 +195,9 @@ def _finite(values: list[Fraction]) -> Sequence:
 def parity(tokens: Tokens) -> Family:
     """ "even", "n even": the integers 2k; odd ones are 2k + 1."""
     place = -1 if tokens[-1].is_sign("odd", "even") else 0
+    if len(tokens) > 1 and tokens[0].is_sign("ℤ1"):  # positive ones
+        least = Parameter(_CLASS.name, 0 if tokens[1].is_sign("odd") else 1)
+        return Family(parity(tokens[1:]).items, (least,))
     if len(tokens) > 2 or (len(tokens) == 2 and tokens[-1 - place].kind != "letter"):
         raise UnreadableError("what is even?")
     double = multiply(number(2), symbol(_CLASS.name))

@@ -15,7 +15,7 @@ from verifiers.answers.reals import as_reals, complement, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.terms import Statement, term
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, names, signs, symbol
+from verifiers.answers.tree import Node, is_infinite, names, signs, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -139,6 +139,8 @@ def _with_approximation(value: Value, tokens: Tokens) -> Value:
 
 def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
     letters = names_of(left)
+    if letters is None and is_member and (reals := as_reals(term(right, statement))) is not None:
+        return _bounded(expression(left), reals)
     if letters is None:
         raise UnreadableError("a member that is not a name")
     value = term(right, statement)
@@ -156,6 +158,14 @@ def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member:
     if len(letters) > 1 and isinstance(value, Sequence):
         return several_names(tuple(letters), value)
     return value
+
+
+def _bounded(node: Node, reals: Reals) -> Relation:
+    """x/y in an interval as the relation that bounds it."""
+    if len(reals.intervals) != 1 or is_infinite(reals.intervals[0].low) or is_infinite(reals.intervals[0].high):
+        raise UnreadableError("bounds of another kind")
+    (part,) = reals.intervals
+    return Relation(("≤" if part.has_low else "<", "≤" if part.has_high else "<"), (part.low, node, part.high))
 
 
 def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statement) -> Value:
@@ -195,6 +205,14 @@ def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
     return chains[0] if len(chains) == 1 else Sequence("list", tuple(chains))
 
 
+def _is_quantity(left: Tokens) -> bool:
+    r"""Whether a left side is ⌊S⌋, |AB| or \sum a_n, of which a number is the value and no solution."""
+    is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
+    inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
+    is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
+    return is_rounded or is_length or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+
+
 def _named(left: Tokens, value: Value) -> Value:
     several = names_of(left)
     if several is not None and len(several) > 1:
@@ -209,7 +227,7 @@ def _named(left: Tokens, value: Value) -> Value:
         return Assignments((name,), (value,))
     if isinstance(value, Expression) and left[0].is_sign("begin vmatrix") and left[-1].is_sign("end vmatrix"):
         return Assignments(("det",), (value,))
-    if isinstance(value, Expression) and left[0].is_sign("⌊", "⌈") and bracket_content(left) and not names(value.node):
+    if isinstance(value, Expression) and not names(value.node) and _is_quantity(left):
         return Assignments((long_name_of(left),), (value,))
     if isinstance(value, Expression):
         try:

@@ -48,7 +48,7 @@ def name_of(tokens: Tokens) -> str | None:
 def names_of(tokens: Tokens) -> tuple[str, ...] | None:
     """The names of `x`, `(x, y)` or `x, y`; None for anything else."""
     inside = bracket_content(tokens)
-    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(","))
+    parts, _ = cut(inside[1] if inside is not None and inside[0] == "(" else tokens, at_signs(",", ";"))
     result = [name_of(part) for part in parts]
     return None if None in result else tuple(name for name in result if name is not None)
 
@@ -65,6 +65,8 @@ def function_name_of(tokens: Tokens) -> tuple[str, str] | None:
 
 def long_name_of(tokens: Tokens) -> str:
     r"""A left side that is no name of one letter, as the name of a number: P(A), |AB|, \gcd(a, b)."""
+    if tokens[0].is_sign("|", "‖") and len(tokens) == 4:
+        return tokens[1].text + tokens[2].text  # |AB| is AB
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
         return "".join(token.text for token in tokens)
     is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈")

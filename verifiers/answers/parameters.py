@@ -11,7 +11,7 @@ from verifiers.answers.real_parameters import real_family, take_declarations
 from verifiers.answers.reals import intersection
 from verifiers.answers.slices import Tokens
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, is_infinite, names, replace_symbols
+from verifiers.answers.tree import Node, is_infinite, names, replace_symbols, symbol
 from verifiers.answers.values import Assignments, Expression, Family, Function, Parameter, Reals, Sequence, Value
 
 
@@ -129,9 +129,21 @@ def _lower_bound(piece: list[Token], statement: Callable[[Tokens], Value]) -> Pa
     return Parameter(value.name, int(bound) + (not value.intervals[0].has_low))
 
 
+def _is_all_integers(value: Family) -> bool:
+    """Whether a family is "integers n", without a least one."""
+    is_letter = len(value.items) == 1 and len(value.items[0]) == 1 and value.items[0][0].op == "symbol"
+    return is_letter and all(each.least is None and not each.is_natural for each in value.parameters)
+
+
 def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> Value:
     """A set of reals, or a letter alone, under one more condition."""
     other = statement(piece)
+    if isinstance(value, Family) and isinstance(other, Family) and _is_all_integers(value):
+        return other
+    if isinstance(value, Family) and isinstance(other, Reals) and len(value.parameters) == 1:
+        if value.items != ((symbol(other.name),),):
+            raise UnreadableError("a condition on other integers")
+        return integers_in(other, value.parameters[0])
     if (
         isinstance(value, Expression)
         and value.node.op == "symbol"

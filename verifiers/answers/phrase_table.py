@@ -38,6 +38,7 @@ _INTEGER_PHRASES = (
 )
 _INTEGERS = _INTEGER_PHRASES.split("; ")
 _ALL = ("", "all ", "any ", "every ", "the ", "a ", "is a ", "are ", "is ", "must be a ", "must be ", "some ")
+_SAME = ("i e", "ie", "that is", "or equivalently", "equivalently", "in other words", "that is to say")
 _MULTIPLES = ("multiples of", "multiple of", "integer multiples of", "integer multiple of", "divisible by")
 _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
     **{f"{before}{phrase}": (("sign", "multiples"),) for before in _ALL for phrase in _MULTIPLES},
@@ -75,6 +76,12 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
             ("non negative integer ", (("sign", "ℤ0"),)),
             ("positive integer ", (("sign", "ℤ1"),)),
         )
+        for end in ("", "s")
+    },
+    **{
+        f"{before}{parity} multiple{end} of": (("sign", parity), ("sign", "multiples"))
+        for before in _ALL
+        for parity in ("even", "odd")
         for end in ("", "s")
     },
     **{f"{before}prime{noun}": (("sign", "primes"),) for before in _ALL for noun in ("", "s", " number", " numbers")},
@@ -120,7 +127,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **_INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
     **{
-        f"{before}{kind} real {noun}": (("sign", sign),)
+        f"{before}{kind} {noun}": (("sign", sign),)
         for before in ("", "all ", "the ", "any ", "every ")
         for kind, sign in (
             ("positive", "ℝ+"),
@@ -130,14 +137,14 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             ("nonzero", "ℝ≠0"),
             ("non zero", "ℝ≠0"),
         )
-        for noun in ("numbers", "number", "values", "constant", "constants")
+        for noun in ("real numbers", "real number", "real values", "real constant", "real constants", "reals", "real")
     },
-    **dict.fromkeys(("all positive reals", "positive reals"), (("sign", "ℝ+"),)),
     **{
         f"{all_} {kind}": (("sign", sign),)
         for all_ in ("all", "every", "any")
         for kind, sign in (("positive", "ℝ+"), ("negative", "ℝ-"), ("nonnegative", "ℝ≥0"), ("nonzero", "ℝ≠0"))
     },
+    **dict.fromkeys(_SAME, (("sign", "same"),)),
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
     **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
     **dict.fromkeys(
@@ -202,6 +209,12 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         for parity in ("even", "odd")
         for before in ("", "is ", "is an ", "an ", "all ", "every ", "any ", "the ")
         for noun in ("", " integer", " integers", " number", " numbers")
+    },
+    **{
+        f"{before}positive {parity} {noun}": (("sign", "ℤ1"), ("sign", parity))
+        for parity in ("even", "odd")
+        for before in ("", "all ", "all the ", "the ", "every ", "any ")
+        for noun in ("integer", "integers", "number", "numbers")
     },
     "such that": (("sign", "such"),),
     "so that": (("sign", "such"),),
@@ -272,6 +285,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             "the null set",
             "no answer",
             "no positive integer solutions",
+            "empty",
         ),
         (("sign", "∅"),),
     ),

@@ -75,6 +75,7 @@ def rewrite(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _is_value_behind(before: Sequence[Token], after: Sequence[Token]) -> bool:
+    """Whether "is" stands between a letter and its value: "p is 3 and q is 5"."""
     is_value = bool(after) and (after[0].kind in ("number", "function", "vulgar") or after[0].is_sign("-"))
     return is_value and bool(before) and before[-1].kind == "letter"
 
@@ -91,6 +92,10 @@ def _joined_signs(tokens: list[Token]) -> list[Token]:
         return [tokens[0], Token("sign", "/"), tokens[2]]
     if {token.text for token in tokens}.isdisjoint(("including", "except", "divided")):
         return tokens
+    if len(tokens) > 3 and tokens[-1].is_sign(")"):  # powers of 2 (including 1)
+        place = max(place for place, token in enumerate(tokens) if token.is_sign("including", "except") or not place)
+        if tokens[place - 1].is_sign("("):
+            tokens = [*tokens[: place - 1], *tokens[place:-1]]
     has_remainder = any(token.is_sign("remainder") for token in tokens)
     pairs = zip(tokens, [*tokens[1:], Token("end", "")], strict=False)
     rest = [one for one, other in pairs if not (one.is_sign(",") and other.is_sign("including", "except"))]
@@ -114,6 +119,10 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         if token.is_sign(".") and before and before[0].is_word("approx"):
             continue
         is_between = bool(before and after) and before[0].kind == after[0].kind == "word"
+        if [each.text for each in tokens[place : place + 3]] == ["i", ".", "e"]:
+            token = Token("word", "ie", gap=True)
+        elif result and result[-1].is_word("ie") and token.text in (".", "e"):
+            continue
         if token.is_sign("&") and not has_rows:
             token = Token("word", "and", gap=True)
         if token.is_sign("-") and is_between and not token.gap and not after[0].gap:

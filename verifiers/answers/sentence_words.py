@@ -5,7 +5,7 @@ from __future__ import annotations
 VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
 _SAFE_WORDS = (
     "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
-    "maximum number value given by equal to found indeed always also now clearly"
+    "maximum number value given by equal to found indeed always also now clearly those with coordinates"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
 # Directly in front of the only number of a sentence: what has, does or comes to it.
@@ -75,4 +75,6 @@ REASONS = ("since", "because", "as", "when", "attained", "achieved", "namely")
 APPROXIMATELY = ("approximately", "approx", "about", "roughly", "around")
 _NOTHING_WORDS = "such exist exists possible satisfy satisfies the of in this equation can be"
 NOTHING = OBJECTS | frozenset(_NOTHING_WORDS.split())
+_BEFORE_NOTHING_WORDS = "there is are exist exists so hence thus therefore the equation system has"
+BEFORE_NOTHING = frozenset(_BEFORE_NOTHING_WORDS.split())
 DENIALS = frozenset(["not", "wrong", "incorrect", "false", "but", "or", "except", "impossible", "never", "unless"])

@@ -11,6 +11,7 @@ from verifiers.answers.sentence_words import (
     AMONG,
     APPROXIMATELY,
     ASSUMPTIONS,
+    BEFORE_NOTHING,
     CLAUSES,
     CONDITIONS,
     DENIALS,
@@ -54,9 +55,16 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     tokens = _without_repetition(_without_clause(list(tokens), CLAUSES))
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
+    if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
+        return
     for reading in (_between_words, _behind_verb, _only_number):
         if value := reading(tokens):
             yield value
+
+
+def _says_again(before: Token, token: Token, after: Token) -> bool:
+    """Whether ", that is" or "i.e." joins two spellings of a value, which the grammar compares."""
+    return token.is_word("ie") or (before.is_sign(",") and token.is_word("that") and after.is_word("is"))
 
 
 def _between_words(tokens: list[Token]) -> list[Token] | None:
@@ -132,6 +140,8 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
 def _is_prose(token: Token) -> bool:
     if token.is_word("percent", "percentage", "pct"):
         return False
+    if token.is_word(*VERBS):  # "has" is no plural of the unit ha
+        return True
     return (token.kind == "word" and in_words(token.text) is None and unit_of_word(token) is None) or token.is_sign(".")
 
 
@@ -221,7 +231,7 @@ def states_nothing(tokens: Tokens) -> bool:
     words = [token.text for token in tokens if not token.is_sign(".")]
     if not words or any(token.kind not in ("word", "letter") for token in tokens if not token.is_sign(".")):
         return False
-    while words and words[0] in ("there", "is", "are", "exist", "exists", "so", "hence", "thus", "therefore"):
+    while words and words[0] in BEFORE_NOTHING:
         words = words[1:]
     if words[:1] == ["none"]:
         return all(word in ("exist", "exists") for word in words[1:])

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
+from verifiers.answers.equivalence import equal
 from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
@@ -142,6 +143,8 @@ def statement(tokens: Tokens) -> Value:
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
             return value
+    if "same" in texts:
+        return _said_again(tokens)
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
@@ -172,6 +175,15 @@ def _without_arguments(tokens: Tokens) -> list[Token]:
 
 def _text(tokens: Tokens) -> str:
     return "".join(token.text for token in tokens)
+
+
+def _said_again(tokens: Tokens) -> Value:
+    """The value of "1 < x < 2, i.e. (1, 2)", which is the same in each spelling."""
+    pieces = [bare(drop_leads(piece)) for piece in cut(tokens, at_signs("same"))[0]]
+    values = [statement(drop_leads([*piece])) for piece in pieces if piece]
+    if not values or not all(equal(values[0], value) for value in values[1:]):
+        raise UnreadableError("other values")
+    return values[0]
 
 
 def _permutations(tokens: Tokens) -> Value | None:

@@ -33,6 +33,8 @@ def _rows(value: Sequence) -> Matrix | None:
 
 
 def _vector(value: Value) -> tuple[Value, ...] | None:
+    if isinstance(value, Expression) and value.node.op == "binomial":
+        return tuple(map(Expression, value.node.args))  # \binom{1}{2} for a column
     if isinstance(value, Matrix) and len(value.rows) == 1:
         return value.rows[0]
     if isinstance(value, Matrix) and all(len(row) == 1 for row in value.rows):

@@ -38,7 +38,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     pieces, operations = cut(tokens, _SETS)
     if operations:
         return _set_expression(pieces, [each.text for each in operations], statement)
-    if tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd"):
+    has_parity = tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd")
+    if has_parity and not any(token.is_sign("multiples") for token in tokens):
         return parity(tokens)
     if tokens[0].is_sign("∞many") and all(token.kind == "word" for token in tokens[1:]):
         return Words("infinitely many")

@@ -12,7 +12,7 @@ from verifiers.answers.values import Expression, Sequence
 _UNITS = ("î", "ĵ", "k̂")
 _PLAIN_UNITS = ("i", "j", "k")
 _FACTORS = frozenset("tskrmncabuvλμαβ")  # letters that may stand in front of a vector; f(1,2) is a function's value
-TRANSPOSED = (["^", "T"], ["^", "{", "T", "}"], ["^", "⊤"])
+TRANSPOSED = (["^", "T"], ["^", "{", "T", "}"], ["^", "⊤"], ["^", "{", "⊤", "}"], ["^", "t"])
 
 
 def vector(tokens: Tokens) -> Sequence | None:
