@@ -98,7 +98,8 @@ def problems(
     limit: int = 200,
 ) -> dict[str, Any]:
     """A page of the map of families or problems by steps, a histogram of the groups by correct completions, and the
-    mean pass rates of problems that are sampled for the first time and again, with 95 % intervals.
+    mean pass rates of problems that are sampled for the first time and again, with 95 % intervals (if `limit` is not 0,
+    with which an open page asks whether there are new steps).
 
     A missing cell means that the step had no group of the problem, and not a pass rate of 0.
     """
@@ -118,7 +119,7 @@ def problems(
             "cells": cells,
             "steps": [row["step"] for row in step_rows(index)],
             "solve_rates": solve_rates(index),
-            "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)],
+            "exposures": [_exposure(row) for row in exposure_rates(index, subject=subject)] if limit else [],
             "sampled": sampling_counts(index, subject=subject),
             "by": by,
             "sorts": list(PROBLEM_ORDERS),

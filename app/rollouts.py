@@ -24,7 +24,7 @@ from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import group_members, group_range, group_row, groups_of_problem
 from reasoner.runs.json_files import is_file
 from reasoner.runs.regex_search import check_pattern, pattern_hits
-from reasoner.runs.search_hits import excerpt, hits, merge_spans
+from reasoner.runs.search_hits import excerpt, hits, union
 from verifiers.reflection.outcomes import Span
 
 _MOST_ROWS = 500
@@ -76,7 +76,7 @@ def _excerpts(index: RolloutIndex, rows: Sequence[RolloutRow], where: Filter) ->
 
 def _hits(completion: str | None, text: str, regex: str, **limit: int) -> list[tuple[int, int]]:
     """The hits of the words and of the regular expression of a search. `limit`: that of pattern_hits."""
-    return merge_spans(hits(completion, text), pattern_hits(completion, regex, **limit))
+    return union(hits(completion, text), pattern_hits(completion, regex, **limit))
 
 
 def rollout(

@@ -112,13 +112,13 @@ def list_rollouts(args: argparse.Namespace) -> None:
 def grep_rollouts(args: argparse.Namespace) -> int:
     """Print the rollouts whose completion has the words, with an excerpt. Exit status 1 where none has, like grep."""
     from reasoner.runs.regex_search import pattern_hits
-    from reasoner.runs.search_hits import excerpt, hits, merge_spans
+    from reasoner.runs.search_hits import excerpt, hits, union
 
     with open_index(args) as index:
         where = _filter(args, text=args.pattern)
         rollouts = index.page(where, limit=args.limit)
         texts = index.completions([one.id for one in rollouts])
-        spans = (merge_spans(hits(text, args.pattern), pattern_hits(text, args.regex or "")) for text in texts)
+        spans = (union(hits(text, args.pattern), pattern_hits(text, args.regex or "")) for text in texts)
         excerpts = (
             excerpt(text, own, before=_EXCERPT // 3, length=_EXCERPT) for text, own in zip(texts, spans, strict=True)
         )

@@ -39,7 +39,7 @@ def hits(text: str | None, query: str) -> list[Span]:
     return [(spans[first][0], spans[last][1]) for first, last in runs]
 
 
-def merge_spans(*hits: Sequence[Span]) -> list[Span]:
+def union(*hits: Sequence[Span]) -> list[Span]:
     """The spans of several searches as one list, in order; spans that overlap become one."""
     spans: list[Span] = []
     for start, end in sorted(span for own in hits for span in own):

@@ -123,6 +123,7 @@ def test_exposures_tell_first_groups_of_a_problem_from_later_ones(call, rows, su
         rates.setdefault((step, is_first), []).append(num_correct(own) / len(own))
         visits[problem] += 1
     page = call("problems", run="whole", subject=subject)
+    assert call("problems", run="whole", subject=subject, limit=0)["exposures"] == []
     assert page["sampled"] == {"problems": len(visits), "once": sum(n == 1 for n in visits.values())}
     lines = {(line["part"], line["is_first"]): line for line in page["exposures"]}  # fewer than ten steps: a part each
     assert lines.keys() == rates.keys()
