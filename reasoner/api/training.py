@@ -158,13 +158,8 @@ def train(
     """
     functions = reward_functions_of(reward_functions)
     sources = {"data.train": data, "validation.data": validation_data}
-    arguments: dict[str, object] = {
-        "model": None if model == "base" else model,
-        "algo.name": algo,
-        "steps": steps,
-        "seed": seed,
-        **{key: source if source is not None and is_spec(source) else None for key, source in sources.items()},
-    }
+    specs = {key: source if source is not None and is_spec(source) else None for key, source in sources.items()}
+    arguments = {"model": None if model == "base" else model, "algo.name": algo, "steps": steps, "seed": seed, **specs}
     values = call_settings(settings or {}, arguments)
     rows = {
         key: problems_in_memory(source, source=Path(_FILES[key]).stem, argument=_ARGUMENTS[key])

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -43,6 +44,16 @@ def test_standard_output_is_json_alone(capsys, arguments, json_flag, key) -> Non
     assert main([*arguments, *json_flag]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert key in rows[0]
+
+
+def test_a_device_is_refused_because_a_file_would_replace_it(capsys) -> None:
+    assert main(["presets", "--json", os.devnull]) == 2
+    assert "is no file; name one, or - for standard output" in capsys.readouterr().err
+
+
+def test_half_of_a_surrogate_pair_is_escaped(capsys) -> None:
+    assert main(["grade", "--gold", "1", "--answer", "1\udcff", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["answer"].endswith("\udcff")
 
 
 def test_settings_of_a_dry_run_are_written(capsys, tmp_path) -> None:

@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(not (BASE / "model.safetensors").is_file(), reason="the embedded base is not built"),
 ]
 TEN = (
-    "basic_arithmetic+chain_sum+count_bits+fraction_simplification+gcd+lcm+number_sorting+products+simple_equations"
+    "basic_arithmetic+chain_sum+count_bits+fraction_simplification+gcd+lcm+letter_counting+products+simple_equations"
     "+spell_backward"
 )
 SMALL = (

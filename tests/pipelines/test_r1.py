@@ -81,6 +81,14 @@ def test_json_of_a_dry_run_has_the_commands_of_the_stages(tmp_path, capsys):
     assert result["settings"]["student"] == "base" and {stage["state"] for stage in result["stages"]} == {"waiting"}
 
 
+def test_json_of_a_pipeline_that_failed_has_the_state_of_its_stages(tmp_path):
+    first = start(tmp_path, "--model", str(tmp_path / "none"), "--json")
+    out, _ = first.communicate()
+    stages = json.loads(out)["stages"]
+    assert first.returncode == 2 and stages == json.loads((tmp_path / "r1" / FILE).read_text())["stages"]
+    assert {stages[0]["state"], stages[1]["state"]} == {"stopped", "waiting"}
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
