@@ -69,7 +69,7 @@ def heavy_imports(module: str, source: str) -> list[str]:
         name
         for name in at_once
         if name.partition(".")[0] in STACK
-        or (name.partition(".")[0] in ours and name in files(ROOT) and not is_light(name))
+        or (name.partition(".")[0] in ours and name in MODULES and not is_light(name))
     ]
 
 
