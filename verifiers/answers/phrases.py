@@ -112,7 +112,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
-    result = []
+    result: list[Token] = []
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
