@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -103,13 +103,13 @@ def evaluation(
 def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
     rows = [row for row in eval_log.read_flat(folder) if row["set"] == spec]
     lines = [line for line in eval_log.read_samples(folder, spec) if line["filter"] == "none"]
-    questions = {line["doc"]["id"]: line["doc"]["question"] for line in lines}
+    docs = {line["doc"]["id"]: line["doc"] for line in lines}
     by_problem: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["way"] != "greedy":
             by_problem.setdefault(row["problem_id"], []).append(row)
     greedy = {row["problem_id"]: row for row in rows if row["way"] == "greedy"}
-    votes = [_vote(key, own, questions.get(key, ""), greedy.get(key)) for key, own in by_problem.items()]
+    votes = [_vote(key, own, docs.get(key, {}), greedy.get(key)) for key, own in by_problem.items()]
     metrics = {
         metric: _estimate([float(line[metric]) for line in lines]) for metric in (lines[0]["metrics"] if lines else ())
     }
@@ -118,7 +118,9 @@ def _problems(folder: Path, spec: str, _changed: int) -> dict[str, Any]:
     return {"problems": votes, "metrics": metrics, "curves": _curves(list(by_problem.values()))}
 
 
-def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str, Any] | None) -> dict[str, Any]:
+def _vote(
+    key: str, rows: list[dict[str, Any]], doc: Mapping[str, Any], greedy: dict[str, Any] | None
+) -> dict[str, Any]:
     """The vote on a problem: classes of equal answers with their votes; class 0 is the correct one
     (estimators.vote_labels).
     """
@@ -133,7 +135,8 @@ def _vote(key: str, rows: list[dict[str, Any]], question: str, greedy: dict[str,
     tie = is_tied(num_correct, others)
     return {
         "problem": key,
-        "question": question,
+        "question": doc.get("question", ""),
+        "rule": str(doc.get("verifier", "maths")),
         "gold": rows[0]["gold"],
         "n": len(rows),
         "correct": num_correct,

@@ -133,3 +133,14 @@ def test_sample_again_uses_the_run_of_the_rollout(site):
     page.wait_for_url("**/chat?run=second*")
     site.ready()
     assert model_of(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"
+
+
+def test_a_problem_of_an_evaluation_can_be_asked_again(site):
+    reply = site.ask("evaluation", name="first/after")
+    page = site.open("/evals?run=first")
+    page.locator('[data-vote="tied"]').get_by_role("link", name="ask a model").click()
+    page.wait_for_url("**/chat?run=first*")
+    site.ready()
+    (tied,) = (problem for problem in reply["problems"] if problem["problem"] == "tied")
+    shown = [page.get_by_label(name).input_value() for name in ("question", "gold", "rule")]
+    assert shown == [tied["question"], "8", "maths"] and model_of(page)[0] == "first"

@@ -62,6 +62,8 @@ def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_on
             names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort=order)["rows"]]
             shown = "names => [...document.querySelectorAll('.names a')].map(a => a.dataset.problem).join() === names"
             page.wait_for_function(shown, arg=",".join(names))
+            mark = page.locator(".name-heads [aria-pressed=true]").inner_text()[-1]
+            assert mark == ("▾" if order in ("groups", "rate", "-problem") else "▴")
     once = page.locator("[data-once]")
     assert once.get_attribute("data-once") == str(reply["sampled"]["once"])
     for name, is_first in (("sampled for the first time", True), ("sampled again", False)):

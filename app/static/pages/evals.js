@@ -1,6 +1,6 @@
 // Evaluations: every metric with its interval, curves over k, and the vote on each problem.
 import { bars, chart } from "../chart.js";
-import { ask, card, el, empty, interval, link, number, percent, put, select, signClass, table, tableRow, visible } from "../core.js";
+import { ask, card, el, empty, interval, isOffered, link, number, percent, put, select, signClass, table, tableRow, visible } from "../core.js";
 
 const PAGE_SIZE = 50;
 // By winner of a vote: the class and the text of its badge.
@@ -32,7 +32,7 @@ function evaluationTable(rows, selection, page) {
 }
 
 // The classes of answers of a problem with their votes.
-function voteCard(problem) {
+function voteCard(problem, run) {
   const { greedy, abstentions } = problem, [className, text] = WINNERS[problem.winner];
   const classes = problem.classes.slice(0, 8)
     .map((one) => ({ name: visible(one.spellings.join("  =  ")), value: one.votes, class: one.is_correct ? "up" : "" }));
@@ -40,7 +40,8 @@ function voteCard(problem) {
   return el("article", { class: "card", data: { vote: problem.problem, winner: problem.winner } },
     el("div", { class: "bar-row" }, el("b", {}, visible(problem.problem)), el("span", { class: `badge ${className}` }, text),
       el("span", { class: "muted" }, `${problem.correct} of ${problem.n} correct`),
-      greedy ? el("span", { class: sign(greedy.is_correct) }, `greedy ${visible(greedy.answer ?? "none")}`) : null),
+      greedy ? el("span", { class: sign(greedy.is_correct) }, `greedy ${visible(greedy.answer ?? "none")}`) : null,
+      isOffered("chat") ? link("chat", { run, question: problem.question, gold: problem.gold, rule: problem.rule }, "ask a model") : null),
     el("div", { class: "text", dir: "ltr" }, problem.question), el("small", {}, `gold: ${visible(problem.gold)}`),
     bars([...classes, ...(abstentions ? [{ name: "no answer", value: abstentions, class: "none" }] : [])]),
     el("details", {}, el("summary", {}, "responses"), problem.texts.map((response) =>
@@ -48,7 +49,7 @@ function voteCard(problem) {
 }
 
 // Metrics, curves and votes of a data set of an evaluation.
-function evaluationDetail(data, { show, offset, change }) {
+function evaluationDetail(data, { run, show, offset, change }) {
   const tile = ([metric, estimate]) => el("div", { class: "tile", data: { tile: metric, value: String(estimate.value) } },
     el("span", {}, metric), el("b", {}, percent(estimate.value)), el("small", {}, `${interval(estimate)}, ${estimate.problems} problems`));
   const curve = ([name, points]) => ({ name, points: points.map(({ k, value, low, high }) => ({ x: k, y: value, low, high })) });
@@ -63,7 +64,7 @@ function evaluationDetail(data, { show, offset, change }) {
         offset + PAGE_SIZE < data.total ? el("button", { onclick: () => change({ offset: offset + PAGE_SIZE }) }, "next →") : null),
       el("p", { class: "muted" }, "Equal answers count as one answer, however they are written (1/2 and 0.5). A response without a readable answer has no vote. ",
         "If several answers have the most votes, the win is split evenly."),
-      el("div", { class: "votes" }, data.problems.map(voteCard))),
+      el("div", { class: "votes" }, data.problems.map((problem) => voteCard(problem, run)))),
   ];
 }
 
@@ -91,6 +92,6 @@ export async function open(root, page) {
   put(root, head, evaluationTable(rows, selection, page), faults, detail);
   const data = await ask("evaluation", { name, set: evalName ? evalSet ?? "" : "", show, offset, limit: PAGE_SIZE });
   const change = (values) => page.go("evals", { ...page.params, eval: name, set: data.set, ...values });
-  put(detail, evaluationDetail(data, { show, offset, change }));
+  put(detail, evaluationDetail(data, { run: run ?? selection?.run, show, offset, change }));
   return {};
 }

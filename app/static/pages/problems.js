@@ -7,8 +7,11 @@ const ORDERS = {
   "first solved": "first solved", rate: "highest pass rate", "-rate": "lowest pass rate", groups: "most groups", "-groups": "fewest groups",
   problem: "name", "-problem": "name, from the last", "first sampled": "first sampled", flips: "most flips",
 };
-// The heads of the names: the orders that a first and a second click on one select.
-const HEADS = { name: ["problem", "-problem"], groups: ["groups", "-groups"], rate: ["rate", "-rate"] };
+// The heads of the names: the orders that a first and a second click on one select, and their marks.
+const UP = " ▴", DOWN = " ▾";
+const HEADS = {
+  name: [["problem", UP], ["-problem", DOWN]], groups: [["groups", DOWN], ["-groups", UP]], rate: [["rate", DOWN], ["-rate", UP]],
+};
 const ARROWS = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
 
 // A colour of the theme.
@@ -51,17 +54,20 @@ function rowName(run, by, row, folder) {
 
 // The heads of the names; a second click on one turns the order round.
 function nameHeads(sort, onsort) {
-  return el("div", { class: "name-heads" }, Object.entries(HEADS).map(([name, orders]) => el("button", {
-    class: "head", "aria-pressed": String(orders.includes(sort)), title: `order by ${name}`, onclick: () => onsort(sort === orders[0] ? orders[1] : orders[0]),
-  }, name, orders.includes(sort) ? (sort.startsWith("-") ? " ▾" : " ▴") : "")));
+  return el("div", { class: "name-heads" }, Object.entries(HEADS).map(([name, [first, second]]) => {
+    const [, mark] = [first, second].find(([order]) => order === sort) ?? [];
+    const onclick = () => onsort((sort === first[0] ? second : first)[0]);
+    return el("button", { class: "head", "aria-pressed": String(Boolean(mark)), title: `order by ${name}`, onclick }, name, mark ?? "");
+  }));
 }
 
 // How often the problems were sampled, and their mean pass rates by tenths of the run: at the first step that sampled a
 // problem, where nothing of it can be remembered, and later.
 function exposures({ sampled, exposures: rows, subject }) {
   const { problems, once } = sampled;
+  const lastOf = (part) => Math.max(...rows.filter((row) => row.part === part).map((row) => row.last));
   const line = (name, isFirst) => ({
-    name, points: rows.filter((row) => row.is_first === isFirst).map((row) => ({ x: row.last, y: row.rate, low: row.low, high: row.high })),
+    name, points: rows.filter((row) => row.is_first === isFirst).map((row) => ({ x: lastOf(row.part), y: row.rate, low: row.low, high: row.high })),
   });
   const figure = chart({ title: `Mean pass rate${subject ? ` of ${subject}` : ""}`, lines: [line("sampled for the first time", true), line("sampled again", false)], isShare: true });
   return [el("p", { data: { once: String(once), problems: String(problems) } }, `${number(once)} of ${count(problems, "problem")} `,
