@@ -3,9 +3,6 @@
 import ast
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +14,7 @@ from reasoner.inference.stop_tokens import end_token_ids
 from reasoner.models.loading import load_policy
 from reasoner.runs import rollouts as store
 from reasoner.runs.run_dir import check_inside, find_run
+from tests.fixtures.forkserver import TRAINING, forkserver
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -130,39 +128,32 @@ def _chat(folder: Path) -> str:
     return json.dumps(asked | {"temperature": 1.0, "samples": 1, "max_tokens": 1, "seed": 0}) + "\n"
 
 
-EVAL = ["-m", "reasoner", "eval", "--data", "generated:heldout", "--engine", "transformers", "--model", "FOLDER"]
-EVAL += ["--max-tokens", "1", "--n", "1"]
-CHAT = ["-m", "reasoner.inference.chat_worker", "--runs", "runs"]
-
-
+EVAL, CHAT = "reasoner.cli.main", "reasoner.inference.chat_worker"  # modules whose main is run
+EVAL_FLAGS = ["--data", "generated:heldout", "--engine", "transformers", "--max-tokens", "1", "--n", "1"]
 BOTH = ("config", "tokenizer_config")
 NO_CONFIG, NO_TOKENIZER = "no model configuration can be loaded from", "no tokenizer can be loaded from"
 
 
 @pytest.mark.parametrize(
-    ("command", "parts", "outcome"),
+    ("module", "parts", "outcome"),
     [
-        pytest.param(EVAL, ("config",), NO_CONFIG, marks=pytest.mark.slow),
-        pytest.param(  # tokenizer.json is read without the class
-            EVAL, ("tokenizer_config",), "generated:heldout  150", marks=pytest.mark.slow
-        ),
-        pytest.param(EVAL, BOTH, NO_TOKENIZER, marks=pytest.mark.slow),
+        (EVAL, ("config",), NO_CONFIG),
+        (EVAL, ("tokenizer_config",), "generated:heldout  150"),  # tokenizer.json is read without the class
+        (EVAL, BOTH, NO_TOKENIZER),
         (CHAT, ("config",), NO_CONFIG),
     ],
     ids=["eval config", "eval tokenizer", "eval both", "chat config"],
 )
-def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, command, parts, outcome):
+def test_code_in_a_model_folder_is_not_run_though_standard_input_says_yes(tmp_path, module, parts, outcome):
     folder = own_code(tmp_path / "own", tmp_path / "code_was_run", parts)
-    done = subprocess.run(
-        [sys.executable, *(str(folder) if part == "FOLDER" else part for part in command)],
-        input=(_chat(folder) if command is CHAT else "") + "yes\n" * 20,
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"},
-        timeout=250,
-    )
-    said = done.stdout + done.stderr
+    arguments = {
+        EVAL: ["eval", "--model", folder, *EVAL_FLAGS, "--out", tmp_path / "evals"],
+        CHAT: ["--runs", tmp_path / "runs"],
+    }
+    text = (_chat(folder) if module == CHAT else "") + "yes\n" * 20
+    command = forkserver(TRAINING).start(*arguments[module], module=module, text=text)
+    command.wait(timeout=250)
+    said = command.output() + command.errors()
     assert not (tmp_path / "code_was_run").exists(), said
     assert outcome in said and "Do you wish to run the custom code" not in said
 

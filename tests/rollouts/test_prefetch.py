@@ -12,7 +12,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.trainer.checkpoint import list_checkpoints
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.types import SamplingParams
-from tests.e2e.test_resume import assert_same, content, finish, finish_from_nothing, kill
+from tests.e2e.test_resume import assert_same, content, finish, kill
 from tests.e2e.test_resume import pytestmark as pytestmark
 from tests.fixtures.scripted import Scripted, answering, prompt
 from verifiers import VerifierPool
@@ -114,7 +114,7 @@ def test_deferred_weights_are_those_of_their_version_and_in_use_from_the_next_st
 
 def uninterrupted(tmp_path_factory, settings):
     runs = tmp_path_factory.mktemp("uninterrupted")
-    finish_from_nothing(runs, *settings)
+    finish(runs, *settings)
     return runs
 
 
