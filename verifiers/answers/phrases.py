@@ -206,6 +206,9 @@ def _part(words: list[str]) -> tuple[Fraction, int]:
     """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
     if words == ["half"]:
         return Fraction(1, 2), 1
+    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
+        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
+        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
     if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and words[2:3] in ([], ["of"], ["million"]):
         return Fraction(1, PARTS[words[1]]), 2
     for size in range(len(words) - 1, 0, -1):

@@ -25,13 +25,22 @@ STATING_PAIRS = frozenset(
         "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
     )
 )  # fmt: skip
+# Behind the value, where there is a verb: that it is the answer.
+_AUXILIARIES = frozenset(["is", "are", "was", "were", "has", "have", "had", "does", "do", "will", "would", "should"])
+PREDICATES = _AUXILIARIES | {"been", "being", "leads", "gives", "yields", "violates", "exceeds"}
+_AFFIRMING_WORDS = (
+    "is are the a our my your final correct required desired answer value smallest largest least greatest minimum "
+    "maximum minimal maximal possible such integer number works and only solution unique indeed total result it that "
+    "optimal best valid sufficient necessary attained achieved positive natural one we want this"
+)
+AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
 ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
     "unless depends wrong incorrect around about approximately roughly but false never untrue "
-    "doubt doubtful unlikely hardly disagree reject exclude excluded"
+    "contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject exclude excluded"
 )
 HEDGES = frozenset(_HEDGE_WORDS.split())
 # In the part of a sentence that states the value.
@@ -70,7 +79,7 @@ _REMARK_WORDS = (
     "tenth hundredth thousandth whole number cent correct total in"
 )
 REMARKS = frozenset(_REMARK_WORDS.split())
-REASONS = ("since", "because", "as", "when", "attained", "achieved", "namely")
+REASONS = ("since", "because", "by", "using", "via", "as", "when", "attained", "achieved", "namely")
 APPROXIMATELY = ("approximately", "approx", "about", "roughly", "around")
 _NOTHING_WORDS = "such exist exists possible satisfy satisfies the of in this equation can be"
 NOTHING = OBJECTS | frozenset(_NOTHING_WORDS.split())

@@ -8,6 +8,7 @@ from verifiers.answers.number_words import changes_value, in_words, is_part_of_a
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import (
     ADVERBS,
+    AFFIRMING,
     AMONG,
     APPROXIMATELY,
     ASSUMPTIONS,
@@ -20,6 +21,7 @@ from verifiers.answers.sentence_words import (
     OBJECTS,
     OTHERS,
     PLAIN_SIGNS,
+    PREDICATES,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -41,6 +43,11 @@ def is_doubt(word: str) -> bool:
 def is_relative(word: str) -> bool:
     """Whether a word beside a number may change what is stated: "less", "factor"."""
     return word in RELATIVE
+
+
+def is_predicate(word: str) -> bool:
+    """Whether a word is a verb behind which a sentence says something of the number in front: "48 students were ..."."""
+    return word in PREDICATES
 
 
 def bare(tokens: list[Token]) -> list[Token]:
@@ -82,7 +89,7 @@ def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
     words = [token.text for token in tokens if token.kind == "word"]
-    if not verb or any(word in HEDGES or word in ASSUMPTIONS for word in words):
+    if not verb or not OTHERS.isdisjoint(words) or any(word in HEDGES or word in ASSUMPTIONS for word in words):
         return None
     return _between_words(tokens[verb - 1 :])
 
@@ -121,6 +128,8 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     if len(behind) > 1 and behind[1].is_word("ago", "later") and unit_of_word(behind[0]) is not None:
         return True
     words = [token.text for token in tokens if not token.is_sign(":")]
+    if not OTHERS.isdisjoint(words):
+        return False
     while words and words[-1] in ADVERBS:
         words.pop()
     return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
@@ -208,6 +217,8 @@ def _is_rest(tokens: list[Token]) -> bool:
     words = [token.text for token in tokens if token.kind == "word"]
     if any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
+    if not PREDICATES.isdisjoint(words):
+        return AFFIRMING.issuperset(words)
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
 

@@ -95,10 +95,11 @@ K | K 1 | 1 | kelvin
 A | A 1 | 1 | ampere amp
 V | g 1 m 2 s -3 A -1 | 1000 | volt
 mol | mol 1 | 1 | mole
-unit | | 1 |
+unit | unit 1 | 1 |
 """
 _LETTERS = frozenset("msghNJWLKVAΩ")  # letters outside words that are read as units
 _DIVISIONS = ("per",)
+_PER = Token("word", "per", gap=True)
 _POWERS_BEFORE = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3, "cu": 3}
 _POWERS_BEHIND = {"squared": 2, "cubed": 3}
 
@@ -142,6 +143,8 @@ def unit(tokens: Tokens, *, has_nouns: bool = False) -> Unit | None:
 
     `has_nouns`: over and under a slash there may be things that are counted ("words per minute").
     """
+    pairs = zip([*tokens[:1], *tokens], tokens, strict=False)
+    tokens = [_PER if t.is_word("a", "an") and unit_of_word(before) else t for before, t in pairs]  # miles an hour
     pieces, _ = cut(tokens, lambda token: token.is_sign("/") or token.is_word(*_DIVISIONS))
     parts = [_product(piece) or (_noun(piece) if has_nouns and len(pieces) > 1 else None) for piece in pieces]
     if not tokens or any(part is None for part in parts):
@@ -151,6 +154,13 @@ def unit(tokens: Tokens, *, has_nouns: bool = False) -> Unit | None:
         assert part is not None
         total = _times(total, part, -1 if place else 1)
     return total
+
+
+def rate(first: Unit, tokens: Tokens) -> Unit | None:
+    """The first unit over the unit or the thing behind "per" or a slash; None where there is none."""
+    is_rate = len(tokens) > 1 and (tokens[0].is_sign("/") or tokens[0].is_word(*_DIVISIONS, "a", "an", "each"))
+    below = _product(list(tokens[1:])) or _noun(list(tokens[1:])) if is_rate else None
+    return None if below is None else _times(first, below, -1)
 
 
 def _noun(tokens: list[Token]) -> Unit | None:
