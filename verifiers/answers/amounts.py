@@ -16,7 +16,7 @@ from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
-from verifiers.answers.units import UNITS, Unit, joined, pieces_of_amount, rate, unit, unit_of_word
+from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Expression, Value
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -45,7 +45,7 @@ def amount(tokens: Tokens) -> Amount | None:
         return None
     pairs = zip(tokens[:1] + tokens[:-1], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
-    parts = [_part(piece) for piece in pieces_of_amount(joined(tokens)) if piece]
+    parts = [_part(piece) for piece in pieces_of_amount(with_joined_units(tokens)) if piece]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not parts:
         return None

@@ -40,7 +40,7 @@ def values_of_names(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Ass
 def _with_name(piece: list[Token]) -> list[Token]:
     """The piece with a name of two letters, Bo, as one word."""
     is_name = len(piece) > 2 and piece[0].kind == piece[1].kind == "letter" and not piece[1].gap
-    is_title = is_name and piece[0].text.isupper() and piece[1].text.islower() and not piece[2].kind == "letter"
+    is_title = is_name and piece[0].text.isupper() and piece[1].text.islower() and piece[2].kind != "letter"
     return [Token("word", (piece[0].text + piece[1].text).casefold()), *piece[2:]] if is_title else piece
 
 

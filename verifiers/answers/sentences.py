@@ -46,7 +46,7 @@ def is_relative(word: str) -> bool:
 
 
 def is_predicate(word: str) -> bool:
-    """Whether a word is a verb behind which a sentence says something of the number in front: "48 students were ..."."""
+    """Whether a word is a verb that says something of the number in front of it: "48 students were late"."""
     return word in PREDICATES
 
 

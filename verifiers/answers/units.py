@@ -169,7 +169,7 @@ def _noun(tokens: list[Token]) -> Unit | None:
     return Unit(((tokens[0].text.removesuffix("s"), 1),), Fraction(1)) if is_noun else None
 
 
-def joined(tokens: Tokens) -> list[Token]:
+def with_joined_units(tokens: Tokens) -> list[Token]:
     r"""The tokens with `°C`, `^{\circ}C`, "degrees Celsius" and `\mu\text{m}` as one word."""
     result: list[Token] = []
     for token in tokens:

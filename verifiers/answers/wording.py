@@ -18,8 +18,8 @@ _TURNS = frozenset(["but", "unless", "except", "or", "maybe", "if", "only", "pro
 _WINNER_WORDS = "win wins winning winner victory"
 _WINNER = frozenset(_WINNER_WORDS.split())
 _WINS_WORDS = (
-    "the game has a strategy will always can is guaranteed guarantee guarantees to be force forces must by playing optimally correctly "
-    "perfect play for all any every values of n"
+    "the game has a strategy will always can is guaranteed guarantee guarantees to be force forces must by "
+    "playing optimally correctly perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
