@@ -67,10 +67,14 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     tokens, is_ordinal = _without_ordinal(tokens)
     size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
     words = [token.text for token in tokens[size:]]
-    if size and (size == 1 or tokens[0].kind != "word") and (rate := unit(tokens[size:], has_nouns=True)) is not None:
+    if (
+        size
+        and (size == 1 or tokens[0].kind != "word")
+        and (quotient := unit(tokens[size:], has_nouns=True)) is not None
+    ):
         node = expression(tokens[:size])
         is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
-        return Amount(node, rate.powers, rate.factor) if is_plain else None
+        return Amount(node, quotient.powers, quotient.factor) if is_plain else None
     if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
         return None
     if (
