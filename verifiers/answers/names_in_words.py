@@ -10,7 +10,7 @@ from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Assignments, Sequence, Value, Words
 
 _LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
-_HAVE = ("has", "gets", "have", "scores", "receives")
+_HAVE = ("has", "gets", "have", "scores", "receives", "is")
 
 
 def words_of(tokens: Tokens) -> Words | None:

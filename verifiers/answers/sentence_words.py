@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
+VERBS = frozenset(
+    ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
+)
 _SAFE_WORDS = (
     "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
-    "maximum number value given by equal to found indeed always also now clearly"
+    "maximum number value given by equal to found indeed always also now clearly "
+    "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
 # Directly in front of the only number of a sentence: what has, does or comes to it.
@@ -26,7 +29,9 @@ STATING_PAIRS = frozenset(
     )
 )  # fmt: skip
 # Behind the value, where there is a verb: that it is the answer.
-_AUXILIARIES = frozenset(["is", "are", "was", "were", "has", "have", "had", "does", "do", "will", "would", "should"])
+_AUXILIARIES = frozenset(
+    ["is", "are", "was", "were", "has", "have", "had", "does", "do", "will", "would", "should", "can", "may"]
+)
 PREDICATES = _AUXILIARIES | {"been", "being", "leads", "gives", "yields", "violates", "exceeds"}
 _AFFIRMING_WORDS = (
     "is are the a our my your final correct required desired answer value smallest largest least greatest minimum "
@@ -35,12 +40,14 @@ _AFFIRMING_WORDS = (
 )
 AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
+PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
     "unless depends wrong incorrect around about approximately roughly but false never untrue "
-    "contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject exclude excluded"
+    "may failed contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject "
+    "exclude excluded"
 )
 HEDGES = frozenset(_HEDGE_WORDS.split())
 # In the part of a sentence that states the value.
@@ -60,7 +67,7 @@ _RELATIVE_WORDS = (
     "modulo remainder base"
 )
 RELATIVE = frozenset(_RELATIVE_WORDS.split())
-ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
+ASSUMPTIONS = ("suppose", "assume", "assuming", "whether", "if")
 # Beside the only number of a sentence, which is then one of several things or a name.
 AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 # In the subject of a sentence, which then says something of another number.

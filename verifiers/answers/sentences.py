@@ -22,6 +22,7 @@ from verifiers.answers.sentence_words import (
     OTHERS,
     PLAIN_SIGNS,
     PREDICATES,
+    PRONOUNS,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -57,7 +58,9 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    tokens = _without_repetition(_without_clause(list(tokens), CLAUSES))
+    whole, tokens = tokens, _without_repetition(_without_clause(list(tokens), CLAUSES))
+    if tokens and len(tokens) < len(whole):
+        yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
     for reading in (_between_words, _behind_verb, _only_number):
@@ -78,7 +81,9 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         core, rest = tokens[first : end - 1], []
     if len(core) > 2 and core[-2].is_word("of") and core[-1].is_word("them"):
         core = core[:-2]
-    is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
+    is_counted = (
+        bool(lead) and len(rest) > 1 and rest[0].is_word("of") and rest[1].is_word("them", "these", "those")
+    )  # there are 12 of them
     is_rest = _is_rest(rest[2:] if is_counted else rest)
     if is_call or not _is_lead(lead) or not is_rest or (is_bare and core == tokens):
         return None
@@ -130,8 +135,10 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     words = [token.text for token in tokens if not token.is_sign(":")]
     if not OTHERS.isdisjoint(words):
         return False
-    while words and words[-1] in ADVERBS:
+    while words and words[-1] in (*ADVERBS, *PRONOUNS):
         words.pop()
+        if not words:
+            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS)  # exactly 15 values of x work
     return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
 
 
@@ -169,6 +176,8 @@ def _without_repetition(tokens: list[Token]) -> list[Token]:
     if inside[1][0].is_word(*APPROXIMATELY) or inside[1][0].is_sign("≈"):
         return _with_approximation(tokens[:place], inside[1])
     if inside[1][0].is_word(*REASONS) and DENIALS.isdisjoint(token.text for token in inside[1]):
+        return tokens[:place]
+    if {token.text for token in inside[1] if token.kind != "number"} in ({"d", "p", "."}, {"s", "f", "."}):  # 2 d.p.
         return tokens[:place]
     if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
         return tokens[:place]

@@ -121,7 +121,9 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
         tokens = tokens[1:]
     behind = tokens[-3:]
     is_behind = len(tokens) > 3 and behind[0].is_sign("(") and behind[0].gap and behind[2].is_sign(")")
-    if is_behind and behind[1].text in CHOICES and tokens[-4].kind in ("number", "word"):  # 2010 (C)
+    if (
+        is_behind and behind[1].text in CHOICES and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}"))
+    ):  # 2010 (C)
         return behind[1].text, tokens[:-3]
     letters = [token.text if token.kind == "letter" and token.text in CHOICES else "" for token in tokens[:2]]
     if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):

@@ -40,7 +40,7 @@ kg | g 1 | 1000 | kilogram kilo
 lb | g 1 | 45359237/100000 | lbs
 oz | g 1 | 45359237/1600000 | ounce
 l | m 3 | 1/1000 | L liter litre
-ml | m 3 | 1/1000000 | mL milliliter millilitre
+ml | m 3 | 1/1000000 | mL cc milliliter millilitre
 gal | gallon 1 | 1 | gallon
 quart | gallon 1 | 1/4 | qt
 pint | gallon 1 | 1/8 | pt
@@ -123,8 +123,9 @@ def _table() -> dict[str, Unit]:
 
 
 UNITS = _table()
-_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW", "kN", "kPa", "kHz")  # letter case is lost in words
-_LOWER = {name.casefold(): UNITS[name] for name in _LOWER_NAMES}
+_LOWER_LETTERS = ("N", "J", "W", "V", "K")
+# Letter case is lost in words.
+_LOWER = {name.casefold(): value for name, value in UNITS.items() if len(name) > 1 or name in _LOWER_LETTERS}
 
 
 def unit_of_word(token: Token) -> Unit | None:

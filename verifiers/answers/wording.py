@@ -15,7 +15,7 @@ _DAYS = {word[:3]: word for word in _DAY_WORDS.split()} | {"sept": "september", 
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 # Behind "yes," and "no,".
 _TURNS = frozenset(["but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends"])
-_WINNER_WORDS = "win wins winning winner victory"
+_WINNER_WORDS = "win wins won winning winner victory"
 _WINNER = frozenset(_WINNER_WORDS.split())
 _WINS_WORDS = (
     "the game has a strategy will always can is guaranteed guarantee guarantees to be force forces must by "
