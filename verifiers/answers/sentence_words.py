@@ -11,6 +11,9 @@ _SAFE_WORDS = (
     "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
+# In front of "of" there.
+_QUANTITY_WORDS = "total minimum maximum value length area volume perimeter radius diameter height width probability"
+QUANTITIES = frozenset(_QUANTITY_WORDS.split())
 # Directly in front of the only number of a sentence: what has, does or comes to it.
 _STATING_WORDS = (
     "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
@@ -29,10 +32,11 @@ STATING_PAIRS = frozenset(
     )
 )  # fmt: skip
 # Behind the value, where there is a verb: that it is the answer.
-_AUXILIARIES = frozenset(
-    ["is", "are", "was", "were", "has", "have", "had", "does", "do", "will", "would", "should", "can", "may"]
+_PREDICATE_WORDS = (
+    "is are was were has have had does do will would should can may must could been being leads gives yields violates "
+    "exceeds seems seem looks look appears appear remains remain becomes become"
 )
-PREDICATES = _AUXILIARIES | {"been", "being", "leads", "gives", "yields", "violates", "exceeds"}
+PREDICATES = frozenset(_PREDICATE_WORDS.split())
 _AFFIRMING_WORDS = (
     "is are the a our my your final correct required desired answer value smallest largest least greatest minimum "
     "maximum minimal maximal possible such integer number works and only solution unique indeed total result it that "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from verifiers.answers.number_words import changes_value, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS
@@ -23,6 +24,7 @@ from verifiers.answers.sentence_words import (
     PLAIN_SIGNS,
     PREDICATES,
     PRONOUNS,
+    QUANTITIES,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -218,6 +220,9 @@ def _is_lead(tokens: list[Token]) -> bool:
         return False
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
     subject, behind = ([], words) if verb is None else (words[:verb], words[verb:])
+    pairs = pairwise(["", *behind])
+    if any(word == "of" and before not in QUANTITIES for before, word in pairs):
+        return False
     return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)
 
 
