@@ -244,7 +244,7 @@ def _is_near_each(gold: Value, answer: Value, question: Question) -> bool | None
 
 def _numbers(value: Value) -> list[Value]:
     """The number, or the numbers of a list, set or tuple; empty if one of its parts is no number."""
-    parts = list(value.items) if isinstance(value, Sequence) else [value]
+    parts: list[Value] = list(value.items) if isinstance(value, Sequence) else [value]
     return parts if all(map(_is_number, parts)) else []
 
 
