@@ -2,6 +2,7 @@ r"""Numbers with units: `60\ \mathrm{km/h}`, "2 hours 15 minutes", `\$12.50`, `1
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,12 +11,12 @@ from verifiers.answers.number_words import changes_value
 from verifiers.answers.rationals import rational
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
-from verifiers.answers.sentences import is_doubt, is_relative
+from verifiers.answers.sentences import is_doubt, is_predicate, is_relative
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, is_numeral, is_undone, multiply, names, number
-from verifiers.answers.units import UNITS, Unit, join_parts, pieces_of_amount, unit, unit_of_word
+from verifiers.answers.units import UNITS, Unit, pieces_of_amount, rate, unit, unit_of_word, with_joined_units
 from verifiers.answers.values import Amount, Expression, Value
 
 _CURRENCY = ("$", "€", "£", "₹", "¥")
@@ -44,7 +45,7 @@ def amount(tokens: Tokens) -> Amount | None:
         return None
     pairs = zip([*tokens[:1], *tokens[:-1]], tokens, strict=True)
     tokens = [token for before, token in pairs if not (token.is_sign(".") and unit_of_word(before))]  # 2 ft. 6 in.
-    parts = [_part(piece) for piece in pieces_of_amount(join_parts(tokens)) if piece]
+    parts = [_part(piece) for piece in pieces_of_amount(with_joined_units(tokens)) if piece]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or not parts:
         return None
@@ -66,13 +67,22 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     tokens, is_ordinal = _without_ordinal(tokens)
     size = next((place for place, token in enumerate(tokens) if token.kind == "word"), 0)
     words = [token.text for token in tokens[size:]]
-    if size and (size == 1 or tokens[0].kind != "word") and (rate := unit(tokens[size:], has_nouns=True)) is not None:
+    if (
+        size
+        and (size == 1 or tokens[0].kind != "word")
+        and (quotient := unit(tokens[size:], has_nouns=True)) is not None
+    ):
         node = expression(tokens[:size])
         is_plain = not (names(node) or changes_value(words) or any(is_doubt(word) for word in words))
-        return Amount(node, rate.powers, rate.factor) if is_plain else None
+        return Amount(node, quotient.powers, quotient.factor) if is_plain else None
     if not size or any(token.kind != "word" for token in tokens[size:]) or (len(words) == 1 and words[0] in WORDS):
         return None
-    if words[0] in _PREPOSITIONS or any(is_doubt(word) or word in _NO_NOUNS for word in words) or changes_value(words):
+    if (
+        words[0] in _PREPOSITIONS
+        or any(map(is_predicate, words))
+        or any(is_doubt(word) or word in _NO_NOUNS for word in words)
+        or changes_value(words)
+    ):
         return None
     is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
     if words[-1] == "more" or not _COMPARISONS.isdisjoint(words):
@@ -100,8 +110,11 @@ def _part(tokens: list[Token]) -> tuple[Node, Unit] | None:
     size, currency = _currency(tokens)
     if currency is not None:
         is_twice = len(tokens) > 2 and unit_of_word(tokens[-1]) == currency  # $5 dollars
-        node = _number(tokens[size : -1 if is_twice else None])
-        return None if node is None else (node, currency)
+        end = next((place for place, token in enumerate(tokens) if token.is_word("per", "a", "an")), len(tokens))
+        end = next((place for place in range(end) if tokens[place].is_sign("/")), end)
+        over = rate(currency, tokens[end:])
+        node = _number(tokens[size : end if over else -1 if is_twice else None])
+        return None if node is None else (node, over or currency)
     depth = nesting(tokens[0])
     for place in range(1, len(tokens)):
         depth += nesting(tokens[place])
@@ -139,6 +152,7 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     """Amounts of the same size; a unit may be left out or added, but not where the amount has several parts."""
     if isinstance(gold, Amount) and isinstance(answer, Amount):
         gold, answer = _pounds(gold, answer), _pounds(answer, gold)
+        gold, answer = _without_units(gold, answer), _without_units(answer, gold)
         if is_numeral(gold.node) and answer.num_parts == 1 and is_undone(answer.node):
             return False
         if gold.powers != answer.powers:
@@ -157,6 +171,12 @@ def equal_amounts(gold: Value, answer: Value) -> Result:
     return equal_scalars(*sides)
 
 
+def _without_units(value: Amount, other: Amount) -> Amount:
+    """An amount in (square) units as a number, beside an amount in another unit."""
+    is_in_units = [each.powers[:1] != () and each.powers[0][0] == "unit" for each in (value, other)]
+    return replace(value, powers=()) if is_in_units == [True, False] else value
+
+
 def _number_of(value: Amount) -> Expression:
     return Expression(value.node, value.is_rounded)
 
@@ -165,7 +185,7 @@ def _pounds(value: Amount, other: Amount) -> Amount:
     """Pounds as the weight or the currency that the other side has; any other amount as it is."""
     for name in ("lb", "£"):
         if value.powers == UNITS["pound"].powers and other.powers == UNITS[name].powers:
-            return Amount(value.node, other.powers, UNITS[name].factor, value.num_parts)
+            return replace(value, powers=other.powers, factor=UNITS[name].factor)
     return value
 
 

@@ -182,7 +182,7 @@ def _ratios(gold: Value, answer: Value) -> Result:
         first = zip(gold.terms, answer.terms, strict=True)
         base = gold.terms[0], answer.terms[0]
         return all_equal(equal_expressions(multiply(g, base[1]), multiply(a, base[0])) for g, a in first)
-    if isinstance(gold, Ratio) and isinstance(answer, Expression) and len(gold.terms) == 2 and not gold.is_time:
+    if isinstance(gold, Ratio) and isinstance(answer, Expression) and len(gold.terms) == 2:
         return equal_scalars(Expression(divide(*gold.terms)), answer)
     return None
 

@@ -113,6 +113,8 @@ def _rounded(tokens: Tokens) -> Value:
     if has_unit(tokens) and (value := amount(tokens)) is not None:
         return replace(value, is_rounded=True)
     node = expression(tokens)
+    if names(node) and (value := amount(tokens)) is not None:  # 9.81 m/s^2
+        return replace(value, is_rounded=True)
     if names(node):
         raise UnreadableError("approximately an expression with letters")
     return Expression(node, is_rounded=True)

@@ -114,6 +114,8 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
     if letter := letter_of(gold_value):
         other = letter_in(tokens_of(answer))
         return (other == letter, "choice") if other else None
+    if gold_value is None and (other := choice_in_words(gold)[0]) and letter_in(tokens_of(answer)) == other:
+        return True, "choice"
     if gold_value is None and (words := wording(tokens_of(gold))):
         return _says(gold, answer, words), "text"
     return None
@@ -124,8 +126,7 @@ def _says(gold: str, answer: str, words: tuple[str, ...]) -> bool:
     (letter, rest), (other, behind) = choice_in_words(gold), choice_in_words(answer)
     if not letter:
         return says(words, tokens_of(answer))
-    is_letter = letter_in(tokens_of(answer)) == letter
-    return is_letter or (other in ("", letter) and says(wording(rest), tuple(behind)))
+    return other in ("", letter) and says(wording(rest), tuple(behind))
 
 
 def layer_of(value: Value) -> str:

@@ -8,7 +8,10 @@ from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, SMALL_WORDS, WORDS
 
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
-_UNIT_WORDS = "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc"
+UNIT_LETTERS = frozenset("msghNJWLKVA")  # upright behind a number: 5 \mathrm{m}
+_UNIT_WORDS = (
+    "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc wk yr"
+)
 _UNITS = frozenset(_UNIT_WORDS.split())
 _DIGIT_ARGUMENTS = {"frac": 2, "binom": 2, "sqrt": 1}  # arguments of one digit each, where they have no braces
 # Others may be words of English ("sec", "floor", "factorial").
@@ -30,7 +33,7 @@ class LetterScanner(NumberScanner):
             self.at += 1
         elif self.is_text:
             self._word_in_text(run, word)
-        elif self._is_unit(run):
+        elif (self.closing[-1:] == ["units"] and run in UNIT_LETTERS) or self._is_unit(run):
             self.add("word", run)
         elif self.short_digits and len(run) <= 2 and word not in CONSTANT_WORDS:
             for letter in run:

@@ -10,7 +10,7 @@ from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.values import Assignments, Sequence, Value, Words
 
 _LABELS = (("i", "ii", "iii", "iv", "v", "vi"), ("a", "b", "c", "d", "e", "f"), ("1", "2", "3", "4", "5", "6"))
-_HAVE = ("has", "gets", "have", "scores", "receives")
+_HAVE = ("has", "gets", "have", "scores", "receives", "is")
 
 
 def words_of(tokens: Tokens) -> Words | None:
@@ -29,10 +29,19 @@ def list_of_names(tokens: Tokens, _statement: Callable[[Tokens], Value]) -> Sequ
 
 def values_of_names(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Assignments | None:
     """`Ann: 12, Ben: 15` and "Ben has 15 and Ann has 12"; None for anything else, and for a single name."""
-    pieces = [piece for piece in cut(tokens, _is_separator)[0] if piece]
+    pieces = [_with_name(piece) for piece in cut(tokens, _is_separator)[0] if piece]
+    if len(pieces) > 1 and all(len(piece) == 2 and piece[1].kind == "number" for piece in pieces):  # Ann 3, Bea 4
+        pieces = [[piece[0], Token("sign", "="), piece[1]] for piece in pieces]
     if len(pieces) < 2 or not all(_has_name(piece) for piece in pieces):
         return None
     return Assignments(tuple(piece[0].text for piece in pieces), tuple(statement(piece[2:]) for piece in pieces))
+
+
+def _with_name(piece: list[Token]) -> list[Token]:
+    """The piece with a name of two letters, Bo, as one word."""
+    is_name = len(piece) > 2 and piece[0].kind == piece[1].kind == "letter" and not piece[1].gap
+    is_title = is_name and piece[0].text.isupper() and piece[1].text.islower() and piece[2].kind != "letter"
+    return [Token("word", (piece[0].text + piece[1].text).casefold()), *piece[2:]] if is_title else piece
 
 
 def _is_separator(token: Token) -> bool:

@@ -54,7 +54,8 @@ class NumberScanner:
             return
         start = self.at
         digits = self._digits()
-        while digits and len(digits) < 400 and digits[0] != "0" and self._group():
+        is_behind_comma = start > 1 and self.text[start - 1] == "," and self.text[start - 2].isdigit()  # 27,54,108
+        while digits and len(digits) < 400 and digits[0] != "0" and not is_behind_comma and self._group():
             digits += self._digits()
         is_decimal = self._peek() == "." and self._peek(1).isdigit()
         if is_decimal or (self._peek() == "." and self.text.startswith((*PERIODS, "("), self.at + 1)):

@@ -39,7 +39,7 @@ _CHANGING_WORDS = (
     "reciprocal negated reversed backwards raised tens twenties thirties forties fifties sixties seventies eighties "
     "nineties root remainder choose hex hexadecimal binary octal least most approx ish ca circa bn mn mln bln trn "
     "lakh lakhs crore crores quadrillion quintillion sextillion googol myriad mille permille ppm ppb bps onward "
-    "onwards upward upwards downward downwards"
+    "onwards upward upwards downward downwards sided fold"
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
 # Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".

@@ -123,6 +123,12 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
     **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in _ALL for end in ("", "s")},
     **dict.fromkeys(("of the form", "numbers of the form", "is of the form", "are of the form"), (("sign", "form"),)),
 }
+
+
+def _root(index: int) -> tuple[tuple[str, str], ...]:
+    return (("function", "sqrt"), ("sign", "["), ("number", str(index)), ("sign", "]"))
+
+
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **_INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
@@ -235,6 +241,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             ("square", (("function", "sqrt"),)),
             ("cube", (("function", "cbrt"),)),
             ("cubic", (("function", "cbrt"),)),
+            *((word, _root(index)) for index, word in enumerate(("fourth", "fifth", "sixth", "seventh"), 4)),
         )
     },
     **dict.fromkeys(("is not less than", "not less than", "is no less than", "no less than"), (("sign", "≥"),)),

@@ -144,11 +144,17 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
     start = 0
+    if [token.text for token in tokens[:4]] == ["i", ".", "e", "."]:
+        tokens = tokens[4:]
+    while tokens and tokens[0].is_sign("="):
+        tokens = tokens[1:]
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
         start += 1
     rest = list(tokens[start:])
     if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:
         raise UnreadableError("a call")
+    if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
+        rest = rest[2:]
     if start and rest and rest[0].is_sign(":", "=", ","):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
@@ -202,7 +208,9 @@ def _spelled(words: list[str]) -> tuple[Fraction, int]:
         if words[size : size + 1] == ["point"]:
             digits = "".join(str(in_words(word)) for word in takewhile(_is_digit, words[size + 1 :]))
             return count + Fraction(int(digits or 0), 10 ** len(digits)), size + 1 + len(digits)
-        part, length = _part(words[size + 1 :]) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
+        part, length = (
+            _part(words[size + 1 :], is_behind=True) if words[size : size + 1] == ["and"] else (Fraction(0), 0)
+        )
         if not length or part >= 1:
             return Fraction(count), size
         end = size + 1 + length
@@ -215,11 +223,15 @@ def _is_digit(word: str) -> bool:
     return in_words(word) in range(10)
 
 
-def _part(words: list[str]) -> tuple[Fraction, int]:
+def _part(words: list[str], *, is_behind: bool = False) -> tuple[Fraction, int]:
     """The fraction that the first words spell, and how many of them: "a half", "three quarters", "half" alone."""
     if words == ["half"]:
         return Fraction(1, 2), 1
-    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and words[2:3] in ([], ["of"], ["million"]):
+    if words[:2] in (["half", "a"], ["half", "an"]) and len(words) > 2:  # half a liter, half a million
+        scale = SCALES_AND_PARTS.get(words[2], Fraction(0))
+        return (scale / 2, 3) if scale > 1 else (Fraction(1, 2), 2)
+    is_end = is_behind or words[2:3] in ([], ["of"])  # not "a third grader"
+    if words[:1] == ["a"] and words[1:2] and words[1] in PARTS and is_end:
         return Fraction(1, PARTS[words[1]]), 2
     for size in range(len(words) - 1, 0, -1):
         count = in_words(" ".join(words[:size]))

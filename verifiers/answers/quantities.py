@@ -28,8 +28,9 @@ def quantity(tokens: Tokens) -> Numeral | Clock | Date:
 
 def _numeral(tokens: Tokens) -> Numeral | None:
     r"""`1011_2`, `(2A7)_{16}`, "1011 in base 2", `1234_{\text{five}}`."""
-    if len(tokens) > 2 and tokens[-1].is_word(*_BASES) and tokens[-2].is_word("in"):  # 1011 in binary
-        tokens = [*tokens[:-2], Token("word", "base", gap=True), tokens[-1]]
+    rest = [token for token in tokens if not token.is_sign("(", ")")]
+    if len(rest) > 1 and rest[-1].is_word(*_BASES):  # 1011 in binary, 3A (hex)
+        tokens = [*rest[: -1 - rest[-2].is_word("in")], Token("word", "base", gap=True), rest[-1]]
     if len(tokens) > 2 and tokens[0].is_word(*_BASES) and tokens[1].is_word("number", "numeral"):
         tokens = [*tokens[2:], Token("word", "base", gap=True), tokens[0]]
     pieces, marks = cut(tokens, lambda token: token.is_sign("_") or token.is_word("base"))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-VERBS = frozenset(["is", "are", "equals", "equal", "be", "was", "get", "gets", "have", "has", "obtain", "gives"])
+VERBS = frozenset(
+    ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
+)
 _SAFE_WORDS = (
     "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
-    "maximum number value given by equal to found indeed always also now clearly those with coordinates"
+    "maximum number value given by equal to found indeed always also now clearly coordinates "
+    "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
+# In front of "of" there.
+_QUANTITY_WORDS = "total minimum maximum value length area volume perimeter radius diameter height width probability"
+QUANTITIES = frozenset(_QUANTITY_WORDS.split())
 # Directly in front of the only number of a sentence: what has, does or comes to it.
 _STATING_WORDS = (
     "has have had need needs needed make makes made take takes took cost costs pay pays paid earn earns earned sell "
@@ -25,13 +31,27 @@ STATING_PAIRS = frozenset(
         "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
     )
 )  # fmt: skip
+# Behind the value, where there is a verb: that it is the answer.
+_PREDICATE_WORDS = (
+    "is are was were has have had does do will would should can may must could been being leads gives yields violates "
+    "exceeds seems seem looks look appears appear remains remain becomes become"
+)
+PREDICATES = frozenset(_PREDICATE_WORDS.split())
+_AFFIRMING_WORDS = (
+    "is are the a our my your final correct required desired answer value smallest largest least greatest minimum "
+    "maximum minimal maximal possible such integer number works and only solution unique indeed total result it that "
+    "optimal best valid sufficient necessary attained achieved positive natural one we want this"
+)
+AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
+PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 ADVERBS = ("exactly", "precisely", "only", "just")
 # In any part of the sentence.
 _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
     "unless depends wrong incorrect around about approximately roughly but false never untrue "
-    "doubt doubtful unlikely hardly disagree reject exclude excluded"
+    "may failed contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject "
+    "exclude excluded"
 )
 HEDGES = frozenset(_HEDGE_WORDS.split())
 # In the part of a sentence that states the value.
@@ -52,7 +72,7 @@ _RELATIVE_WORDS = (
 )
 RELATIVE = frozenset(_RELATIVE_WORDS.split())
 CONDITIONS = ("where", "such", "provided", "given")  # behind a value: it holds for a part of what is asked
-ASSUMPTIONS = ("suppose", "assume", "assuming", "whether")
+ASSUMPTIONS = ("suppose", "assume", "assuming", "whether", "if")
 # Beside the only number of a sentence, which is then one of several things or a name.
 AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 # In the subject of a sentence, which then says something of another number.
@@ -71,7 +91,7 @@ _REMARK_WORDS = (
     "tenth hundredth thousandth whole number cent correct total in"
 )
 REMARKS = frozenset(_REMARK_WORDS.split())
-REASONS = ("since", "because", "as", "when", "attained", "achieved", "namely")
+REASONS = ("since", "because", "by", "using", "via", "as", "when", "attained", "achieved", "namely")
 APPROXIMATELY = ("approximately", "approx", "about", "roughly", "around")
 _NOTHING_WORDS = "such exist exists possible satisfy satisfies the of in this equation can be"
 NOTHING = OBJECTS | frozenset(_NOTHING_WORDS.split())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from verifiers.answers.number_words import changes_value, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import (
     ADVERBS,
+    AFFIRMING,
     AMONG,
     APPROXIMATELY,
     ASSUMPTIONS,
@@ -22,6 +24,9 @@ from verifiers.answers.sentence_words import (
     OBJECTS,
     OTHERS,
     PLAIN_SIGNS,
+    PREDICATES,
+    PRONOUNS,
+    QUANTITIES,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -45,6 +50,11 @@ def is_relative(word: str) -> bool:
     return word in RELATIVE
 
 
+def is_predicate(word: str) -> bool:
+    """Whether a word is a verb that says something of the number in front of it: "48 students were late"."""
+    return word in PREDICATES
+
+
 def bare(tokens: list[Token]) -> list[Token]:
     """The tokens of an answer without a clause behind its value, and without its repetition in words."""
     return _without_repetition(_without_clause(tokens, ("which", "attained", "achieved", "reached", "obtained")))
@@ -52,7 +62,9 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    tokens = _without_repetition(_without_clause(list(tokens), CLAUSES))
+    whole, tokens = tokens, _without_repetition(_without_clause(list(tokens), CLAUSES))
+    if tokens and len(tokens) < len(whole):
+        yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
     if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
@@ -80,7 +92,9 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
         core, rest = tokens[first : end - 1], []
     if len(core) > 2 and core[-2].is_word("of") and core[-1].is_word("them"):
         core = core[:-2]
-    is_counted = bool(lead) and [token.text for token in rest[:2]] == ["of", "them"]  # there are 12 of them
+    is_counted = (
+        bool(lead) and len(rest) > 1 and rest[0].is_word("of") and rest[1].is_word("them", "these", "those")
+    )  # there are 12 of them
     is_rest = _is_rest(rest[2:] if is_counted else rest)
     if rest and any(token.is_word("where") for token in core):
         return None
@@ -93,7 +107,7 @@ def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
     words = [token.text for token in tokens if token.kind == "word"]
-    if not verb or any(word in HEDGES or word in ASSUMPTIONS for word in words):
+    if not verb or not OTHERS.isdisjoint(words) or any(word in HEDGES or word in ASSUMPTIONS for word in words):
         return None
     return _between_words(tokens[verb - 1 :])
 
@@ -132,8 +146,12 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     if len(behind) > 1 and behind[1].is_word("ago", "later") and unit_of_word(behind[0]) is not None:
         return True
     words = [token.text for token in tokens if not token.is_sign(":")]
-    while words and words[-1] in ADVERBS:
+    if not OTHERS.isdisjoint(words):
+        return False
+    while words and words[-1] in (*ADVERBS, *PRONOUNS):
         words.pop()
+        if not words:
+            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS)  # exactly 15 values of x work
     return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
 
 
@@ -174,6 +192,8 @@ def _without_repetition(tokens: list[Token]) -> list[Token]:
         return _with_approximation(tokens[:place], inside[1])
     if inside[1][0].is_word(*REASONS) and DENIALS.isdisjoint(token.text for token in inside[1]):
         return tokens[:place]
+    if {token.text for token in inside[1] if token.kind != "number"} in ({"d", "p", "."}, {"s", "f", "."}):  # 2 d.p.
+        return tokens[:place]
     if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
         return tokens[:place]
     before = in_words(" ".join(token.text for token in tokens[:place]))
@@ -213,6 +233,11 @@ def _is_lead(tokens: list[Token]) -> bool:
         return False
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
     subject, behind = ([], words) if verb is None else (words[:verb], words[verb:])
+    if behind[:2] == ["those", "with"]:  # the values are those with 1 < m < 3
+        behind = behind[2:]
+    pairs = pairwise(["", *behind])
+    if any(word == "of" and before not in QUANTITIES for before, word in pairs):
+        return False
     return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)
 
 
@@ -222,6 +247,8 @@ def _is_rest(tokens: list[Token]) -> bool:
     is_condition = any(word in CONDITIONS for word in words)
     if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
+    if not PREDICATES.isdisjoint(words):
+        return AFFIRMING.issuperset(words)
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
 

@@ -45,7 +45,7 @@ def read(text: str) -> Value | None:
         tokens = bare(drop_leads(join_words(tokens)))
         choice, rest = _choice(tokens)
         if not choice:
-            parts = amount(tokens) if has_unit(tokens) else None
+            parts = amount(tokens) or amount(rewrite(tokens)) if has_unit(tokens) else None
             return parts or statement(rewrite(tokens))
         if len(rest) == 1 and rest[0].kind == "letter":
             raise UnreadableError("two letters")
@@ -120,6 +120,12 @@ def _choice(tokens: list[Token]) -> tuple[str, list[Token]]:
     """The letter of a choice that stands before its value, `(B) 24` or `B: 24`, and the rest; "" for none."""
     if len(tokens) > 3 and tokens[0].is_word("option", "choice"):
         tokens = tokens[1:]
+    behind = tokens[-3:]
+    is_behind = len(tokens) > 3 and behind[0].is_sign("(") and behind[0].gap and behind[2].is_sign(")")
+    if (
+        is_behind and behind[1].text in CHOICES and (tokens[-4].kind in ("number", "word") or tokens[-4].is_sign("}"))
+    ):  # 2010 (C)
+        return behind[1].text, tokens[:-3]
     letters = [token.text if token.kind == "letter" and token.text in CHOICES else "" for token in tokens[:2]]
     if len(tokens) > 3 and tokens[0].is_sign("(") and letters[1] and tokens[2].is_sign(")"):
         is_value = tokens[3].kind in ("number", "function", "letter") or tokens[3].is_sign("-", "$", "|")

@@ -59,6 +59,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "textdegree": ("sign", "°"),
     "cent": ("word", "cents"),
     "textcent": ("word", "cents"),
+    "therefore": ("word", "therefore"),
     "mapsto": ("sign", "↦"),
     "root": ("function", "root"),
     "of": ("sign", "of"),

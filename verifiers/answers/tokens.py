@@ -10,6 +10,7 @@ import unicodedata
 from itertools import takewhile
 
 from verifiers.answers.accent_scanner import UNIT_VECTORS, AccentScanner
+from verifiers.answers.letter_scanner import UNIT_LETTERS
 from verifiers.answers.number_scanner import PERIODS
 from verifiers.answers.symbols import (
     CHARACTERS,
@@ -185,22 +186,29 @@ class _Scanner(AccentScanner):
         self._skip_spaces()
         content, _, _ = self.text[self.at + 1 :].partition("}")
         bare = content.strip(" ~\\,")
+        is_unit = name == "mathrm" and bool(self.tokens) and (self.tokens[-1].kind == "number" or self._is_behind("}"))
         if self._peek() == "{" and bare.isascii() and bare.isalpha():
             self.at += len(content) + 2
             if bare.lower() in FUNCTION_WORDS:
                 self._function(FUNCTION_WORDS[bare.lower()])
             elif bare in NUMBER_SETS and name in _BOLD:
                 self.sign(NUMBER_SETS[bare])
+            elif is_unit and bare in UNIT_LETTERS:
+                self.gap = True
+                self.add("word", bare)
             elif len(bare) == 1:
                 self.add("letter", UNIT_VECTORS.get(bare, bare) if name in _BOLD else bare)
             else:
                 self.gap = True
                 self.add("word", bare if bare.isupper() else bare.casefold())
         elif self._peek() == "{":
-            self._open("")
+            self._open("units" if is_unit else "")
         elif self._peek().isalpha():
             self.add("letter", self._peek())
             self.at += 1
+
+    def _is_behind(self, sign: str) -> bool:
+        return self.tokens[-1].is_sign(sign)
 
     def _skip_argument(self) -> None:
         """A colour, a tag or a space: its argument is not part of the answer."""

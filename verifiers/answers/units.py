@@ -40,7 +40,7 @@ kg | g 1 | 1000 | kilogram kilo
 lb | g 1 | 45359237/100000 | lbs
 oz | g 1 | 45359237/1600000 | ounce
 l | m 3 | 1/1000 | L liter litre
-ml | m 3 | 1/1000000 | mL milliliter millilitre
+ml | m 3 | 1/1000000 | mL cc milliliter millilitre
 gal | gallon 1 | 1 | gallon
 quart | gallon 1 | 1/4 | qt
 pint | gallon 1 | 1/8 | pt
@@ -95,10 +95,11 @@ K | K 1 | 1 | kelvin
 A | A 1 | 1 | ampere amp
 V | g 1 m 2 s -3 A -1 | 1000 | volt
 mol | mol 1 | 1 | mole
-unit | | 1 |
+unit | unit 1 | 1 |
 """
 _LETTERS = frozenset("msghNJWLKVAΩ")  # letters outside words that are read as units
 _DIVISIONS = ("per",)
+_PER = Token("word", "per", gap=True)
 _POWERS_BEFORE = {"square": 2, "squared": 2, "sq": 2, "cubic": 3, "cubed": 3, "cu": 3}
 _POWERS_BEHIND = {"squared": 2, "cubed": 3}
 
@@ -122,8 +123,9 @@ def _table() -> dict[str, Unit]:
 
 
 UNITS = _table()
-_LOWER_NAMES = ("N", "J", "W", "V", "K", "Pa", "Hz", "kJ", "kW", "kN", "kPa", "kHz")  # letter case is lost in words
-_LOWER = {name.casefold(): UNITS[name] for name in _LOWER_NAMES}
+_LOWER_LETTERS = ("N", "J", "W", "V", "K")
+# Letter case is lost in words.
+_LOWER = {name.casefold(): value for name, value in UNITS.items() if len(name) > 1 or name in _LOWER_LETTERS}
 
 
 def unit_of_word(token: Token) -> Unit | None:
@@ -142,6 +144,8 @@ def unit(tokens: Tokens, *, has_nouns: bool = False) -> Unit | None:
 
     `has_nouns`: over and under a slash there may be things that are counted ("words per minute").
     """
+    pairs = zip([*tokens[:1], *tokens], tokens, strict=False)
+    tokens = [_PER if t.is_word("a", "an") and unit_of_word(before) else t for before, t in pairs]  # miles an hour
     pieces, _ = cut(tokens, lambda token: token.is_sign("/") or token.is_word(*_DIVISIONS))
     parts = [_product(piece) or (_noun(piece) if has_nouns and len(pieces) > 1 else None) for piece in pieces]
     if not tokens or any(part is None for part in parts):
@@ -153,13 +157,20 @@ def unit(tokens: Tokens, *, has_nouns: bool = False) -> Unit | None:
     return total
 
 
+def rate(first: Unit, tokens: Tokens) -> Unit | None:
+    """The first unit over the unit or the thing behind "per" or a slash; None where there is none."""
+    is_rate = len(tokens) > 1 and (tokens[0].is_sign("/") or tokens[0].is_word(*_DIVISIONS, "a", "an", "each"))
+    below = _product(list(tokens[1:])) or _noun(list(tokens[1:])) if is_rate else None
+    return None if below is None else _times(first, below, -1)
+
+
 def _noun(tokens: list[Token]) -> Unit | None:
     """Things that are counted, in the singular, as a unit of their own."""
     is_noun = len(tokens) == 1 and tokens[0].kind == "word" and len(tokens[0].text) > 2
     return Unit(((tokens[0].text.removesuffix("s"), 1),), Fraction(1)) if is_noun else None
 
 
-def join_parts(tokens: Tokens) -> list[Token]:
+def with_joined_units(tokens: Tokens) -> list[Token]:
     r"""The tokens with `°C`, `^{\circ}C`, "degrees Celsius" and `\mu\text{m}` as one word."""
     result: list[Token] = []
     for token in tokens:

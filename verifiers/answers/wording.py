@@ -16,14 +16,15 @@ _DAYS = {word[:3]: word for word in _DAY_WORDS.split()} | {"sept": "september", 
 _OPPOSITES = {"yes": "no", "no": "yes", "true": "false", "false": "true"}
 # Behind "yes," and "no,".
 _TURNS = frozenset(["but", "unless", "except", "or", "maybe", "if", "only", "provided", "sometimes", "depends"])
-_WINNER_WORDS = "win wins winning winner victory"
+_WINNER_WORDS = "win wins won winning winner victory"
 _WINNER = frozenset(_WINNER_WORDS.split())
 _WINS_WORDS = (
-    "the game has a strategy will always can is guaranteed to be force forces must by playing optimally correctly "
-    "perfect play for all any every values of n"
+    "the game has a strategy will always can is guaranteed guarantee guarantees to be force forces must by "
+    "playing optimally correctly perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
+_PRONOUNS = ("it", "he", "she", "they", "we", "there", "this", "that", "you")
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
 
 
@@ -56,7 +57,11 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     """Whether an answer says the gold's words: alone, behind the verb of a sentence, or with what follows from them."""
     if len(gold) == 1 and gold[0] in _OPPOSITES and len(tokens) > 1 and tokens[0].is_word(gold[0]):
         words = {token.text for token in tokens[1:]}
-        return tokens[1].is_sign(*_BREAKS) and _TURNS.isdisjoint(words) and _OPPOSITES[gold[0]] not in words
+        return (
+            (tokens[1].is_sign(*_BREAKS) or tokens[1].is_word(*_PRONOUNS))
+            and _TURNS.isdisjoint(words)
+            and _OPPOSITES[gold[0]] not in words
+        )
     place = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_sign("=")), 0)
     tokens = tokens[place:]  # the winner = Alice
     answer = wording(tokens)
