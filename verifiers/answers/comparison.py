@@ -26,7 +26,7 @@ _ENOUGH = 3  # points at which both have a value
 _MAX_TERMS = 200  # of a sum
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
-_WHOLE = ("floor", "ceil", "factorial", "binomial", "sum", "product")
+_WHOLE = ("floor", "ceil", "factorial", "doublefactorial", "binomial", "sum", "product")
 _BASE = symbol("the base of log")
 
 

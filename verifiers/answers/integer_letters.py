@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from verifiers.answers.families import equal_families
 from verifiers.answers.integer_sets import integers_in
+from verifiers.answers.parameters import function_family
 from verifiers.answers.results import Result
 from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
 from verifiers.answers.values import Assignments, Expression, Family, Nothing, Parameter, Reals, Sequence, Value
@@ -39,6 +40,9 @@ def _family(value: Value) -> Family | None:
         return value
     if isinstance(value, Reals):
         return _bounded(value)
+    if isinstance(value, Expression) and len(names(value.node) - _INTEGER_LETTERS) == 1 == len(names(value.node)) - 1:
+        (argument,) = names(value.node) - _INTEGER_LETTERS
+        return function_family(value.node, argument, [Parameter(name) for name in names(value.node) - {argument}])
     if (row := _row(value)) is not None:
         return row
     items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)

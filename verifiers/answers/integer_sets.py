@@ -10,7 +10,7 @@ from math import ceil, floor
 from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
 from verifiers.answers.rationals import rational
-from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.slices import Tokens, at_signs, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, signs, symbol
 from verifiers.answers.values import Expression, Family, Parameter, Reals, Sequence, Value
@@ -94,6 +94,24 @@ def _powers(tokens: list[Token], least: int | None) -> Family:
     if first is None or sign in ("including", "except"):
         raise UnreadableError("powers with another bound")
     return _family(power, first)
+
+
+def spread_modulus(tokens: Tokens) -> Tokens:
+    """`n ≡ 0 or n ≡ 1 (mod 3)` with the modulus at both residues."""
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
+    sizes = [next((k for k, token in enumerate(piece) if token.is_sign("≡")), None) for piece in pieces]
+    has_modulus = [
+        any(token.is_word("mod") for token in piece) or any(nesting(token) == 1 for token in piece) for piece in pieces
+    ]
+    if len(pieces) < 2 or None in sizes or has_modulus != [False] * (len(pieces) - 1) + [True]:
+        return tokens
+    last = pieces[-1]
+    start = next((k for k, token in enumerate(last) if token.is_word("mod")), None)
+    start = next(k for k, token in enumerate(last) if nesting(token) == 1) if start is None else start
+    result = [*pieces[0], *last[start:]]
+    for piece, separator in zip(pieces[1:], cuts, strict=True):
+        result += [separator, *piece, *([] if piece is last else last[start:])]
+    return result
 
 
 def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family:

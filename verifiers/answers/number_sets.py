@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from verifiers.answers.expressions import expression
 from verifiers.answers.reals import ALL_REALS, complement, interval, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, number
-from verifiers.answers.values import Nothing, Reals, Value
+from verifiers.answers.values import Nothing, Reals, Sequence, Value
 
 BETWEEN = ("between", "open between", "closed between")
 _INCLUSIVE = ("inclusive", "inclusively")
@@ -34,6 +36,17 @@ def between(tokens: Tokens) -> Reals | None:
     low, high = map(expression, ends)
     reals = interval(low, high, has_low=is_closed, has_high=is_closed)
     return Reals(reals.intervals, left[0].text if left else "")
+
+
+def named_interval(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Value | None:
+    """ "the open interval (1, 2)", whose brackets must be those of its name; None for anything else."""
+    if not tokens[0].is_sign("open interval", "closed interval"):
+        return None
+    value = statement(tokens[1:])
+    brackets = "()" if tokens[0].text.startswith("open") else "[]"
+    if not isinstance(value, Sequence) or value.brackets != brackets:
+        raise UnreadableError("an interval of another kind")
+    return value
 
 
 def number_set(tokens: Tokens) -> Value | None:

@@ -151,6 +151,12 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **_INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
+    **dict.fromkeys(("all reals but", "all real numbers but", "reals but"), (("sign", "ℝ"), ("sign", "except"))),
+    **{
+        f"{the}{kind} interval": (("sign", f"{kind} interval"),)
+        for the in ("", "the ", "an ", "a ")
+        for kind in ("open", "closed")
+    },
     **{
         f"{before}{kind} {noun}": (("sign", sign),)
         for before in ("", "all ", "the ", "any ", "every ")
@@ -162,7 +168,10 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             ("nonzero", "ℝ≠0"),
             ("non zero", "ℝ≠0"),
         )
-        for noun in ("real numbers", "real number", "real values", "real constant", "real constants", "reals", "real")
+        for noun in (
+            *("real numbers", "real number", "real values", "reals", "real"),
+            *("real constant", "real constants", "constant", "constants"),
+        )
     },
     **{
         f"{all_} {kind}": (("sign", sign),)

@@ -200,6 +200,8 @@ def _has_comma(tokens: Tokens) -> bool:
 
 def _brackets(opening: str, inside: list[Token], closing: str, statement: Statement) -> Value:
     """A set, an interval or tuple, or a statement in brackets."""
+    while (group := bracket_content(inside)) is not None and group[0] == "{" and group[1]:  # ( {a, b} )
+        inside = group[1]
     is_set = (opening, closing) in (("\\{", "\\}"), ("{", "}"))
     if is_set:
         return _set(inside, statement)
@@ -209,6 +211,10 @@ def _brackets(opening: str, inside: list[Token], closing: str, statement: Statem
             raise UnreadableError("an empty part")
         items = tuple(_component(part, statement) for part in parts)
         brackets = ("()" if opening == "⟨" else opening + closing) if len(items) == 2 else ""
+        if opening == "[" and {each.text for each in cuts} == {",", ";"}:  # [1, 2; 3, 4]
+            rows = [cut(row, at_signs(","))[0] for row in cut(inside, at_signs(";"))[0]]
+            if len({len(row) for row in rows}) == 1:
+                return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
         if opening == "{" or closing == "}":
             raise UnreadableError("brackets do not match")
         return Sequence("interval" if len(items) == 2 and opening != "⟨" else "tuple", items, brackets)
