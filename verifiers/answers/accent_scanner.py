@@ -56,6 +56,8 @@ class AccentScanner(LetterScanner):
             self.at += 3
         elif self._peek() == "{" and name not in _DOTS:
             self._open("")
+        elif name in _VECTORS and self._peek().isalpha() and not self._peek(1).isalpha():
+            return  # \vec b
         else:
             raise UnreadableError("accent")
 

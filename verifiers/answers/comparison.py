@@ -41,8 +41,11 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     letters = names(gold) | names(answer)
     if not letters:
         result = _is_zero(subtract(gold, answer))
+        if result is None and _folded(gold) == _folded(answer):  # 10^{1/100} and 10^{0.01}
+            return True
         return _with_large_parts(gold, answer) if result is None else result
-    is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or _has_alternating(gold) or _has_alternating(answer)
+    is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or any(map(_has_alternating, (gold, answer)))
+    is_whole = is_whole or any(map(_has_root_of_letter, (gold, answer)))
     num_equal = 0
     for point in points(letters, is_whole=is_whole):
         left, right = _at(gold, point), _at(answer, point)
@@ -120,6 +123,22 @@ def _with_any_base(gold: Node, answer: Node) -> bool | None:
 def _with_base(node: Node, base: Node) -> Node:
     args = tuple(_with_base(each, base) for each in node.args)
     return Node("log", (*args, base)) if node.op == "unknownlog" else Node(node.op, args, node.name, node.value)
+
+
+def _folded(node: Node) -> Node:
+    """A tree without letters with its rational parts as numbers."""
+    try:
+        value = rational(node)
+    except (NoValueError, TooLargeError):
+        value = None
+    return Node(node.op, tuple(map(_folded, node.args)), node.name, node.value) if value is None else number(value)
+
+
+def _has_root_of_letter(node: Node) -> bool:
+    r"""Whether a letter is the index of a root, \sqrt[n]{a}, or below the line of an exponent, a^{m/n}."""
+    roots = any(each.op == "root" and names(each.args[1]) for each in node.walk())
+    exponents = [each.args[1] for each in node.walk() if each.op == "power"]
+    return roots or any(each.op == "div" and names(each.args[1]) for exponent in exponents for each in exponent.walk())
 
 
 def _has_alternating(node: Node) -> bool:

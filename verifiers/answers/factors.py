@@ -238,7 +238,7 @@ class FactorReader(CombinationReader):
         return self.atom()
 
     def _root(self, index: Node) -> Node:
-        if self.take("["):
+        if self.take("[") and not self.take("]"):
             index = self._enclosed("]")
         if self.here.is_sign("{", "("):
             return Node("root", (self.atom(), index))
@@ -273,6 +273,8 @@ class FactorReader(CombinationReader):
         while self.here.kind in ("number", "letter", "vulgar") or (
             self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         ):
+            if self.here.text == "i" and self.here.gap and self.here.kind == "letter":  # \sin\theta\, i
+                break
             if self.here.kind == "number":
                 raise UnreadableError("two numbers")
             factors.append(self.power())

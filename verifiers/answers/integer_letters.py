@@ -73,8 +73,8 @@ def _row(value: Value) -> Family | None:
 
 def _bounded(value: Reals) -> Family | None:
     """n ≥ 3 as the integers from 3 on; None without an integer letter, and for other sets."""
-    ends = [part.low for part in value.intervals if is_infinite(part.high)]
-    if value.name not in _INTEGER_LETTERS or len(value.intervals) != 1 or not ends or is_infinite(ends[0]):
+    has_least = bool(value.intervals) and not is_infinite(value.intervals[0].low)
+    if value.name not in _INTEGER_LETTERS or not has_least or not is_infinite(value.intervals[-1].high):
         return None
     integers = integers_in(value, Parameter(value.name))
     return integers if isinstance(integers, Family) else None

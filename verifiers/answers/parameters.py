@@ -62,6 +62,8 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         return value
     if isinstance(value, Reals) and len(parameters) == 1 and value.name == parameters[0].name:
         return integers_in(value, parameters[0])
+    if isinstance(value, Relation) and any(side.name == each.name for side in value.sides for each in parameters):
+        raise UnreadableError("bounds of a parameter")
     items = _items(value)
     letters = frozenset().union(*(names(node) for each in items for node in each))
     known = {each.name for each in parameters}

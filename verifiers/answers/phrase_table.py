@@ -24,6 +24,7 @@ _REALS = (
     "set of all real numbers",
     "real line",
     "all real values",
+    "all real values of",
     "real number",
     "the reals",
     "reals",
@@ -119,6 +120,11 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         f"{before}{strictly}between": (("sign", sign),)
         for before in ("", "is ", "are ", "lies ", "lie ")
         for strictly, sign in (("", "between"), ("strictly ", "between"))
+    },
+    **{
+        f"{before}integers {start}": (("sign", "ℤ"), ("sign", "closed between"))
+        for before in ("", "all ", "the ", "all the ")
+        for start in ("from", "between")
     },
     **{
         f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
@@ -245,9 +251,10 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         for noun in ("", " integer", " integers", " number", " numbers")
     },
     **{
-        f"{before}positive {parity} {noun}": (("sign", "ℤ1"), ("sign", parity))
+        f"{before}{kind} {noun}": (("sign", "ℤ1"), ("sign", parity))
         for parity in ("even", "odd")
-        for before in ("", "all ", "all the ", "the ", "every ", "any ")
+        for kind in (f"positive {parity}", f"{parity} positive")
+        for before in _ALL
         for noun in ("integer", "integers", "number", "numbers")
     },
     "such that": (("sign", "such"),),

@@ -17,7 +17,7 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
     """The pieces of lines `expression & condition`; the last may be "otherwise"."""
     pieces: list[tuple[Expression, Reals | Family]] = []
     for line in lines:
-        parts = [_bare(part) for part in cut(line, at_signs("&"))[0]]
+        parts = [_bare(part) for part in _parts(line)]
         if len(parts) != 2 or not all(parts):
             raise UnreadableError("a line that is no case")
         rest = parts[1]
@@ -32,6 +32,15 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
         value = cut(parts[0], at_signs("="))[0][-1]  # x of f(x) = x
         pieces.append((Expression(expression(value)), condition))
     return Piecewise(tuple(pieces))
+
+
+def _parts(line: list[Token]) -> list[list[Token]]:
+    """The expression and the condition of a line, between "&" or, without it, behind a comma or an "if"."""
+    parts = [part for part in cut(line, at_signs("&"))[0] if part]
+    if len(parts) > 1:
+        return parts
+    pieces, cuts = cut(line, lambda token: token.is_sign(",") or token.is_word(*_BEFORE))
+    return [piece for piece in pieces if piece] if cuts else parts
 
 
 def _point(condition: Assignments) -> Reals:

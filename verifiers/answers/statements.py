@@ -13,7 +13,7 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, of_form, spread_modulus
+from verifiers.answers.integer_sets import integer_set, integers_without, of_form, spread_modulus
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
@@ -32,7 +32,7 @@ from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Choice, Expression, Nothing, Reals, Value
+from verifiers.answers.values import Choice, Expression, Family, Nothing, Reals, Value
 
 
 @lru_cache(maxsize=4096)
@@ -200,6 +200,8 @@ _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] =
 
 def _except(pieces: list[list[Token]], value: Value) -> Value:
     """A set of reals without the values that are named behind it."""
+    if isinstance(value, Family) and len(pieces) == 2:
+        return integers_without(value, numbers_of(pieces[1], statement))
     reals = as_reals(value)
     if reals is None and isinstance(value, Expression) and value.node.op == "symbol":
         reals = Reals(ALL_REALS.intervals, value.node.name)

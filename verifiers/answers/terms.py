@@ -10,6 +10,8 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import (
     integer_domain,
     integer_set,
+    integers_in,
+    integers_without,
     parity,
     residue_class,
     shifted_integers,
@@ -137,6 +139,8 @@ def _set_expression(pieces: list[list[Token]], operations: list[str], statement:
     """Unions, intersections and differences, from left to right."""
     first = pieces[0]
     letter = None
+    if operations == ["∖"] and first and first[0].is_sign(*DOMAINS) and (within := integer_domain(first)) is not None:
+        return integers_without(within, numbers_of(pieces[1], statement))
     if set(operations) == {"∪"} and (joined := _union_of_lists(pieces, statement)) is not None:
         return joined
     if operations[0] == "except" and len(first) == 1 and first[0].kind == "letter":
@@ -256,8 +260,10 @@ def _set(inside: list[Token], statement: Statement) -> Value:
 def _set_builder(head: list[Token], conditions: list[Token], statement: Statement) -> Value:
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
-    within = _operand(pieces[1], statement) if belongs else None
     letter = name_of(pieces[0])
+    if belongs and letter is not None and pieces[1][0].is_sign(*DOMAINS):
+        return _integers_with(letter, pieces[1], statement(conditions))
+    within = _operand(pieces[1], statement) if belongs else None
     if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):
         if belongs:
             raise UnreadableError("a set of another kind")
@@ -267,6 +273,15 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
         raise UnreadableError("a condition on something else")
     result = value if within is None else intersection(value, within)
     return Reals(result.intervals)
+
+
+def _integers_with(letter: str, domain: list[Token], condition: Value) -> Value:
+    r"""\{n ∈ ℤ : -1 ≤ n ≤ 1\}."""
+    integers = integer_domain([Token("letter", letter), *domain])
+    if integers is None or not isinstance(condition, Reals) or condition.name != letter:
+        raise UnreadableError("integers with another property")
+    value = integers_in(condition, integers.parameters[0])
+    return Sequence("set", value.items) if isinstance(value, Sequence) else value
 
 
 def _point(tokens: Tokens, statement: Statement) -> Value | None:

@@ -232,6 +232,8 @@ class _Scanner(AccentScanner):
         if not brace or not environment.rstrip("*").isalpha():
             raise UnreadableError("environment")
         self.at += len(environment) + 1
+        if environment.endswith("*") and self.text[self.at : self.at + 3] in ("[l]", "[c]", "[r]"):
+            self.at += 3
         if environment.rstrip("*") in FORMULAS:
             return
         self.depth += 1 if name == "begin" else -1

@@ -68,7 +68,7 @@ def _combination(tokens: Tokens) -> Sequence | None:
         factor = _factor(piece[:place])
         if factor is None:
             return None
-        has_letter = has_letter or bool(names(factor))
+        has_letter = has_letter or bool(names(factor)) or any(map(names, parts))
         parts = [multiply(factor, part) if place else part for part in parts]
         parts = [negate(part) for part in parts] if sign == "-" else parts
         if total and len(total) != len(parts):
