@@ -70,7 +70,7 @@ def test_tables_are_complete() -> None:
     rows = {kind: table(kind) for kind in (*KINDS, HOSTILE)}
     ids = [row["id"] for kind in rows for row in rows[kind]]
     assert len(ids) == len(set(ids))
-    assert sum(len(rows[kind]) for kind in KINDS) >= 3500
+    assert sum(len(rows[kind]) for kind in KINDS) >= 4500
     assert len(rows[HOSTILE]) >= 200
     assert not any(row["correct"] for row in rows[HOSTILE])
     for kind in KINDS:

@@ -44,6 +44,10 @@ class AccentScanner(LetterScanner):
         elif name in _VECTORS and self._peek() in UNIT_VECTORS and self._peek():
             self.add("letter", UNIT_VECTORS[self._peek()])
             self.at += 1
+        elif name == "overline" and self._is_numeral(content):
+            digits = "+".join(f"10^{{{len(content) - 1 - place}}}*{digit}" for place, digit in enumerate(content))
+            self.text = f"({digits}){self.text[self.at + len(content) + 2 :]}"
+            self.at = 0
         elif name in _VECTORS and len(content) == 2 and content.isalpha() and content.isupper():
             self.add("letter", content + ARROW)
             self.at += 4
@@ -52,8 +56,15 @@ class AccentScanner(LetterScanner):
             self.at += 3
         elif self._peek() == "{" and name not in _DOTS:
             self._open("")
+        elif name in _VECTORS and self._peek().isalpha() and not self._peek(1).isalpha():
+            return  # \vec b
         else:
             raise UnreadableError("accent")
+
+    def _is_numeral(self, content: str) -> bool:
+        r"""Whether a bar is over the digits of a number, `\\overline{abc}`: two or more, one of them a small letter."""
+        is_plain = content.isascii() and content.isalnum() and len(content) > 1 and content == content.lower()
+        return is_plain and not content.isdigit() and self._peek() == "{"
 
     def _digits_to_next_dot(self) -> None:
         r"""`0.\dot{1}42\dot{8}`: the digits between two dots are in the period too."""

@@ -27,7 +27,7 @@ _ENOUGH = 3  # points at which both have a value
 _MAX_TERMS = 200  # of a sum
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
-_WHOLE = ("factorial", "binomial", "sum", "product")
+_WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product")
 _ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
 _WHOLE_LETTERS = frozenset("ijkmnKMN")
 _NUM_WHOLE = 4
@@ -47,8 +47,11 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         return False
     if not letters:
         result = _is_zero(subtract(gold, answer))
+        if result is None and _folded(gold) == _folded(answer):  # 10^{1/100} and 10^{0.01}
+            return True
         return _with_large_parts(gold, answer) if result is None else result
-    is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or _has_alternating(gold) or _has_alternating(answer)
+    is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or any(map(_has_alternating, (gold, answer)))
+    is_whole = is_whole or any(map(_has_root_of_letter, (gold, answer)))
     is_rounded = has(gold, *_ROUNDED) or has(answer, *_ROUNDED)
     is_whole = is_whole or (is_rounded and letters <= _WHOLE_LETTERS)
     whole = islice(points(letters, is_whole=True), _NUM_WHOLE if is_rounded and not is_whole else 0)
@@ -134,6 +137,22 @@ def _with_any_base(gold: Node, answer: Node) -> bool | None:
 def _with_base(node: Node, base: Node) -> Node:
     args = tuple(_with_base(each, base) for each in node.args)
     return Node("log", (*args, base)) if node.op == "unknownlog" else Node(node.op, args, node.name, node.value)
+
+
+def _folded(node: Node) -> Node:
+    """A tree without letters with its rational parts as numbers."""
+    try:
+        value = rational(node)
+    except (NoValueError, TooLargeError):
+        value = None
+    return Node(node.op, tuple(map(_folded, node.args)), node.name, node.value) if value is None else number(value)
+
+
+def _has_root_of_letter(node: Node) -> bool:
+    r"""Whether a letter is the index of a root, \sqrt[n]{a}, or below the line of an exponent, a^{m/n}."""
+    roots = any(each.op == "root" and names(each.args[1]) for each in node.walk())
+    exponents = [each.args[1] for each in node.walk() if each.op == "power"]
+    return roots or any(each.op == "div" and names(each.args[1]) for exponent in exponents for each in exponent.walk())
 
 
 def _has_alternating(node: Node) -> bool:

@@ -31,7 +31,7 @@ from verifiers.answers.values import (
 )
 
 _SIGNS = {"add": " + ", "mul": "·", "div": "/", "power": "^", "mixed": " + "}
-_SUFFIXES = {"percent": "%", "degrees": "°", "radians": " rad", "factorial": "!"}
+_SUFFIXES = {"percent": "%", "degrees": "°", "radians": " rad", "factorial": "!", "doublefactorial": "!!"}
 _CONSTANTS = {"pi": "π", "e": "e", "i": "i", "infinity": "∞"}
 
 

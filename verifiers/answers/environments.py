@@ -21,7 +21,7 @@ def environment(inside: tuple[str, list[Token], str], statement: Callable[[Token
         raise UnreadableError("environments do not match")
     lines = [line for line in cut(tokens, at_signs("\\\\"))[0] if line]
     is_system = all(any(token.is_sign("=") for token in line) for line in lines)
-    is_cases = name == "array" and any(each.is_sign("<", ">", "≤", "≥", "≠") for each in tokens)
+    is_cases = name in ("array", "matrix") and any(each.is_sign("<", ">", "≤", "≥", "≠") for each in tokens)
     if is_cases:
         return piecewise(lines, statement)
     if name in MATRICES and not (name == "array" and is_system):
@@ -29,6 +29,8 @@ def environment(inside: tuple[str, list[Token], str], statement: Callable[[Token
         if len({len(row) for row in rows}) != 1 or any(not cell for row in rows for cell in row):
             raise UnreadableError("rows that differ")
         return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
+    if name == "aligned" and not is_system and all(any(token.is_sign(",") for token in line) for line in lines):
+        return piecewise(lines, statement)
     if name in ("aligned", "align", "gathered", "gather", "split") or (
         name in ("cases", "dcases", "array") and is_system
     ):

@@ -118,7 +118,10 @@ class FactorReader(CombinationReader):
 
     def _postfix(self, node: Node) -> Node:
         while True:
-            if self.here.is_sign("!") and not self.ahead().is_sign("!"):
+            if self.here.is_sign("!") and self.ahead().is_sign("!") and not self.ahead(2).is_sign("!"):
+                self.at += 1
+                node = Node("doublefactorial", (node,))
+            elif self.here.is_sign("!") and not self.ahead().is_sign("!"):
                 node = Node("factorial", (node,))
             elif self.here.is_sign("%"):
                 node = Node("percent", (node,))
@@ -235,7 +238,7 @@ class FactorReader(CombinationReader):
         return self.atom()
 
     def _root(self, index: Node) -> Node:
-        if self.take("["):
+        if self.take("[") and not self.take("]"):
             index = self._enclosed("]")
         if self.here.is_sign("{", "("):
             return Node("root", (self.atom(), index))
@@ -270,6 +273,8 @@ class FactorReader(CombinationReader):
         while self.here.kind in ("number", "letter", "vulgar") or (
             self.here.kind == "function" and self.here.text in ("frac", "sqrt")
         ):
+            if self.here.text == "i" and self.here.gap and self.here.kind == "letter":  # \sin\theta\, i
+                break
             if self.here.kind == "number":
                 raise UnreadableError("two numbers")
             factors.append(self.power())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from verifiers.answers.families import equal_families
 from verifiers.answers.integer_sets import integers_in
+from verifiers.answers.parameters import function_family
 from verifiers.answers.results import Result
 from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
 from verifiers.answers.values import Assignments, Expression, Family, Nothing, Parameter, Reals, Sequence, Value
@@ -39,6 +40,9 @@ def _family(value: Value) -> Family | None:
         return value
     if isinstance(value, Reals):
         return _bounded(value)
+    if isinstance(value, Expression) and len(names(value.node) - _INTEGER_LETTERS) == 1 == len(names(value.node)) - 1:
+        (argument,) = names(value.node) - _INTEGER_LETTERS
+        return function_family(value.node, argument, [Parameter(name) for name in names(value.node) - {argument}])
     if (row := _row(value)) is not None:
         return row
     items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
@@ -69,8 +73,8 @@ def _row(value: Value) -> Family | None:
 
 def _bounded(value: Reals) -> Family | None:
     """n ≥ 3 as the integers from 3 on; None without an integer letter, and for other sets."""
-    ends = [part.low for part in value.intervals if is_infinite(part.high)]
-    if value.name not in _INTEGER_LETTERS or len(value.intervals) != 1 or not ends or is_infinite(ends[0]):
+    has_least = bool(value.intervals) and not is_infinite(value.intervals[0].low)
+    if value.name not in _INTEGER_LETTERS or not has_least or not is_infinite(value.intervals[-1].high):
         return None
     integers = integers_in(value, Parameter(value.name))
     return integers if isinstance(integers, Family) else None

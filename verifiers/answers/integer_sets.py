@@ -10,10 +10,11 @@ from math import ceil, floor
 from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
 from verifiers.answers.rationals import rational
-from verifiers.answers.slices import Tokens, at_signs, cut
+from verifiers.answers.reals import complement
+from verifiers.answers.slices import Tokens, at_signs, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, signs, symbol
-from verifiers.answers.values import Expression, Family, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import Expression, Family, Interval, Parameter, Reals, Sequence, Value
 
 _CLASS = Parameter("the class of a congruence")
 _MEMBER = symbol("the member of a set of integers")
@@ -96,6 +97,25 @@ def _powers(tokens: list[Token], least: int | None) -> Family:
     return _family(power, first)
 
 
+def spread_modulus(tokens: Tokens) -> Tokens:
+    """`n ≡ 0 or n ≡ 1 (mod 3)` with the modulus at both residues."""
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or"))
+    sizes = [next((k for k, token in enumerate(piece) if token.is_sign("≡")), None) for piece in pieces]
+    has_modulus = [
+        any(token.is_word("mod") for token in piece) or any(nesting(token) == 1 for token in piece) for piece in pieces
+    ]
+    sides = {"".join(token.text for token in piece[:size]) for piece, size in zip(pieces, sizes, strict=True)}
+    if len(pieces) < 2 or None in sizes or len(sides) > 1 or has_modulus != [False] * (len(pieces) - 1) + [True]:
+        return tokens
+    last = pieces[-1]
+    start = next((k for k, token in enumerate(last) if token.is_word("mod")), None)
+    start = next(k for k, token in enumerate(last) if nesting(token) == 1) if start is None else start
+    result = [*pieces[0], *last[start:]]
+    for piece, separator in zip(pieces[1:], cuts, strict=True):
+        result += [separator, *piece, *([] if piece is last else last[start:])]
+    return result
+
+
 def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family:
     """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers."""
     place = next(place for place, token in enumerate(tokens) if token.is_sign("form"))
@@ -126,25 +146,48 @@ def shifted_integers(tokens: Tokens) -> Family:
 
 
 def integers_in(reals: Reals, parameter: Parameter) -> Value:
-    """The integers of a set of reals without an upper end as a family; those of one interval as a list."""
-    if len(reals.intervals) != 1:
-        raise UnreadableError("integers in several intervals")
-    (part,) = reals.intervals
+    """The integers of a set of reals: those of an interval without an upper end as a family, else a list."""
+    values: list[Node] = []
+    letter, parameters = symbol(parameter.name), []
+    for part in reals.intervals:
+        least, last = _first_integer(part), _last_integer(part)
+        if parameter.least is not None:
+            least = parameter.least if least is None else max(least, parameter.least)
+        if last is None:
+            is_natural = parameter.is_natural and is_infinite(part.low)
+            parameters.append(Parameter(parameter.name, least, is_natural))
+        elif least is None or last - least >= _MAX_LISTED:
+            raise UnreadableError("integers without a least one")
+        else:
+            values += map(number, range(least, last + 1))
+    if parameters:
+        return Family(tuple((each,) for each in (*values, letter)), tuple(parameters))
+    return Sequence("list", tuple(map(Expression, values)))
+
+
+def _first_integer(part: Interval) -> int | None:
     low = None if is_infinite(part.low) else rational(part.low)
-    high = None if is_infinite(part.high) else rational(part.high)
-    if (low is None and not is_infinite(part.low)) or (high is None and not is_infinite(part.high)):
+    if low is None and not is_infinite(part.low):
         raise UnreadableError("an end that is not rational")
-    least = parameter.least
-    if low is not None:
-        first = ceil(low) if part.has_low or low.denominator > 1 else int(low) + 1
-        least = first if least is None else max(first, least)
-    if high is None:
-        is_natural = parameter.is_natural and low is None
-        return Family(((symbol(parameter.name),),), (Parameter(parameter.name, least, is_natural),))
-    last = floor(high) if part.has_high or high.denominator > 1 else int(high) - 1
-    if least is None or not 0 <= last - least < _MAX_LISTED:
-        raise UnreadableError("integers without a least one")
-    return Sequence("list", tuple(Expression(number(value)) for value in range(least, last + 1)))
+    return None if low is None else ceil(low) + (not part.has_low and low.denominator == 1)
+
+
+def _last_integer(part: Interval) -> int | None:
+    high = None if is_infinite(part.high) else rational(part.high)
+    if high is None and not is_infinite(part.high):
+        raise UnreadableError("an end that is not rational")
+    return None if high is None else floor(high) - (not part.has_high and high.denominator == 1)
+
+
+def integers_without(family: Family, exceptions: Reals) -> Value:
+    """ "positive integers except 1 and 4": the integers of a family without some numbers."""
+    letter = symbol(family.parameters[0].name) if len(family.parameters) == 1 else None
+    if letter is None or family.items != ((letter,),):
+        raise UnreadableError("exceptions from other integers")
+    parameter = family.parameters[0]
+    if parameter.least is None:
+        raise UnreadableError("exceptions from all integers")
+    return integers_in(complement(exceptions), Parameter(parameter.name, parameter.least))
 
 
 def with_dots(parts: list[list[Token]]) -> Value:

@@ -140,6 +140,8 @@ def _with_approximation(value: Value, tokens: Tokens) -> Value:
 
 
 def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
+    if left[0].is_sign("ℝ") and len(left) < 3 and is_member:  # any real number in [4, 8]
+        left = [*left[1:]] or [Token("letter", "x")]
     letters = names_of(left)
     if letters is None and is_member and (reals := as_reals(term(right, statement))) is not None:
         return _bounded(expression(left), reals)
@@ -237,6 +239,8 @@ def _named(left: Tokens, value: Value) -> Value:
         except UnreadableError:
             if names(value.node):
                 raise
+    elif isinstance(value, Matrix) and len(left) > 2 and left[0].kind == "letter" and left[1].is_sign("^"):
+        return Assignments(("".join(token.text for token in left if token.text not in "{}"),), (value,))  # A^{-1}
     elif not isinstance(value, Ratio | Matrix):
         raise UnreadableError("an equation of other values")
     return Assignments((long_name_of(left),), (value,))

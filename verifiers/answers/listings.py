@@ -148,6 +148,8 @@ def _alternatives(values: list[Value]) -> Value:
             raise UnreadableError("one parameter with two domains")
         return Family(tuple(item for family in families for item in family.items), tuple(parameters.values()))
     first_value = values[0]
+    if all(_names_of(value) == _names_of(first_value) for value in values) and len(_names_of(first_value)) > 1:
+        return Sequence("list", tuple(values))
     if isinstance(first_value, Assignments) and len(first_value.names) > 1:
         return Sequence("list", (first_value, *(several_names(first_value.names, value) for value in values[1:])))
     conditions = [value for value in values if isinstance(value, Reals)]
@@ -179,6 +181,10 @@ def _alternatives(values: list[Value]) -> Value:
     if isinstance(values[0], Assignments) and not _is_index(values[0], values):
         return Assignments(values[0].names, (listed,))
     return listed
+
+
+def _names_of(value: Value) -> tuple[str, ...]:
+    return value.names if isinstance(value, Assignments) else ()
 
 
 def _family_or_number(value: Value) -> Family | None:

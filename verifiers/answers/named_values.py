@@ -14,8 +14,8 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
         gold, answer = _link(gold), _link(answer)
     gold_name, gold = _name(gold)
     answer_name, answer = _name(answer)
-    if isinstance(gold, Function) and "_" in answer_name:
-        return gold, answer, False  # a_n = ... and a_{n+1} = ...
+    if isinstance(gold, Function) and ("_" in answer_name or "(" in answer_name):
+        return gold, answer, False  # a_n = ... and a_{n+1} = ..., f(x) = ... and f(1) = ...
     if isinstance(gold, Function) or isinstance(answer, Function):
         gold, answer, is_same = _function_values(gold, answer)
         return gold, answer, is_same
@@ -36,7 +36,11 @@ def _has_many(value: Value) -> bool:
 def _link(value: Value) -> Value:
     """The last link of a chain x = y = 5; any other value as it is."""
     is_chain = isinstance(value, Assignments) and value.is_chain
-    return Assignments(value.names[-1:], value.items[-1:]) if isinstance(value, Assignments) and is_chain else value
+    if not isinstance(value, Assignments) or not is_chain:
+        return value
+    letters = {name.partition("_")[0] for name in value.names}
+    last = letters.pop() if len(letters) == 1 else value.names[-1]  # x of x_1 = x_2 = 5
+    return Assignments((last,), value.items[-1:])
 
 
 def _name(value: Value) -> tuple[str, Value]:

@@ -15,6 +15,7 @@ _QUANTITIES = frozenset(_QUANTITY_WORDS.split())  # words in front of what they 
 
 def name_of(tokens: Tokens) -> str | None:
     """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
+    is_angle = bool(tokens) and tokens[0].is_sign("∠")
     if tokens and tokens[0].is_sign("∠", "△"):
         tokens = tokens[1:]
     if not tokens or tokens[0].kind not in ("letter", "word"):
@@ -22,7 +23,9 @@ def name_of(tokens: Tokens) -> str | None:
     if tokens[0].kind == "word":
         return " ".join(token.text for token in tokens) if all(token.kind == "word" for token in tokens) else None
     if len(tokens) > 1 and all(token.kind == "letter" and token.text.isupper() for token in tokens):
-        return "".join(token.text for token in tokens) if len(tokens) <= 4 else None
+        ends = sorted((tokens[0].text, tokens[-1].text)) if is_angle else [tokens[0].text, tokens[-1].text]
+        middle = "".join(token.text for token in tokens[1:-1])
+        return f"{ends[0]}{middle}{ends[1]}" if len(tokens) <= 4 else None  # angle BAC is angle CAB
     if tokens[0].text in ("π", "e", "i") and len(tokens) == 1:
         return None
     reader = Cursor(tokens)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from verifiers.answers.expressions import expression
+from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.reals import ALL_REALS, complement, interval, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, number
-from verifiers.answers.values import Nothing, Reals, Value
+from verifiers.answers.values import Nothing, Parameter, Reals, Sequence, Value
 
 BETWEEN = ("between", "open between", "closed between")
 _INCLUSIVE = ("inclusive", "inclusively")
@@ -19,12 +22,14 @@ _HALVES = {
 }
 
 
-def between(tokens: Tokens) -> Reals | None:
+def between(tokens: Tokens) -> Value | None:
     """ "real numbers between 1 and 4", "m is between -6 and 2, inclusive" as an interval; None for anything else."""
     place = next((place for place, token in enumerate(tokens) if token.is_sign(*BETWEEN)), None)
     if place is None:
         return None
     left, right = [token for token in tokens[:place] if not token.is_sign("ℝ")], list(tokens[place + 1 :])
+    if left and left[0].is_sign("ℤ"):
+        return _integers_between(right)
     is_closed = tokens[place].text.startswith("closed") or (bool(right) and right[-1].is_word(*_INCLUSIVE))
     while right and (right[-1].is_word(*_INCLUSIVE, "exclusive", "exclusively") or right[-1].is_sign(",")):
         right.pop()
@@ -34,6 +39,26 @@ def between(tokens: Tokens) -> Reals | None:
     low, high = map(expression, ends)
     reals = interval(low, high, has_low=is_closed, has_high=is_closed)
     return Reals(reals.intervals, left[0].text if left else "")
+
+
+def _integers_between(right: list[Token]) -> Value:
+    """ "integers from 1 to 10", "integers between 1 and 10, inclusive"; "between" alone leaves the ends open."""
+    reals = between([Token("sign", "closed between"), *right])
+    is_stated = any(token.is_sign(":") or token.is_word(*_INCLUSIVE) for token in right)
+    if not is_stated or not isinstance(reals, Reals):
+        raise UnreadableError("with the ends or without?")
+    return integers_in(reals, Parameter("n"))
+
+
+def named_interval(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Value | None:
+    """ "the open interval (1, 2)", whose brackets must be those of its name; None for anything else."""
+    if not tokens[0].is_sign("open interval", "closed interval"):
+        return None
+    value = statement(tokens[1:])
+    brackets = "()" if tokens[0].text.startswith("open") else "[]"
+    if not isinstance(value, Sequence) or value.brackets != brackets:
+        raise UnreadableError("an interval of another kind")
+    return value
 
 
 def number_set(tokens: Tokens) -> Value | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.qualifiers import INTEGER_LETTERS, Qualifiers
@@ -11,8 +12,21 @@ from verifiers.answers.real_parameters import real_family, take_declarations
 from verifiers.answers.reals import intersection
 from verifiers.answers.slices import Tokens
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, is_infinite, names, replace_symbols, symbol
-from verifiers.answers.values import Assignments, Expression, Family, Function, Parameter, Reals, Sequence, Value
+from verifiers.answers.tree import Node, is_infinite, names, number, replace_symbols, symbol
+from verifiers.answers.values import (
+    Assignments,
+    Expression,
+    Family,
+    Function,
+    Parameter,
+    Reals,
+    Relation,
+    Sequence,
+    Value,
+)
+
+_POINTS = (Fraction(7, 5), Fraction(11, 3))
+_ARGUMENTS = frozenset("xtz")
 
 
 def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], Value]) -> Value:
@@ -22,7 +36,10 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
     if argument:  # f(x) = 2x for all x
         others = [piece for piece in others if not _is_on_argument(piece, argument)]
         parameters = [each for each in parameters if each.name != argument]
-    reals, others = take_declarations(value, others, statement, INTEGER_LETTERS | {each.name for each in parameters})
+    if argument and parameters and not ranges and isinstance(value, Function):
+        return function_family(value.node, argument, parameters)
+    integers = (frozenset("n") if argument else INTEGER_LETTERS) | {each.name for each in parameters}
+    reals, others = take_declarations(value, others, statement, integers)
     if reals and not parameters and not ranges and not others:
         return real_family(value, reals)
     if reals or (argument and (ranges or others or parameters)):
@@ -45,15 +62,28 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         return value
     if isinstance(value, Reals) and len(parameters) == 1 and value.name == parameters[0].name:
         return integers_in(value, parameters[0])
+    if isinstance(value, Relation) and any(side.name == each.name for side in value.sides for each in parameters):
+        raise UnreadableError("bounds of a parameter")
     items = _items(value)
     letters = frozenset().union(*(names(node) for each in items for node in each))
     known = {each.name for each in parameters}
+    if isinstance(value, Expression) and len(letters - known) == 1 and letters - known <= _ARGUMENTS:
+        return function_family(value.node, *(letters - known), parameters)
     if not letters & known or letters - known:
         raise UnreadableError("parameters that are not those of the family")
     if not all(any(names(node) for node in each) for each in items):
         raise UnreadableError("members without a parameter")
     name = value.names[0] if isinstance(value, Assignments) and len(value.names) == 1 else ""
     return Family(tuple(items), tuple(each for each in parameters if each.name in letters), name)
+
+
+def function_family(node: Node, argument: str, parameters: list[Parameter]) -> Family:
+    """x^n for integers n as the pairs of its values at two numbers, which no other family of this kind shares."""
+    items = tuple(replace_symbols(node, {argument: number(point)}) for point in _POINTS)
+    used = tuple(each for each in parameters if each.name in names(node))
+    if not used or names(node) - {argument} != {each.name for each in used}:
+        raise UnreadableError("parameters that are not those of the family")
+    return Family((items,), used)
 
 
 def _argument(value: Value) -> str:
@@ -86,7 +116,12 @@ def _items(value: Value) -> list[tuple[Node, ...]]:
     if isinstance(value, Expression):
         return [(value.node,)]
     if isinstance(value, Sequence) and value.kind in ("tuple", "interval"):
-        return [tuple(_node(each) for each in value.items)]
+        closed = 2 * (value.brackets[:1] == "[") + (value.brackets[-1:] == "]")
+        return [(*map(_node, value.items), *([number(closed)] if closed and len(value.items) == 2 else []))]
+    is_chain = isinstance(value, Relation) and len(value.sides) == 3 and value.sides[1].op == "symbol"
+    if isinstance(value, Relation) and is_chain and {*value.signs} <= {"<", "≤"}:
+        closed = 2 * (value.signs[0] == "≤") + (value.signs[1] == "≤")
+        return [(value.sides[0], value.sides[2], *([number(closed)] if closed else []))]
     if isinstance(value, Sequence):
         return [row for each in value.items for row in _items(each)]
     raise UnreadableError("a family of other values")

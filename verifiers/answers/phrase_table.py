@@ -15,7 +15,7 @@ LEADS = frozenset(_LEAD_WORDS.split())
 _REAL_PHRASES = (
     "all real numbers; all reals; any real number; every real number; real numbers; the real numbers; "
     "the set of real numbers; the set of all real numbers; set of real numbers; set of all real numbers; "
-    "real line; all real values; real number; the reals; reals; all the real numbers; any real; "
+    "real line; all real values; all real values of; real number; the reals; reals; all the real numbers; any real; "
     "the entire real line; the real line; all real"
 )
 _REALS = _REAL_PHRASES.split("; ")
@@ -96,6 +96,11 @@ _INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for strictly, sign in (("", "between"), ("strictly ", "between"))
     },
     **{
+        f"{before}integers {start}": (("sign", "ℤ"), ("sign", "closed between"))
+        for before in ("", "all ", "the ", "all the ")
+        for start in ("from", "between")
+    },
+    **{
         f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
         for the in ("", "the ")
         for kind in ("open", "closed")
@@ -132,6 +137,12 @@ def _root(index: int) -> tuple[tuple[str, str], ...]:
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **_INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
+    **dict.fromkeys(("all reals but", "all real numbers but", "reals but"), (("sign", "ℝ"), ("sign", "except"))),
+    **{
+        f"{the}{kind} interval": (("sign", f"{kind} interval"),)
+        for the in ("", "the ", "an ", "a ")
+        for kind in ("open", "closed")
+    },
     **{
         f"{before}{kind} {noun}": (("sign", sign),)
         for before in ("", "all ", "the ", "any ", "every ")
@@ -143,7 +154,10 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
             ("nonzero", "ℝ≠0"),
             ("non zero", "ℝ≠0"),
         )
-        for noun in ("real numbers", "real number", "real values", "real constant", "real constants", "reals", "real")
+        for noun in (
+            *("real numbers", "real number", "real values", "reals", "real"),
+            *("real constant", "real constants", "constant", "constants"),
+        )
     },
     **{
         f"{all_} {kind}": (("sign", sign),)
@@ -217,9 +231,10 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         for noun in ("", " integer", " integers", " number", " numbers")
     },
     **{
-        f"{before}positive {parity} {noun}": (("sign", "ℤ1"), ("sign", parity))
+        f"{before}{kind} {noun}": (("sign", "ℤ1"), ("sign", parity))
         for parity in ("even", "odd")
-        for before in ("", "all ", "all the ", "the ", "every ", "any ")
+        for kind in (f"positive {parity}", f"{parity} positive")
+        for before in _ALL
         for noun in ("integer", "integers", "number", "numbers")
     },
     "such that": (("sign", "such"),),

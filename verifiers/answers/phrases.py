@@ -113,6 +113,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 def join_words(tokens: Sequence[Token]) -> list[Token]:
     """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
     result: list[Token] = []
+    tokens = _without_groups(tokens)
     has_rows = any(token.text.startswith("begin ") for token in tokens)
     for place, token in enumerate(tokens):
         before, after = tokens[place - 1 : place], tokens[place + 1 : place + 2]
@@ -138,6 +139,20 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         ):
             token = Token("word", "a", gap=True)
         result.append(token)
+    return result
+
+
+def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
+    r"""The tokens without braces around one word, `{\text{ or }}`, that are no argument."""
+    if not any(token.is_word("and", "or", "if") for token in tokens):
+        return tokens
+    result: list[Token] = []
+    for token in tokens:
+        result.append(token)
+        inside = result[-3:]
+        is_group = len(inside) == 3 and inside[0].is_sign("{") and token.is_sign("}")
+        if is_group and inside[1].is_word("and", "or", "if"):
+            result[-3:] = [inside[1]]
     return result
 
 

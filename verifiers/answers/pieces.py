@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.reals import ALL_REALS, complement, union
+from verifiers.answers.reals import ALL_REALS, complement, points, union
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.values import Expression, Family, Piecewise, Reals, Value
+from verifiers.answers.values import Assignments, Expression, Family, Piecewise, Reals, Value
 
 _BEFORE = ("if", "when", "where", "for")
 
@@ -17,7 +17,7 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
     """The pieces of lines `expression & condition`; the last may be "otherwise"."""
     pieces: list[tuple[Expression, Reals | Family]] = []
     for line in lines:
-        parts = [_bare(part) for part in cut(line, at_signs("&"))[0]]
+        parts = [_bare(part) for part in _parts(line)]
         if len(parts) != 2 or not all(parts):
             raise UnreadableError("a line that is no case")
         rest = parts[1]
@@ -25,11 +25,29 @@ def piecewise(lines: list[list[Token]], statement: Callable[[Tokens], Value]) ->
             rest = rest[1:]
         is_last = len(rest) == 1 and rest[0].is_word("otherwise", "else")
         condition = _otherwise([each for _, each in pieces]) if is_last else statement(rest)
+        if isinstance(condition, Assignments) and len(condition.names) == 1:  # n = 1
+            condition = _point(condition)
         if not isinstance(condition, Reals | Family):
             raise UnreadableError("a condition of another kind")
         value = cut(parts[0], at_signs("="))[0][-1]  # x of f(x) = x
         pieces.append((Expression(expression(value)), condition))
     return Piecewise(tuple(pieces))
+
+
+def _parts(line: list[Token]) -> list[list[Token]]:
+    """The expression and the condition of a line, between "&" or, without it, behind a comma or an "if"."""
+    parts = [part for part in cut(line, at_signs("&"))[0] if part]
+    if len(parts) > 1:
+        return parts
+    pieces, cuts = cut(line, lambda token: token.is_sign(",") or token.is_word(*_BEFORE))
+    return [piece for piece in pieces if piece] if cuts else parts
+
+
+def _point(condition: Assignments) -> Reals:
+    number = condition.items[0]
+    if not isinstance(number, Expression):
+        raise UnreadableError("a condition of another kind")
+    return Reals(points([number.node]).intervals, condition.names[0])
 
 
 def one_line_cases(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Piecewise | None:

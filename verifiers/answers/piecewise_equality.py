@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.evaluation import approximation
+from verifiers.answers.qualifiers import INTEGER_LETTERS
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, order
 from verifiers.answers.results import Result, all_equal
@@ -32,7 +33,9 @@ def equal_piecewise(gold: Value, answer: Value) -> Result:
     if len(letters) > 1:
         return None
     letter = next(iter(letters), "")  # none where numbers hold for even and odd ones
-    is_whole = any(isinstance(condition, Family) for side in sides for _, condition in side or ())
+    is_whole = letter in INTEGER_LETTERS or any(
+        isinstance(condition, Family) for side in sides for _, condition in side or ()
+    )
     points = [number(value) for value in _INTEGERS] if is_whole else _points([*sides[0], *sides[1]])
     return all_equal(_equal_at(sides[0], sides[1], letter, point) for point in points)
 

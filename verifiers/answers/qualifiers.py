@@ -30,7 +30,7 @@ def split_qualifiers(tokens: Tokens) -> tuple[list[Token], Qualifiers | None]:
     parameters: list[Parameter] = []
     ranges: list[tuple[str, tuple[Node, ...]]] = []
     others: list[list[Token]] = []
-    for piece in _single_conditions(behind):
+    for piece in map(_listed_values, _single_conditions(behind)):
         if (domain := parameters_of(piece)) is not None:
             parameters += domain
         elif (least := _open_range(piece)) is not None:
@@ -94,6 +94,12 @@ def _is_condition(piece: list[Token], head: list[Token]) -> bool:
     values = cut(head, at_signs("="))[0][-1]
     is_in_values = len(values) > 1 and any(token == piece[0] or token.text == piece[0].text for token in values)
     return is_in_values and any(token.is_sign(*_RELATIONS) for token in piece[1:])
+
+
+def _listed_values(piece: list[Token]) -> list[Token]:
+    r"""`k ∈ \{0, 1, 2, ...\}` as `k = 0, 1, 2, ...`; any other piece as it is."""
+    inside = bracket_content(piece[2:]) if len(piece) > 4 and piece[1].is_sign("∈") else None
+    return [piece[0], Token("sign", "="), *inside[1]] if inside is not None and inside[0] == "\\{" else piece
 
 
 def _is_listed(piece: list[Token], head: list[Token]) -> bool:

@@ -76,6 +76,9 @@ def _declaration(piece: list[Token], statement: Statement) -> Parameters | None:
     elif any(token.is_sign(*_SETS) for token in bare):
         sign = next(token for token in bare if token.is_sign(*_SETS))
         domain, sides = _set([sign], statement), [[token for token in bare if token is not sign]]
+    elif has_marker and any(token.is_sign("<", ">", "≤", "≥", "≠") for token in bare):  # any constant c > 0
+        value = statement(bare)
+        return [(value.name, value)] if isinstance(value, Reals) and value.name else None
     elif not has_marker and any(token.kind == "sign" and token.text not in (",", "_", "{", "}") for token in bare):
         value = statement(piece)
         return [(value.name, value)] if isinstance(value, Reals) and value.name else None

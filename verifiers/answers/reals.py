@@ -115,6 +115,8 @@ def as_reals(value: Value) -> Reals | None:
     if isinstance(value, Nothing):
         return Reals(())
     if isinstance(value, Sequence):
+        if value.kind == "list" and all(isinstance(item, Sequence) and item.kind == "interval" for item in value.items):
+            return _union_of(value.items)
         nodes = [item.node for item in value.items if isinstance(item, Expression)]
         if len(nodes) != len(value.items):
             return None
@@ -124,3 +126,14 @@ def as_reals(value: Value) -> Reals | None:
         if value.kind == "set" and not any(map(names, nodes)):
             return points(nodes)
     return None
+
+
+def _union_of(items: tuple[Value, ...]) -> Reals | None:
+    """The union of intervals in a list; None where one has letters."""
+    result = Reals(())
+    for item in items:
+        part = as_reals(item)
+        if part is None:
+            return None
+        result = union(result, part)
+    return result

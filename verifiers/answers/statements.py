@@ -13,11 +13,11 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, of_form
+from verifiers.answers.integer_sets import integer_set, integers_without, of_form, spread_modulus
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
-from verifiers.answers.number_sets import BETWEEN, between
+from verifiers.answers.number_sets import BETWEEN, between, named_interval
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
@@ -32,7 +32,7 @@ from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
-from verifiers.answers.values import Choice, Expression, Nothing, Reals, Value
+from verifiers.answers.values import Choice, Expression, Family, Nothing, Reals, Value
 
 
 @lru_cache(maxsize=4096)
@@ -154,7 +154,7 @@ def statement(tokens: Tokens) -> Value:
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
-    head, qualifiers = split_qualifiers(tokens)
+    head, qualifiers = split_qualifiers(spread_modulus(tokens) if "≡" in texts else tokens)
     value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
     return attach(value, qualifiers, statement) if qualifiers else value
 
@@ -204,6 +204,7 @@ def _permutations(tokens: Tokens) -> Value | None:
 _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("powers",)), integer_set),
     (frozenset(BETWEEN), between),
+    (frozenset(("open interval", "closed interval")), lambda tokens: named_interval(tokens, statement)),
     (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
     (frozenset(("form",)), lambda tokens: of_form(tokens, statement)),
     (frozenset(("(",)), lambda tokens: labelled_parts(tokens, statement)),
@@ -214,6 +215,8 @@ _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] =
 
 def _except(pieces: list[list[Token]], value: Value) -> Value:
     """A set of reals without the values that are named behind it."""
+    if isinstance(value, Family) and len(pieces) == 2:
+        return integers_without(value, numbers_of(pieces[1], statement))
     reals = as_reals(value)
     if reals is None and isinstance(value, Expression) and value.node.op == "symbol":
         reals = Reals(ALL_REALS.intervals, value.node.name)

@@ -16,7 +16,8 @@ BRACKETS = {"(": ")", "[": "]", "{": "}", "\\{": "\\}", "⟨": "⟩", "⌊": "�
 _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
-    "boxed quad qquad thinspace space noindent rm bf it strut mathstrut smash fbox framebox nonumber num SI si qty unit"
+    "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit "
+    "mathstrut smash blacksquare Box qedsymbol hline fbox framebox"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}

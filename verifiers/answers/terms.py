@@ -10,6 +10,8 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import (
     integer_domain,
     integer_set,
+    integers_in,
+    integers_without,
     parity,
     residue_class,
     shifted_integers,
@@ -140,6 +142,8 @@ def _set_expression(pieces: list[list[Token]], operations: list[str], statement:
     """Unions, intersections and differences, from left to right."""
     first = pieces[0]
     letter = None
+    if operations == ["∖"] and first and first[0].is_sign(*DOMAINS) and (within := integer_domain(first)) is not None:
+        return integers_without(within, numbers_of(pieces[1], statement))
     if set(operations) == {"∪"} and (joined := _union_of_lists(pieces, statement)) is not None:
         return joined
     if operations[0] == "except" and len(first) == 1 and first[0].kind == "letter":
@@ -203,6 +207,8 @@ def _has_comma(tokens: Tokens) -> bool:
 
 def _brackets(opening: str, inside: list[Token], closing: str, statement: Statement) -> Value:
     """A set, an interval or tuple, or a statement in brackets."""
+    while (group := bracket_content(inside)) is not None and group[0] == "{" and group[1]:  # ( {a, b} )
+        inside = group[1]
     is_set = (opening, closing) in (("\\{", "\\}"), ("{", "}"))
     if is_set:
         return _set(inside, statement)
@@ -212,6 +218,10 @@ def _brackets(opening: str, inside: list[Token], closing: str, statement: Statem
             raise UnreadableError("an empty part")
         items = tuple(_component(part, statement) for part in parts)
         brackets = ("()" if opening == "⟨" else opening + closing) if len(items) == 2 else ""
+        if opening == "[" and {each.text for each in cuts} == {",", ";"}:  # [1, 2; 3, 4]
+            rows = [cut(row, at_signs(","))[0] for row in cut(inside, at_signs(";"))[0]]
+            if len({len(row) for row in rows}) == 1:
+                return Matrix(tuple(tuple(Expression(expression(cell)) for cell in row) for row in rows))
         if opening == "{" or closing == "}":
             raise UnreadableError("brackets do not match")
         return Sequence("interval" if len(items) == 2 and opening != "⟨" else "tuple", items, brackets)
@@ -253,8 +263,10 @@ def _set(inside: list[Token], statement: Statement) -> Value:
 def _set_builder(head: list[Token], conditions: list[Token], statement: Statement) -> Value:
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
-    within = _operand(pieces[1], statement) if belongs else None
     letter = name_of(pieces[0])
+    if belongs and letter is not None and pieces[1][0].is_sign(*DOMAINS):
+        return _integers_with(letter, pieces[1], statement(conditions))
+    within = _operand(pieces[1], statement) if belongs else None
     if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):
         if belongs:
             raise UnreadableError("a set of another kind")
@@ -264,6 +276,15 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
         raise UnreadableError("a condition on something else")
     result = value if within is None else intersection(value, within)
     return Reals(result.intervals)
+
+
+def _integers_with(letter: str, domain: list[Token], condition: Value) -> Value:
+    r"""\{n ∈ ℤ : -1 ≤ n ≤ 1\}."""
+    integers = integer_domain([Token("letter", letter), *domain])
+    if integers is None or not isinstance(condition, Reals) or condition.name != letter:
+        raise UnreadableError("integers with another property")
+    value = integers_in(condition, integers.parameters[0])
+    return Sequence("set", value.items) if isinstance(value, Sequence) else value
 
 
 def _point(tokens: Tokens, statement: Statement) -> Value | None:

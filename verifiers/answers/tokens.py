@@ -128,6 +128,8 @@ class _Scanner(AccentScanner):
             self.sign(f"begin {name}")
         elif name in ("mathbin", "mathrel", "mathop", "mathord"):
             self._open("")
+        elif name == "not":
+            self._negated()
         elif name in INVISIBLE:
             self._skip_argument()
         elif name in ("mathbb", "Bbb"):
@@ -144,6 +146,16 @@ class _Scanner(AccentScanner):
             self.sign(text) if kind == "sign" else self.add(kind, text)
         else:
             raise UnreadableError(f"command {name}")
+
+    def _negated(self) -> None:
+        r"""`\not=` and `\not\in`."""
+        self._skip_spaces()
+        for text, sign in (("=", "≠"), ("\\in", "∉")):
+            if self.text.startswith(text, self.at) and not self._peek(len(text)).isalpha():
+                self.at += len(text)
+                self.sign(sign)
+                return
+        raise UnreadableError("what is denied?")
 
     def _superscript_prime(self) -> None:
         r"""`^\prime` and `^{\prime}` are the prime alone."""
@@ -239,15 +251,18 @@ class _Scanner(AccentScanner):
         if not brace or not environment.rstrip("*").isalpha():
             raise UnreadableError("environment")
         self.at += len(environment) + 1
+        if environment.endswith("*") and self.text[self.at : self.at + 3] in ("[l]", "[c]", "[r]"):
+            self.at += 3
         if environment.rstrip("*") in FORMULAS:
             return
         self.depth += 1 if name == "begin" else -1
         self.add("sign", f"{name} {environment.rstrip('*')}")
         if environment == "array" and name == "begin" and self._peek() == "{":
-            columns, _, _ = self.text[self.at + 1 :].partition("}")
-            if not set(columns) <= set("lcr| "):
+            end = "}}" if self.text.startswith("{*{", self.at) else "}"  # *{20}{c}
+            columns, _, _ = self.text[self.at + 1 :].partition(end)
+            if not set(columns) <= set("lcr| ") | (set("*{}0123456789") if end == "}}" else set()):
                 raise UnreadableError("columns")
-            self.at += len(columns) + 2
+            self.at += len(columns) + 1 + len(end)
 
     # --------------------------------------------------------------------------------------- characters
 
@@ -284,6 +299,8 @@ class _Scanner(AccentScanner):
     def _brace(self, brace: str) -> None:
         if brace == "{" and self._peek() in "+-=<>:*/" and self._peek(1) == "}":  # {-}7
             self.text = f"{self.text[: self.at + 1]} {self.text[self.at + 2 :]}"
+        elif brace == "{" and self._peek() == "}" and not self.is_text and self._peek(1) not in ("^", "_", "{"):
+            self.at += 1  # {} is empty
         elif brace == "{":
             self.closing.append("text" if self.is_text else "}")
             if not self.is_text:

@@ -23,7 +23,7 @@ def vector(tokens: Tokens) -> Sequence | None:
             return None if parts is None else tuple_of(parts)
     if any(token.kind == "letter" and token.text in _UNITS for token in tokens):
         return tuple_of(components(expression(tokens), _UNITS))
-    if len(tokens) > 4 and any(token.is_sign(",") for token in tokens):
+    if len(tokens) > 4 and any(token.is_sign(",") or token.text.startswith("begin ") for token in tokens):
         return _combination(tokens)
     return None
 
@@ -48,6 +48,8 @@ def components(node: Node, units: tuple[str, ...] = _PLAIN_UNITS) -> list[Node]:
 def _components(tokens: Tokens) -> list[Node] | None:
     """The components of a tuple in brackets; None for anything else."""
     inside = bracket_content(tokens)
+    if inside is not None and inside[0].endswith("matrix") and not any(token.is_sign("&") for token in inside[1]):
+        return [expression(row) for row in cut(inside[1], at_signs("\\\\"))[0] if row]
     if inside is None or inside[0] not in ("(", "⟨", "["):
         return None
     parts, commas = cut(inside[1], at_signs(","))
@@ -66,7 +68,7 @@ def _combination(tokens: Tokens) -> Sequence | None:
         factor = _factor(piece[:place])
         if factor is None:
             return None
-        has_letter = has_letter or bool(names(factor))
+        has_letter = has_letter or bool(names(factor)) or any(map(names, parts))
         parts = [multiply(factor, part) if place else part for part in parts]
         parts = [negate(part) for part in parts] if sign == "-" else parts
         if total and len(total) != len(parts):
