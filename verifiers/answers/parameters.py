@@ -68,7 +68,7 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
     letters = frozenset().union(*(names(node) for each in items for node in each))
     known = {each.name for each in parameters}
     if isinstance(value, Expression) and len(letters - known) == 1 and letters - known <= _ARGUMENTS:
-        return function_family(value.node, *(letters - known), parameters)
+        return function_family(value.node, next(iter(letters - known)), parameters)
     if not letters & known or letters - known:
         raise UnreadableError("parameters that are not those of the family")
     if not all(any(names(node) for node in each) for each in items):
