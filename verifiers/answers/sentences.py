@@ -221,6 +221,8 @@ def _is_lead(tokens: list[Token]) -> bool:
     verb = next((place for place in range(len(words), 0, -1) if words[place - 1] in VERBS), None)
     subject, behind = ([], words) if verb is None else (words[:verb], words[verb:])
     pairs = pairwise(["", *behind])
+    if "follows" in words and "it" not in words:
+        return False
     if any(word == "of" and before not in QUANTITIES for before, word in pairs):
         return False
     return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)
