@@ -55,7 +55,6 @@ _CHANGING_AT_END = frozenset(
         "shy",
         "tops",
         "max",
-        "min",
         "maximum",
         "minimum",
         *PARTS,
