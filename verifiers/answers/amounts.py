@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from verifiers.answers.expressions import expression
-from verifiers.answers.number_words import changes_value
+from verifiers.answers.number_words import changes_value, has_noun
 from verifiers.answers.rationals import rational
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
@@ -92,6 +92,9 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     if is_ordinal and (len(words) > 1 or words[0] not in _NUMBERED):
         return None
     node = expression(tokens[:size])
+    is_one = rational(node) in (1, -1) or is_ordinal
+    if not (is_one or has_noun(words) or words[0] == "of" or node.op in ("div", "mixed")):
+        return None
     return None if names(node) else Amount(node, ((" ".join(words).removesuffix("s"), 1),), Fraction(1))
 
 

@@ -43,7 +43,23 @@ _CHANGING_WORDS = (
 )
 _CHANGING = frozenset({*_CHANGING_WORDS.split(), *SCALES_AND_PARTS, *_UNITS})
 # Only as the last word: "7 negative", but "7 negative numbers"; "7 degrees below", but "7 pupils below average".
-_CHANGING_AT_END = frozenset({"below", "under", "beneath", "above", "negative", "odd", *PARTS})
+_CHANGING_AT_END = frozenset(
+    {
+        "below",
+        "under",
+        "beneath",
+        "above",
+        "negative",
+        "odd",
+        "short",
+        "shy",
+        "tops",
+        "max",
+        "maximum",
+        "minimum",
+        *PARTS,
+    }
+)
 _CHANGING_ALONE = frozenset({"square", "cube", "score", "gross", "power", "base"})
 # Only directly after the number: "48 squared", but "48 cm squared" and "48 squared units".
 _LENGTH_WORDS = "unit m cm mm km in inch inche feet foot ft yard mile meter metre centimeter kilometer"
@@ -88,6 +104,15 @@ def in_words(text: str) -> int | None:
         elif is_last or not ((word == "a" and place == 0) or (word == "and" and place > 0)):
             return None
     return total + current if words else None
+
+
+_NO_S_WORDS = "people children men women feet teeth mice sheep fish deer geese dice total overall altogether"
+_NO_S = frozenset(_NO_S_WORDS.split())
+
+
+def has_noun(words: Sequence[str]) -> bool:
+    """Whether there is a plural among words: "red balls", "people at the party"; not "minimum" or "short"."""
+    return any((word.endswith("s") and not word.endswith("ss")) or word in _NO_S for word in words)
 
 
 def is_part_of_amount(words: Sequence[str]) -> bool:

@@ -164,6 +164,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     while tokens and tokens[0].is_sign("="):
         tokens = tokens[1:]
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
+        if tokens[start].text == "follows" and not (start and tokens[start - 1].is_word("it")):
+            return list(tokens)
         start += 1
     rest = list(tokens[start:])
     if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:

@@ -34,7 +34,8 @@ STATING_PAIRS = frozenset(
 # Behind the value, where there is a verb: that it is the answer.
 _PREDICATE_WORDS = (
     "is are was were has have had does do will would should can may must could been being leads gives yields violates "
-    "exceeds seems seem looks look appears appear remains remain becomes become"
+    "exceeds seems seem looks look appears appear remains becomes become goes comes precedes follows occurs lies "
+    "stands belongs came went"
 )
 PREDICATES = frozenset(_PREDICATE_WORDS.split())
 _AFFIRMING_WORDS = (
@@ -76,7 +77,10 @@ ASSUMPTIONS = ("suppose", "assume", "assuming", "whether", "if")
 # Beside the only number of a sentence, which is then one of several things or a name.
 AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "those", "one"])
 # In the subject of a sentence, which then says something of another number.
-_OTHER_WORDS = "i bound bounds mistake trap estimate example candidate candidates distractor decoy hint"
+_OTHER_WORDS = (
+    "i previous next other another naive someone somebody bound "
+    "bounds mistake trap estimate example candidate candidates distractor decoy hint"
+)
 OTHERS = frozenset(_OTHER_WORDS.split())
 PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.

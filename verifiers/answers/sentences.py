@@ -236,6 +236,8 @@ def _is_lead(tokens: list[Token]) -> bool:
     if behind[:2] == ["those", "with"]:  # the values are those with 1 < m < 3
         behind = behind[2:]
     pairs = pairwise(["", *behind])
+    if "follows" in words and "it" not in words:
+        return False
     if any(word == "of" and before not in QUANTITIES for before, word in pairs):
         return False
     return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)

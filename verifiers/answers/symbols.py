@@ -60,7 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "textdegree": ("sign", "°"),
     "cent": ("word", "cents"),
     "textcent": ("word", "cents"),
-    "therefore": ("word", "therefore"),
+    **dict.fromkeys(("therefore", "implies"), ("word", "therefore")),
     "mapsto": ("sign", "↦"),
     "root": ("function", "root"),
     "of": ("sign", "of"),
