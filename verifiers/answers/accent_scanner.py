@@ -77,3 +77,22 @@ class AccentScanner(LetterScanner):
             self.at = end
         elif end > self.at:
             raise UnreadableError("digits after a period")
+
+    def _negated(self) -> None:
+        r"""`\not=` and `\not\in`."""
+        self._skip_spaces()
+        for text, sign in (("=", "≠"), ("\\in", "∉")):
+            if self.text.startswith(text, self.at) and not self._peek(len(text)).isalpha():
+                self.at += len(text)
+                self.sign(sign)
+                return
+        raise UnreadableError("what is denied?")
+
+    def _superscript_prime(self) -> None:
+        r"""`^\prime` and `^{\prime}` are the prime alone."""
+        is_braced = [token.text for token in self.tokens[-2:]] == ["^", "{"] and self._peek() == "}"
+        if is_braced:
+            self.closing.pop()
+            self.at += 1
+        if is_braced or (self.tokens and self.tokens[-1].is_sign("^")):
+            del self.tokens[-1 - is_braced :]

@@ -72,7 +72,11 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
         result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
-    nodes = tuple(_quantity(side) for side in sides)
+    return _comparison(tuple(map(_quantity, sides)), signs_)
+
+
+def _comparison(nodes: tuple[Node, ...], signs_: list[str]) -> Value:
+    """The set of reals of a condition on one letter; another relation as it is."""
     if signs_ == ["≠"] and len(signs(nodes[1])) > 1 and nodes[0].op == "symbol":
         return Reals(complement(points(signs(nodes[1]))).intervals, nodes[0].name)
     if any(len(signs(node)) > 1 for node in nodes):

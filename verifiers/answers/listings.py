@@ -152,16 +152,8 @@ def _alternatives(values: list[Value]) -> Value:
         return Sequence("list", tuple(values))
     if isinstance(first_value, Assignments) and len(first_value.names) > 1:
         return Sequence("list", (first_value, *(several_names(first_value.names, value) for value in values[1:])))
-    conditions = [value for value in values if isinstance(value, Reals)]
-    if conditions and len(values) > 1:
-        result = Reals(())
-        for value in values:
-            inner = value.items[0] if isinstance(value, Assignments) and len(value.names) == 1 else value
-            part = points([inner.node]) if isinstance(inner, Expression) else as_reals(inner)
-            if part is None:
-                raise UnreadableError("sets and other values")
-            result = union(result, part)
-        return result
+    if any(isinstance(value, Reals) for value in values) and len(values) > 1:
+        return _union(values)
     first = next((value.names for value in values if isinstance(value, Assignments)), None)
     plain: list[Value] = []
     for value in values:
@@ -181,6 +173,18 @@ def _alternatives(values: list[Value]) -> Value:
     if isinstance(values[0], Assignments) and not _is_index(values[0], values):
         return Assignments(values[0].names, (listed,))
     return listed
+
+
+def _union(values: list[Value]) -> Reals:
+    """The union of sets of reals and single numbers."""
+    result = Reals(())
+    for value in values:
+        inner = value.items[0] if isinstance(value, Assignments) and len(value.names) == 1 else value
+        part = points([inner.node]) if isinstance(inner, Expression) else as_reals(inner)
+        if part is None:
+            raise UnreadableError("sets and other values")
+        result = union(result, part)
+    return result
 
 
 def _names_of(value: Value) -> tuple[str, ...]:

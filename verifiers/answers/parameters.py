@@ -36,7 +36,7 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
     if argument:  # f(x) = 2x for all x
         others = [piece for piece in others if not _is_on_argument(piece, argument)]
         parameters = [each for each in parameters if each.name != argument]
-    if argument and parameters and not ranges and isinstance(value, Function):
+    if argument and parameters and not ranges and not others and isinstance(value, Function):
         return function_family(value.node, argument, parameters)
     integers = (frozenset("n") if argument else INTEGER_LETTERS) | {each.name for each in parameters}
     reals, others = take_declarations(value, others, statement, integers)
@@ -58,8 +58,11 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
             parameters = [*(each for each in parameters if each.name != bound.name), bound]
         else:
             value = _under(value, piece, statement)
-    if not parameters:
-        return value
+    return _family(value, parameters) if parameters else value
+
+
+def _family(value: Value, parameters: list[Parameter]) -> Value:
+    """All values for the integer parameters; the integers of a set of reals."""
     if isinstance(value, Reals) and len(parameters) == 1 and value.name == parameters[0].name:
         return integers_in(value, parameters[0])
     if isinstance(value, Relation) and any(side.name == each.name for side in value.sides for each in parameters):

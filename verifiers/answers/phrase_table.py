@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from verifiers.answers.integer_phrases import ALL, INTEGER_SETS, INTEGERS
+
 # Words before the answer that say nothing about it.
 _LEAD_WORDS = (
     "the a final answer is are solution solutions set interval intervals value values therefore thus so hence we "
@@ -31,103 +33,7 @@ _EXCEPT = (
     "different from",
     "not including",
 )
-_INTEGER_PHRASES = (
-    "integer; integers; an integer; any integer; all integers; some integer; every integer; "
-    "the integers; the set of integers; the set of all integers; arbitrary integer; "
-    "an arbitrary integer; arbitrary integers; each integer; whole number"
-)
-_INTEGERS = _INTEGER_PHRASES.split("; ")
-_ALL = ("", "all ", "any ", "every ", "the ", "a ", "is a ", "are ", "is ", "must be a ", "must be ", "some ")
 _SAME = ("i e", "ie", "that is", "or equivalently", "equivalently", "in other words", "that is to say")
-_MULTIPLES = ("multiples of", "multiple of", "integer multiples of", "integer multiple of", "divisible by")
-_INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
-    **{f"{before}{phrase}": (("sign", "multiples"),) for before in _ALL for phrase in _MULTIPLES},
-    **{
-        f"{before}{kind} multiple{end} of": (("sign", sign), ("sign", "multiples"))
-        for before in _ALL
-        for kind, sign in (
-            ("positive", "ℤ1"),
-            ("positive integer", "ℤ1"),
-            ("nonnegative", "ℤ0"),
-            ("non negative", "ℤ0"),
-        )
-        for end in ("", "s")
-    },
-    **{
-        f"{before}{verb}{article}remainder{of}": (("sign", "remainder"),)
-        for before in ("", "that ", "which ")
-        for verb in ("leave ", "leaves ", "leaving ", "with ", "have ", "has ", "give ", "gives ", "")
-        for article in ("a ", "the ", "")
-        for of in ("", " of")
-    },
-    **dict.fromkeys(
-        ("when divided by", "upon division by", "on division by", "after division by", "if divided by", "divided by"),
-        (("sign", "divided"),),
-    ),
-    **{
-        f"{before}{kind}power{end} of": (*sign, ("sign", "powers"))
-        for before in _ALL
-        for kind, sign in (
-            ("", ()),
-            ("positive ", (("sign", "ℤ1"),)),
-            ("nonnegative ", (("sign", "ℤ0"),)),
-            ("non negative ", (("sign", "ℤ0"),)),
-            ("nonnegative integer ", (("sign", "ℤ0"),)),
-            ("non negative integer ", (("sign", "ℤ0"),)),
-            ("positive integer ", (("sign", "ℤ1"),)),
-        )
-        for end in ("", "s")
-    },
-    **{
-        f"{before}{parity} multiple{end} of": (("sign", parity), ("sign", "multiples"))
-        for before in _ALL
-        for parity in ("even", "odd")
-        for end in ("", "s")
-    },
-    **{f"{before}prime{noun}": (("sign", "primes"),) for before in _ALL for noun in ("", "s", " number", " numbers")},
-    **{
-        f"{before}{many}": (("sign", "∞many"),)
-        for before in ("", "there are ", "there exist ", "an ")
-        for many in ("infinitely many", "infinite number of", "infinite")
-    },
-    **{
-        f"{before}{strictly}between": (("sign", sign),)
-        for before in ("", "is ", "are ", "lies ", "lie ")
-        for strictly, sign in (("", "between"), ("strictly ", "between"))
-    },
-    **{
-        f"{before}integers {start}": (("sign", "ℤ"), ("sign", "closed between"))
-        for before in ("", "all ", "the ", "all the ")
-        for start in ("from", "between")
-    },
-    **{
-        f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
-        for the in ("", "the ")
-        for kind in ("open", "closed")
-        for start in ("from", "between")
-    },
-    **dict.fromkeys(
-        (
-            "and its permutations",
-            "and permutations",
-            "and all permutations",
-            "and their permutations",
-            "up to permutation",
-            "and all its permutations",
-            "and all permutations thereof",
-            "and permutations thereof",
-            "permutations of",
-            "all permutations of",
-            "any permutation of",
-            "and all its permutations thereof",
-        ),
-        (("sign", "permutations"),),
-    ),
-    **dict.fromkeys(("including", "and including"), (("sign", "including"),)),
-    **{f"{before}perfect square{end}": (("sign", "squares"),) for before in _ALL for end in ("", "s")},
-    **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in _ALL for end in ("", "s")},
-    **dict.fromkeys(("of the form", "numbers of the form", "is of the form", "are of the form"), (("sign", "form"),)),
-}
 
 
 def _root(index: int) -> tuple[tuple[str, str], ...]:
@@ -135,7 +41,7 @@ def _root(index: int) -> tuple[tuple[str, str], ...]:
 
 
 PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
-    **_INTEGER_SETS,
+    **INTEGER_SETS,
     **dict.fromkeys(_REALS, (("sign", "ℝ"),)),
     **dict.fromkeys(("all reals but", "all real numbers but", "reals but"), (("sign", "ℝ"), ("sign", "except"))),
     **{
@@ -166,7 +72,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     },
     **dict.fromkeys(_SAME, (("sign", "same"),)),
     **dict.fromkeys(_EXCEPT, (("sign", "except"),)),
-    **dict.fromkeys(_INTEGERS, (("sign", "ℤ"),)),
+    **dict.fromkeys(INTEGERS, (("sign", "ℤ"),)),
     **dict.fromkeys(
         (
             "positive integer",
@@ -234,7 +140,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
         f"{before}{kind} {noun}": (("sign", "ℤ1"), ("sign", parity))
         for parity in ("even", "odd")
         for kind in (f"positive {parity}", f"{parity} positive")
-        for before in _ALL
+        for before in ALL
         for noun in ("integer", "integers", "number", "numbers")
     },
     "such that": (("sign", "such"),),
