@@ -92,8 +92,9 @@ def _run_command(words: Sequence[str], on_wait: Callable[[], object]) -> int:
     The program has a process group of its own, so a signal reaches it once: from here. It ends when this process dies.
     What it prints goes to sys.stdout of this process, which --json redirects to standard error.
     """
-    process = subprocess.Popen(words, stdout=sys.stdout, process_group=0, preexec_fn=end_with_parent)
-    with _forwarded_signals(process):
+    with forward_signals() as forward_to:
+        process = subprocess.Popen(words, stdout=sys.stdout, process_group=0, preexec_fn=end_with_parent)
+        forward_to(process)
         while True:
             on_wait()
             try:
@@ -104,15 +105,25 @@ def _run_command(words: Sequence[str], on_wait: Callable[[], object]) -> int:
 
 
 @contextmanager
-def _forwarded_signals(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """A block in which signals that end a program go to the process instead."""
+def forward_signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
+    """A block in which signals that end a program go to the process that is named by a call, also those before it."""
+    processes: list[subprocess.Popen[bytes]] = []
+    early: list[int] = []
 
     def forward(number: int, frame: FrameType | None) -> None:
-        process.send_signal(number)
+        for process in processes:
+            process.send_signal(number)
+        if not processes:
+            early.append(number)
+
+    def forward_to(process: subprocess.Popen[bytes]) -> None:
+        processes.append(process)
+        for number in early:
+            process.send_signal(number)
 
     handlers = {number: signal.signal(number, forward) for number in _SIGNALS}
     try:
-        yield
+        yield forward_to
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)

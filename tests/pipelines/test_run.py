@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from reasoner.pipelines.run import forward_signals
 from reasoner.pipelines.state import FILE
 from reasoner.runs.rollouts import lock_run_dir
 
@@ -119,6 +120,14 @@ def test_a_pipeline_that_was_stopped_goes_on_with_its_stage(here, number):
     err = second.communicate()[1]
     assert second.returncode == 0 and "a is done" in err
     assert calls(here) == ["sft p-a", "sft p-b", "sft --resume p-b", "sft p-c"]
+
+
+def test_signal_that_comes_before_the_process_reaches_it():
+    with forward_signals() as forward_to:
+        os.kill(os.getpid(), signal.SIGTERM)
+        process = subprocess.Popen(["sleep", "60"])
+        forward_to(process)
+        assert process.wait(timeout=30) == -signal.SIGTERM
 
 
 def test_a_stage_that_fails_ends_the_pipeline_with_its_status(here):
