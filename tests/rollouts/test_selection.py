@@ -54,9 +54,9 @@ def test_older_steps_count_less():
 def test_choice_has_the_shares_of_the_weights_and_no_problem_twice():
     rates = PassRates()
     rates.add(SEEN)
-    drawn = [rates.choose(PROMPTS, 6, step=step, seed=0) for step in range(400)]
-    assert all(len(set(indices)) == 6 for indices in drawn)
-    subjects = Counter(PROMPTS[index].problem.subject for indices in drawn for index in indices)
+    choices = [rates.choose(PROMPTS, 6, step=step, seed=0) for step in range(400)]
+    assert all(len(set(indices)) == 6 for indices in choices)
+    subjects = Counter(PROMPTS[index].problem.subject for indices in choices for index in indices)
     # 40 problems of weight 0.25 beside 80 of 0.02: 86 % of single draws, a little less without replacement
     assert 0.80 < subjects["open"] / subjects.total() < 0.88
     assert 0.8 < subjects["solved"] / subjects["hopeless"] < 1.25

@@ -43,13 +43,8 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     if has(gold, "unknownlog") or has(answer, "unknownlog"):
         return _with_any_base(gold, answer)
     letters = names(gold) | names(answer)
-    if not letters and (_divides_by_zero(gold) or _divides_by_zero(answer)):
-        return False
     if not letters:
-        result = _is_zero(subtract(gold, answer))
-        if result is None and _folded(gold) == _folded(answer):  # 10^{1/100} and 10^{0.01}
-            return True
-        return _with_large_parts(gold, answer) if result is None else result
+        return _equal_numbers(gold, answer)
     is_whole = has(gold, *_WHOLE) or has(answer, *_WHOLE) or any(map(_has_alternating, (gold, answer)))
     is_whole = is_whole or any(map(_has_root_of_letter, (gold, answer)))
     is_rounded = has(gold, *_ROUNDED) or has(answer, *_ROUNDED)
@@ -72,6 +67,18 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
         if num_equal == _NUM_POINTS:
             break
     return True if num_equal >= _ENOUGH else None
+
+
+def _equal_numbers(gold: Node, answer: Node) -> bool | None:
+    """Whether two trees without letters have the same value; None if that is not decided."""
+    if _divides_by_zero(gold) or _divides_by_zero(answer):
+        return False
+    result = _is_zero(subtract(gold, answer))
+    if result is not None:
+        return result
+    if _folded(gold) == _folded(answer):  # 10^{1/100} and 10^{0.01}
+        return True
+    return _with_large_parts(gold, answer)
 
 
 def _divides_by_zero(node: Node) -> bool:
