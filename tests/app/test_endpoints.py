@@ -55,9 +55,9 @@ def test_gradio_client_fetches_a_rollout(client, rollouts):
 
 def test_gradio_client_searches_by_regular_expression(client, rollouts):
     pattern = r"answer is \d+\. Hmm"
-    found = client.predict("a", where={"regex": pattern}, api_name="/rollouts")
+    answer = client.predict("a", where={"regex": pattern}, api_name="/rollouts")
     matching = [row["name"] for row in rollouts if re.search(pattern, row["completion"])]
-    assert [row["name"] for row in found["rows"]] == matching and matching
+    assert [row["name"] for row in answer["rows"]] == matching and matching
     one = client.predict("a", matching[0], regex=pattern, api_name="/rollout")
     assert [re.fullmatch(pattern, one["completion"][start:end]) is not None for start, end in one["hits"]] == [True]
 

@@ -102,8 +102,8 @@ def test_the_rollouts_of_a_filter_are_downloaded_in_each_format(site):
     for kind, read in texts.items():
         with page.expect_download() as download:
             page.get_by_role("link", name=kind, exact=True).click()
-        found = read(Path(download.value.path()))
-        assert found == wrong if kind != "md" else len(found) == len(wrong)
+        completions = read(Path(download.value.path()))
+        assert completions == wrong if kind != "md" else len(completions) == len(wrong)
 
 
 def test_a_hidden_tab_sends_no_request(site):
@@ -112,12 +112,12 @@ def test_a_hidden_tab_sends_no_request(site):
     page.goto(f"{site.url}/overview?run=keys")
     page.clock.run_for(3000)
     site.ready()
-    asked = []
-    page.on("request", lambda request: asked.append(request.url))
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
     page.evaluate("Object.defineProperty(document, 'hidden', { get: () => window.isAway ?? false })")
     page.evaluate("window.isAway = true")
     page.clock.run_for(60_000)
-    assert [url for url in asked if "/ask/" in url] == []
+    assert [url for url in urls if "/ask/" in url] == []
     page.evaluate("window.isAway = false")
     with page.expect_request("**/ask/overview"):
         page.clock.run_for(5000)

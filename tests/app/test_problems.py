@@ -144,10 +144,10 @@ def test_neighbours_are_the_nearest_groups_of_the_family(call, rows, problem):
     others = [(p, r) for p, r in groups if r["problem_id"] != problem.id and r["subject"] == problem.subject]
     alike = [place_row for place_row in others if place_row[1]["level"] == problem.level] or others
     expected = [p for p, _ in alike if p < place][-5:] + [p for p, _ in alike if p > place][:5]
-    found = call("problem", run="whole", id=problem.id)["neighbours"]
-    assert [(row["step"], row["grp"]) for row in found] == expected
+    neighbours = call("problem", run="whole", id=problem.id)["neighbours"]
+    assert [(row["step"], row["grp"]) for row in neighbours] == expected
     first = {row["problem_id"]: step for (step, _), row in reversed(groups)}
-    assert all(row["is_first"] == (first[row["problem"]] == row["step"]) for row in found)
+    assert all(row["is_first"] == (first[row["problem"]] == row["step"]) for row in neighbours)
 
 
 def test_pages_of_the_map_are_consecutive(call):
