@@ -43,10 +43,21 @@ def places(number: int) -> list[int]:
     return [int(d) * 10 ** (len(digits) - 1 - i) for i, d in enumerate(digits) if d != "0"]
 
 
-def work(step: Equation) -> list[Equation]:
-    """Work a step out in elementary steps, the last of which has its value; [] if there is nothing simpler."""
+def work(step: Equation, *, one_digit: bool = False) -> list[Equation]:
+    """Work a step out in elementary steps, the last of which has its value; [] if there is nothing simpler.
+
+    one_digit: whether sums and differences within it take numbers of one significant digit: 2082-1000=1082,
+    1082-800=282 instead of 2082-1800=282.
+    """
     chain = _WORK[step.op](step.left, step.right)
+    if one_digit:
+        chain = [part for whole in chain for part in _one_digit_steps(whole)]
     return chain if len(chain) > 1 else []
+
+
+def _one_digit_steps(step: Equation) -> list[Equation]:
+    """A sum or difference in steps of one significant digit each; a product as it is."""
+    return _running(step.left, step.op, places(step.right)) if step.op in "+-" else [step]
 
 
 def _work_sum(a: int, b: int) -> list[Equation]:

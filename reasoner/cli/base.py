@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_action, add_actions
 from reasoner.console import print_result
+
+if TYPE_CHECKING:
+    from reasoner.pretrain.mixture import Mixture
 
 
 def add_arguments(command: Parser) -> None:
@@ -21,11 +25,38 @@ def add_arguments(command: Parser) -> None:
     for name, (about, default) in _SIZES.items():
         flag = f"--{name.replace('_', '-')}"
         build.add_argument(flag, type=int, metavar="N", help=f"{about} [that of the recipe: {default:,}]")
+    _add_corpus_arguments(build)
+    build.add_argument(
+        "--dtype", choices=("float32", "bfloat16"), default="float32", help="bfloat16: faster where the CPU has it"
+    )
     build.add_argument("--threads", type=int, default=0, metavar="N", help="torch threads; 0: all cores [0]")
     corpus = add_action(actions, "corpus", "write texts of the pretraining corpus as examples for sft", write_corpus)
     corpus.add_argument("file", metavar="FILE", type=Path, help="the new .jsonl or .parquet file, with a column `text`")
     corpus.add_argument("--documents", type=int, default=400, metavar="N", help="number of texts, at least 1 [400]")
     corpus.add_argument("--seed", type=int, default=0, help="seed of the corpus; 0: that of the embedded base [0]")
+    _add_corpus_arguments(corpus)
+
+
+def _add_corpus_arguments(command: Parser) -> None:
+    command.add_argument(
+        "--mixture",
+        choices=("places", "digits"),
+        default="places",
+        help="places: the embedded base's; digits: checks one digit at a time, harder problems, rarer checks [places]",
+    )
+    command.add_argument(
+        "--checks",
+        type=float,
+        metavar="SHARE",
+        help="share of the solutions in the R1-Zero template that check their steps, 0 to 1 [that of the mixture]",
+    )
+    command.add_argument(
+        "--textbook-checks",
+        type=float,
+        metavar="SHARE",
+        help="the same for solutions in textbook form; 0: no checks in drills either [that of the mixture]",
+    )
+    command.add_argument("--no-corrections", action="store_true", help="checks never find an error")
 
 
 # What the recipe (reasoner.pretrain.train.Recipe) decides of a model's size, and its default.
@@ -46,7 +77,20 @@ def build_base(args: argparse.Namespace) -> None:
     from reasoner.pretrain.train import Recipe
 
     sizes = {name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None}
-    build(args.out, seed=args.seed, recipe=replace(Recipe(), **sizes), threads=args.threads)
+    recipe = replace(Recipe(), **sizes, dtype=args.dtype, mixture=_mixture(args))
+    build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
+
+
+def _mixture(args: argparse.Namespace) -> Mixture:
+    """The mixture of the arguments of _add_corpus_arguments."""
+    from reasoner.pretrain.mixture import MIXTURES, with_checks
+
+    return with_checks(
+        MIXTURES[args.mixture],
+        conversations=args.checks,
+        textbooks=args.textbook_checks,
+        corrections=not args.no_corrections,
+    )
 
 
 def write_corpus(args: argparse.Namespace) -> None:
@@ -56,5 +100,6 @@ def write_corpus(args: argparse.Namespace) -> None:
 
     if args.documents < 1:
         raise ValueError(f"--documents is {args.documents}; it must be at least 1")
-    write_rows(args.file, [{"text": document(args.seed, index)} for index in range(args.documents)])
+    mixture = _mixture(args)
+    write_rows(args.file, [{"text": document(args.seed, index, mixture)} for index in range(args.documents)])
     print_result(f"{args.documents:,} texts: {args.file}")

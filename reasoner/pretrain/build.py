@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,41 +13,50 @@ import torch
 from reasoner.console import log
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
-from reasoner.pretrain.train import Recipe, pretrain
+from reasoner.pretrain.train import Pretraining, Recipe
+from reasoner.pretrain.training_state import load, save, state_file
 
 NUM_TOKENIZER_DOCUMENTS = 20_000
 _LOG_INTERVAL = 25  # steps
 _RECORD_INTERVAL = 100  # steps
+_STATE_INTERVAL = 50  # steps
 
 
 def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: int = 0) -> Path:
     """Train tokenizer and model into the new folder `out`, an ordinary transformers model folder.
 
     The same seed, recipe, number of threads (0: all cores) and library versions give the same weights. Progress goes to
-    standard error. The folder appears whole or not at all. ValueError if `out` exists and is not empty, and for a
-    recipe that no model can have.
+    standard error. The folder appears whole or not at all; a build that was stopped goes on from a file beside it, to
+    the same weights. ValueError if `out` exists and is not empty, and for a recipe that no model can have.
     """
     recipe = recipe or Recipe()
     _check_sizes(recipe)
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
+    out.parent.mkdir(parents=True, exist_ok=True)
     if threads:
         torch.set_num_threads(threads)
-    losses = _LossLog(recipe)
     log(f"tokenizer: training on {NUM_TOKENIZER_DOCUMENTS:,} documents")
-    tokenizer = train_tokenizer(document(seed, index) for index in range(NUM_TOKENIZER_DOCUMENTS))
-    log(f"model: {recipe.steps:,} steps, {losses.tokens / 1e6:.1f}M tokens, {torch.get_num_threads()} threads")
-    model = pretrain(tokenizer, recipe, seed, losses.add)
+    tokenizer = train_tokenizer(document(seed, index, recipe.mixture) for index in range(NUM_TOKENIZER_DOCUMENTS))
+    pretraining, state = Pretraining(tokenizer, recipe, seed), state_file(out, recipe, seed)
+    if state.is_file():
+        load(pretraining, state)
+        log(f"goes on after step {len(pretraining.losses):,}, from {state}")
+    tokens = recipe.steps * recipe.rows * recipe.row_tokens
+    log(f"model: {recipe.steps:,} steps, {tokens / 1e6:.1f}M tokens, {torch.get_num_threads()} threads")
+    _train(pretraining, state)
+    model = pretraining.model.eval()  # type: ignore[no-untyped-call]
 
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     model.save_pretrained(partial)
     tokenizer.save_pretrained(partial)
-    record = losses.record(seed, num_parameters=sum(p.numel() for p in model.parameters()))
+    record = _record(pretraining, seed)
     (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
     if out.exists():
         out.rmdir()
     partial.rename(out)
+    state.unlink(missing_ok=True)
     log(f"wrote {out}: {record['parameters']:,} parameters, {record['minutes']} minutes")
     return out
 
@@ -62,41 +70,37 @@ def _check_sizes(recipe: Recipe) -> None:
         raise ValueError(f"width is {recipe.width}; it must be a multiple of {2 * recipe.heads}, twice the heads")
 
 
-class _LossLog:
-    """The losses of a build so far; logs them at intervals."""
-
-    def __init__(self, recipe: Recipe) -> None:
-        self._recipe = recipe
-        self._start = time.monotonic()
-        self._losses: list[float] = []
-        self.tokens = recipe.steps * recipe.rows * recipe.row_tokens
-
-    def add(self, step: int, loss: float) -> None:
-        """Add the loss of a step."""
-        self._losses.append(loss)
-        recipe, steps_done = self._recipe, step + 1
-        if steps_done % _LOG_INTERVAL == 0 or steps_done == recipe.steps:
-            seconds = time.monotonic() - self._start
-            seconds_left = seconds / steps_done * (recipe.steps - steps_done)
+def _train(pretraining: Pretraining, state: Path) -> None:
+    """Make the steps that are left; log losses and save the state at intervals."""
+    recipe, losses = pretraining.recipe, pretraining.losses
+    while len(losses) < recipe.steps:
+        pretraining.step()
+        done = len(losses)
+        if done % _STATE_INTERVAL == 0:
+            save(pretraining, state)
+        if done % _LOG_INTERVAL == 0 or done == recipe.steps:
+            seconds_per_step = pretraining.seconds / done
             log(
-                f"{steps_done:5d}/{recipe.steps} steps done  loss {_mean(self._losses[-_LOG_INTERVAL:]):.4f}  "
-                f"{steps_done * recipe.rows * recipe.row_tokens / seconds:,.0f} tokens/s  "
-                f"{seconds_left / 60:.1f} min left"
+                f"{done:5d}/{recipe.steps} steps done  loss {_mean(losses[-_LOG_INTERVAL:]):.4f}  "
+                f"{recipe.rows * recipe.row_tokens / seconds_per_step:,.0f} tokens/s  "
+                f"{seconds_per_step * (recipe.steps - done) / 60:.1f} min left"
             )
 
-    def record(self, seed: int, *, num_parameters: int) -> dict[str, Any]:
-        """The content of build.json: what decides the weights, and the mean loss of every 100 steps."""
-        starts = range(0, len(self._losses), _RECORD_INTERVAL)
-        return {
-            "seed": seed,
-            "recipe": asdict(self._recipe),
-            "parameters": num_parameters,
-            "tokens": self.tokens,
-            "minutes": round((time.monotonic() - self._start) / 60, 1),
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-            "loss": [round(_mean(self._losses[start : start + _RECORD_INTERVAL]), 4) for start in starts],
-        }
+
+def _record(pretraining: Pretraining, seed: int) -> dict[str, Any]:
+    """The content of build.json: what decides the weights, and the mean loss of every 100 steps."""
+    losses, recipe = pretraining.losses, pretraining.recipe
+    starts = range(0, len(losses), _RECORD_INTERVAL)
+    return {
+        "seed": seed,
+        "recipe": asdict(recipe),
+        "parameters": sum(p.numel() for p in pretraining.model.parameters()),
+        "tokens": recipe.steps * recipe.rows * recipe.row_tokens,
+        "minutes": round(pretraining.seconds / 60, 1),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "loss": [round(_mean(losses[start : start + _RECORD_INTERVAL]), 4) for start in starts],
+    }
 
 
 def _mean(values: list[float]) -> float:

@@ -1,4 +1,4 @@
-"""The corpus of the embedded base: generated documents, each a pure function of (seed, index).
+"""The corpus of the embedded base: generated documents, each a pure function of (seed, index, mixture).
 
 A document is a solved problem or a drill of bare arithmetic. Three tenths of the problems are in the R1-Zero prompt
 template, mostly with a short wrong answer and often with malformed tags; the others are in textbook form, where worked
@@ -12,26 +12,17 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from data.arithmetic import Equation, equation, work
+from data.arithmetic import Equation, Operator, equation, work
 from data.contamination import split_of_step
-from data.families import LEVELS, Draft, candidates, draw
-from reasoner.pretrain.solutions import STYLES, Solution, candidate_with_verdict, claim_with_check, compare_values, slip
+from data.families import Draft, candidates, draw
+from reasoner.pretrain.mixture import MIXTURES, Mixture, Shares
+from reasoner.pretrain.solutions import STYLES, candidate_with_verdict, claim_with_check, compare_values, slip
 from reasoner.rollouts.prompts import R1_ZERO
 
-DRILLS = 0.45  # share of the documents
-CONVERSATIONS = 0.3  # share of the problems in the R1-Zero template
-
-# Shares of the problem families: more of those that are hard to learn.
-FAMILY_SHARES = {"sums": 0.18, "products": 0.14, "equations": 0.22, "words": 0.22, "countdown": 0.24}
-
-# Shares of the solution styles (reasoner.pretrain.solutions) by form of document.
-STYLE_SHARES = {
-    "conversation": {"guess": 0.58, "quick": 0.16, "steps": 0.12, "check": 0.14},
-    "textbook": {"guess": 0.10, "quick": 0.10, "steps": 0.25, "check": 0.55},
-}
+EMBEDDED = MIXTURES["places"]  # the mixture of the embedded base
 
 # Shares of the taggings of an R1-Zero document: t is the thought, a the answer. Only the first is well-formed.
-TAGGINGS = {
+TAGGINGS: Shares = {
     " <think> {t} </think> <answer> {a} </answer>": 0.58,
     " {t} The answer is {a}.": 0.12,
     " <think> {t} </think> The answer is {a}.": 0.12,
@@ -46,10 +37,14 @@ TEXTBOOKS = (
 )
 
 
-def document(seed: int, index: int) -> str:
-    """Generate document number `index`, again and again until it states nothing that belongs to another split."""
+def document(seed: int, index: int, mixture: Mixture | None = None) -> str:
+    """Generate document number `index`, again and again until it states nothing that belongs to another split.
+
+    mixture: None for that of the embedded base.
+    """
+    mixture = mixture or EMBEDDED
     rng = Random(f"corpus/{seed}/{index}")
-    while not is_clean(text := _drill(rng) if rng.random() < DRILLS else _problem(rng)):
+    while not is_clean(text := (_drill if rng.random() < mixture.drills else _problem)(rng, mixture)):
         pass
     return text
 
@@ -74,87 +69,86 @@ def is_clean(text: str) -> bool:
     return all(split_of_step(step) == "corpus" for step in calculations_in(text))
 
 
-def _draft(rng: Random) -> Draft:
-    """Draw a problem of the corpus split: a family by FAMILY_SHARES, each level equally often."""
-    family, level = _choose(FAMILY_SHARES, rng), rng.choice(LEVELS)
+def _draft(rng: Random, mixture: Mixture) -> Draft:
+    """Draw a problem of the corpus split."""
+    family, level = _choose(mixture.families, rng), rng.choice(mixture.levels)
     while (draft := draw(family, level, rng)).split != "corpus":
         pass
     return draft
 
 
-def _choose(shares: dict[str, float], rng: Random) -> str:
+def _choose(shares: Shares, rng: Random) -> str:
     """A random key, by its share."""
     return rng.choices(list(shares), list(shares.values()))[0]
 
 
-def _problem(rng: Random) -> str:
+def _problem(rng: Random, mixture: Mixture) -> str:
     """A document of a solved problem."""
-    frame = "conversation" if rng.random() < CONVERSATIONS else "textbook"
-    draft = _draft(rng)
-    thought, answer = _solve(draft, frame, rng)
-    if frame == "textbook":
+    in_template = rng.random() < mixture.conversations
+    draft = _draft(rng, mixture)
+    style = _choose(mixture.conversation_styles if in_template else mixture.textbook_styles, rng)
+    thought, answer = STYLES[style](draft, rng, mixture.working)
+    if not in_template:
         return rng.choice(TEXTBOOKS).format(q=draft.question, t=thought, a=answer)
     prompt = R1_ZERO.format(question=draft.question)
     return prompt + _choose(TAGGINGS, rng).format(t=thought, a=answer)
 
 
-def _solve(draft: Draft, frame: str, rng: Random) -> Solution:
-    return STYLES[_choose(STYLE_SHARES[frame], rng)](draft, rng)
-
-
 # ------------------------------------------------------------------------------------------------------ drills
 
 
-def _drill(rng: Random) -> str:
+def _drill(rng: Random, mixture: Mixture) -> str:
     """A document of bare arithmetic."""
-    return _DRILLS[_choose(_DRILL_SHARES, rng)](rng)
+    return _DRILLS[_choose(mixture.drill_kinds, rng)](rng, mixture)
 
 
-def _steps(rng: Random, number: int) -> list[Equation]:
+def _steps(rng: Random, mixture: Mixture, number: int) -> list[Equation]:
     """Draw `number` solution steps of problems of the corpus split, with operators by _OPERATOR_SHARES."""
     sample: list[Equation] = []
     for _ in range(number):
         op = _choose(_OPERATOR_SHARES, rng)
-        while not (steps := [step for step in _draft(rng).steps if step.op == op and split_of_step(step) == "corpus"]):
+        while not (
+            steps := [step for step in _draft(rng, mixture).steps if step.op == op and split_of_step(step) == "corpus"]
+        ):
             pass
         sample.append(rng.choice(steps))
     return sample
 
 
-_OPERATOR_SHARES = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
+_OPERATOR_SHARES: Shares = {"+": 0.25, "-": 0.3, "*": 0.2, "/": 0.25}
 
 
-def _facts(rng: Random) -> str:
+def _facts(rng: Random, mixture: Mixture) -> str:
     """Steps with their results alone."""
-    return ", ".join(map(str, _steps(rng, 6)))
+    return ", ".join(map(str, _steps(rng, mixture, 6)))
 
 
-def _tables(rng: Random) -> str:
+def _tables(rng: Random, mixture: Mixture) -> str:
     """The elementary steps that calculating by place value consists of."""
-    pool = [part for step in _steps(rng, 6) for part in work(step)]
+    pool = [part for step in _steps(rng, mixture, 6) for part in work(step, one_digit=mixture.working.one_digit)]
     return ", ".join(map(str, rng.sample(pool, min(8, len(pool)))))
 
 
-def _workings(rng: Random) -> str:
+def _workings(rng: Random, mixture: Mixture) -> str:
     """Steps calculated by place value."""
     lines = []
-    for step in _steps(rng, 3):
-        parts = work(step)
+    for step in _steps(rng, mixture, 3):
+        parts = work(step, one_digit=mixture.working.one_digit)
         lines.append(f"{step.expression}: {', '.join(map(str, parts))}." if parts else f"{step}.")
     return " ".join(lines)
 
 
-def _checks(rng: Random) -> str:
+def _checks(rng: Random, mixture: Mixture) -> str:
     """Steps with their result, its check and, where it was wrong, the correction."""
-    return " ".join(claim_with_check(step, rng)[0] for step in _steps(rng, 2))
+    return " ".join(claim_with_check(step, rng, mixture.working)[0] for step in _steps(rng, mixture, 2))
 
 
-def _comparisons(rng: Random) -> str:
+def _comparisons(rng: Random, mixture: Mixture) -> str:
     """Comparisons of two values, digit by digit."""
     lines = []
     for _ in range(7):
         value = rng.randint(*rng.choice(_COMPARISON_RANGES))
-        claim = slip(value, rng) if rng.random() < 0.5 else value
+        claim = slip(value, rng) if mixture.working.corrections and rng.random() < 0.5 else value
         lines.append(f"{value}. {compare_values(claim, value, correction=str(value))}")
     return " ".join(lines)
 
@@ -162,9 +156,9 @@ def _comparisons(rng: Random) -> str:
 _COMPARISON_RANGES = ((11, 99), (101, 999), (101, 999), (1000, 6000))
 
 
-def _searches(rng: Random) -> str:
+def _searches(rng: Random, mixture: Mixture) -> str:
     """Candidates of a countdown problem, compared with its target."""
-    level = rng.choice(LEVELS)
+    level = rng.choice(mixture.levels)
     while (draft := draw("countdown", level, rng)).split != "corpus":
         pass
     options = rng.sample(pool := candidates(level, draft.numbers), min(5, len(pool)))
@@ -172,19 +166,41 @@ def _searches(rng: Random) -> str:
     return f"Make {draft.target}: {' '.join(texts)}"
 
 
-_DRILLS: dict[str, Callable[[Random], str]] = {
+def _one_digit_steps(rng: Random, _: Mixture) -> str:
+    """Sums and differences with one significant digit; in two of five a carry or borrow goes on over a 9 or a 0."""
+    lines = []
+    for _step in range(8):
+        unit, op = 10 ** rng.choice((0, 0, 1, 1, 2, 3)), rng.choice(_SUM_OPERATORS)
+        part = rng.randint(1, 9) * unit
+        left = rng.randint(part + 1, 9999 + part)
+        if rng.random() < 0.4:
+            place = 10 * unit
+            left += ((9 if op == "+" else 10) - left // place % 10) % 10 * place
+        lines.append(str(equation(left, op, part)))
+    return ", ".join(lines)
+
+
+_SUM_OPERATORS: tuple[Operator, ...] = ("+", "-")
+
+
+def _quotient_digits(rng: Random, _: Mixture) -> str:
+    """The largest multiple of a divisor, by one digit, that a number holds."""
+    lines = []
+    for _step in range(7):
+        divisor, part = rng.randint(2, 9), rng.randint(1, 9) * rng.choice((1, 10, 100))
+        unit = 10 ** (len(str(part)) - 1)
+        number = rng.randint(divisor * part, divisor * (part + unit) - 1)
+        lines.append(f"{number} by {divisor}: {equation(divisor, '*', part)}.")
+    return " ".join(lines)
+
+
+_DRILLS: dict[str, Callable[[Random, Mixture], str]] = {
     "facts": _facts,
     "tables": _tables,
+    "one_digit_steps": _one_digit_steps,
+    "quotient_digits": _quotient_digits,
     "workings": _workings,
     "checks": _checks,
     "comparisons": _comparisons,
     "searches": _searches,
-}
-_DRILL_SHARES = {
-    "facts": 0.06,
-    "tables": 0.3,
-    "workings": 0.18,
-    "checks": 0.18,
-    "comparisons": 0.08,
-    "searches": 0.2,
 }

@@ -7,6 +7,7 @@ that is passed in, so the corpus is a function of its seed.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import takewhile
 from random import Random
 
@@ -22,7 +23,15 @@ CARELESS = 0.08
 Solution = tuple[str, str]  # (thought, answer)
 
 
-def guess(draft: Draft, rng: Random) -> Solution:
+@dataclass(frozen=True, slots=True)
+class Working:
+    """How steps are worked out and checked."""
+
+    one_digit: bool = False  # whether sums and differences within a check take one significant digit at a time
+    corrections: bool = True  # False: what is checked was right, so that no check finds an error
+
+
+def guess(draft: Draft, rng: Random, _: Working) -> Solution:
     """An estimate instead of a calculation: nearly always wrong."""
     if draft.numbers:
         expression = "+".join(map(str, draft.numbers))
@@ -35,17 +44,17 @@ def guess(draft: Draft, rng: Random) -> Solution:
     return f"Maybe {value}.", str(value)
 
 
-def quick(draft: Draft, rng: Random) -> Solution:
+def quick(draft: Draft, rng: Random, _: Working) -> Solution:
     """The answer without steps: often wrong."""
     if draft.numbers:
-        expression, _ = rng.choice(_misses(draft))
+        expression = rng.choice(_misses(draft))[0]
         return f"So {expression}.", expression
     value = int(draft.answer)
     value = slip(value, rng) if rng.random() < 0.6 else value
     return f"So {value}.", str(value)
 
 
-def steps(draft: Draft, rng: Random) -> Solution:
+def steps(draft: Draft, rng: Random, _: Working) -> Solution:
     """Every step with its result and without a check, so slips stay. In countdown: a search that ends too early."""
     if draft.numbers:
         tries = rng.sample(_misses(draft), min(len(_misses(draft)), rng.randint(1, 2)))
@@ -61,19 +70,20 @@ def steps(draft: Draft, rng: Random) -> Solution:
     return "Let me see. " + " ".join(lines), str(value)
 
 
-def check(draft: Draft, rng: Random) -> Solution:
+def check(draft: Draft, rng: Random, working: Working) -> Solution:
     """Every step with its result, then by place value; slips are corrected. In countdown: the whole search."""
     if draft.numbers:
-        return _search(draft, rng)
+        return _search(draft, rng, working)
     lines: list[str] = []
     values: dict[int, int] = {}  # correct value of a step -> value in the text
     for step in draft.steps:
-        text, values[step.value] = claim_with_check(_recalculate(step, values), rng, careless=CARELESS)
+        actual = _recalculate(step, values)
+        text, values[step.value] = claim_with_check(actual, rng, working, careless=CARELESS)
         lines.append(text)
     return f"Let me work and check. {' '.join(lines)}", str(values[step.value])
 
 
-STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
+STYLES: dict[str, Callable[[Draft, Random, Working], Solution]] = {
     "guess": guess,
     "quick": quick,
     "steps": steps,
@@ -81,15 +91,15 @@ STYLES: dict[str, Callable[[Draft, Random], Solution]] = {
 }
 
 
-def claim_with_check(step: Equation, rng: Random, careless: float = 0.0) -> tuple[str, int]:
+def claim_with_check(step: Equation, rng: Random, working: Working, careless: float = 0.0) -> tuple[str, int]:
     """A step with its result, its check by place value and a verdict, as (text, value that later steps use).
 
     Later steps use the value after the verdict: a careless check keeps a wrong value. `careless`: the share of these.
     """
-    small_steps = work(step)
+    small_steps = work(step, one_digit=working.one_digit)
     if not small_steps or small_steps[-1].value != step.value:
         return f"{step}.", step.value
-    claim = slip(step.value, rng) if rng.random() < SLIPS_CHECKED else step.value
+    claim = slip(step.value, rng) if working.corrections and rng.random() < SLIPS_CHECKED else step.value
     final = claim if rng.random() < careless else step.value
     text = f"{step.expression}={claim}. Check: {', '.join(map(str, small_steps))}."
     return f"{text} {compare_values(claim, final, correction=str(step))}", final
@@ -120,14 +130,14 @@ def slip(value: int, rng: Random) -> int:
     return wrong if wrong != value and wrong > 0 else value + 1
 
 
-def _search(draft: Draft, rng: Random) -> Solution:
+def _search(draft: Draft, rng: Random, working: Working) -> Solution:
     """Try candidates in order until one makes the target. A hit is checked; where it was a slip, the search goes on."""
     tries: list[str] = []
     for expression, value in candidates(draft.level, draft.numbers):
         if value == draft.target:
             tries += [candidate_with_verdict(expression, value, value), _claim(expression, value, value)]
             break
-        slips = rng.random() < 0.05
+        slips = working.corrections and rng.random() < 0.05
         tries.append(candidate_with_verdict(expression, draft.target if slips else value, draft.target))
         if slips:
             tries.append(_claim(expression, draft.target, value))

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from reasoner.pretrain.corpus import document
+from reasoner.pretrain.mixture import Mixture
 from reasoner.pretrain.muon import Muon
-
-IGNORED = -100  # target of a padded position
+from reasoner.pretrain.stream import IGNORED, RowStream
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that decides the weights, apart from the corpus."""
+    """Everything that decides the weights, apart from the seed."""
 
     width: int = 160
     layers: int = 4
@@ -32,6 +32,8 @@ class Recipe:
     adamw_lr: float = 3e-3
     warmup_steps: int = 100
     decay_share: float = 0.6  # fraction of the run, at its end, over which the learning rates decay linearly to 0
+    dtype: Literal["float32", "bfloat16"] = "float32"  # bfloat16: of the layers' products; weights stay in float32
+    mixture: Mixture = field(default_factory=Mixture)
 
 
 def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
@@ -59,45 +61,6 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
     )
 
 
-def rows(tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe) -> Iterator[list[int]]:
-    """Yield rows of token ids without end: whole documents, each with the end token, at most recipe.row_tokens a row.
-
-    A document that does not fit into the current row waits for a later one, so that there is little padding.
-    """
-    waiting: list[list[int]] = []
-    index = 0
-    while True:
-        row: list[int] = []
-        while True:
-            if len(waiting) < 64:
-                texts = [document(seed, index + i) for i in range(256)]
-                index += len(texts)
-                waiting += [[*ids, tokenizer.eos_token_id] for ids in tokenizer(texts)["input_ids"]]
-            room = recipe.row_tokens - len(row)
-            fits = next((i for i, ids in enumerate(waiting) if len(ids) <= room), None)
-            if fits is None:
-                break
-            row += waiting.pop(fits)
-        if not row:
-            waiting.pop(0)  # longer than a whole row
-            continue
-        yield row
-
-
-def batches(
-    tokenizer: PreTrainedTokenizerFast, seed: int, recipe: Recipe
-) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Yield (inputs, targets) without end, both [rows, row_tokens - 1] int64; targets in the padding are IGNORED."""
-    stream = rows(tokenizer, seed, recipe)
-    while True:
-        ids = torch.full((recipe.rows, recipe.row_tokens), tokenizer.pad_token_id)
-        targets = torch.full((recipe.rows, recipe.row_tokens), IGNORED)
-        for r in range(recipe.rows):
-            row = torch.tensor(next(stream))
-            ids[r, : len(row)] = targets[r, : len(row)] = row
-        yield ids[:, :-1], targets[:, 1:]
-
-
 def learning_rate_factor(step: int, recipe: Recipe) -> float:
     """The factor of the learning rates at a step: linear warm-up, constant, linear decay to 0."""
     warmup = min(1.0, (step + 1) / recipe.warmup_steps)
@@ -105,38 +68,41 @@ def learning_rate_factor(step: int, recipe: Recipe) -> float:
     return warmup * min(1.0, decay)
 
 
-def pretrain(
-    tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int, report: Callable[[int, float], None]
-) -> LlamaForCausalLM:
-    """Train a model and return it. `report(step, loss)` is called after every step, the loss in nats per token.
+class Pretraining:
+    """A model under training with its optimisers and its place in the corpus: all that a build goes on from."""
 
-    RuntimeError if the loss is not finite.
-    """
-    model = new_model(recipe, tokenizer, seed)
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embed" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embed" in n]
-    optimizers = [
-        Muon(matrices, lr=recipe.muon_lr),
-        torch.optim.AdamW(others, lr=recipe.adamw_lr, betas=(0.9, 0.95), weight_decay=0.0),
-    ]
-    peaks = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
-    stream = batches(tokenizer, seed, recipe)
-    for step in range(recipe.steps):
+    def __init__(self, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int) -> None:
+        self.recipe = recipe
+        self.model = new_model(recipe, tokenizer, seed)
+        self.stream = RowStream(tokenizer, seed, recipe.mixture, recipe.row_tokens)
+        matrices = [p for n, p in self.model.named_parameters() if p.ndim == 2 and "embed" not in n]
+        others = [p for n, p in self.model.named_parameters() if p.ndim != 2 or "embed" in n]
+        self.optimizers: list[torch.optim.Optimizer] = [
+            Muon(matrices, lr=recipe.muon_lr),
+            torch.optim.AdamW(others, lr=recipe.adamw_lr, betas=(0.9, 0.95), weight_decay=0.0),
+        ]
+        self.losses: list[float] = []  # of the steps done, in nats per token
+        self.seconds = 0.0  # that they took
+
+    def step(self) -> float:
+        """Make the next optimiser step and return its loss. RuntimeError if the loss is not finite."""
+        start, step, recipe = time.monotonic(), len(self.losses), self.recipe
         factor = learning_rate_factor(step, recipe)
-        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        for group, peak in zip(groups, peaks, strict=True):
-            group["lr"] = peak * factor
-        inputs, targets = next(stream)
-        logits = model(input_ids=inputs, use_cache=False).logits
-        loss = functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
+        for optimizer, peak in zip(self.optimizers, (recipe.muon_lr, recipe.adamw_lr), strict=True):
+            for group in optimizer.param_groups:
+                group["lr"] = peak * factor
+        inputs, targets = self.stream.batch(recipe.rows)
+        with torch.autocast("cpu", torch.bfloat16, enabled=recipe.dtype == "bfloat16"):
+            logits = self.model(input_ids=inputs, use_cache=False).logits
+        loss = functional.cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=IGNORED)
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        for optimizer in optimizers:
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
             optimizer.step()
             optimizer.zero_grad()
         value = loss.item()
         if not math.isfinite(value):
             raise RuntimeError(f"pretraining diverged at step {step}: loss {value}")
-        report(step, value)
-    model.eval()  # type: ignore[no-untyped-call]
-    return model
+        self.losses.append(value)
+        self.seconds += time.monotonic() - start
+        return value

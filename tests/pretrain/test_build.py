@@ -1,5 +1,6 @@
 """Building a base from nothing, much shortened, and the one that is shipped."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -12,9 +13,12 @@ from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.models.resolve import BASE
 from reasoner.pretrain.build import build
 from reasoner.pretrain.corpus import document
+from reasoner.pretrain.mixture import MIXTURES, with_checks
 from reasoner.pretrain.muon import orthogonalise
+from reasoner.pretrain.stream import IGNORED, RowStream
 from reasoner.pretrain.tokenizer import TAGS, train_tokenizer
-from reasoner.pretrain.train import IGNORED, Recipe, batches, learning_rate_factor
+from reasoner.pretrain.train import Pretraining, Recipe, learning_rate_factor
+from reasoner.pretrain.training_state import state_file
 from reasoner.sft.sources import read_source
 
 TINY = Recipe(width=32, layers=1, heads=2, feed_forward=64, steps=8, rows=2)
@@ -26,6 +30,36 @@ def test_the_same_seed_builds_the_same_weights(tmp_path, monkeypatch):
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
     with pytest.raises(ValueError, match="not empty"):
         build(tmp_path / "a", recipe=TINY)
+
+
+def test_a_build_that_was_stopped_goes_on_to_the_same_weights(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+    monkeypatch.setattr("reasoner.pretrain.build._STATE_INTERVAL", 3)
+    whole, step, done = build(tmp_path / "a", recipe=TINY), Pretraining.step, []
+
+    def stop_in_the_fifth_step(pretraining):
+        done.append(step(pretraining))
+        if len(done) == 5:
+            raise KeyboardInterrupt
+        return done[-1]
+
+    monkeypatch.setattr(Pretraining, "step", stop_in_the_fifth_step)
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "b", recipe=TINY)
+    assert not (tmp_path / "b").exists()
+    resumed = build(tmp_path / "b", recipe=TINY)
+    assert len(done) == 5 + 5  # from step 3
+    assert (whole / "model.safetensors").read_bytes() == (resumed / "model.safetensors").read_bytes()
+    losses = [json.loads((folder / "build.json").read_text())["loss"] for folder in (whole, resumed)]
+    assert losses[0] == losses[1]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_state_of_another_recipe_is_not_read(tmp_path):
+    assert (
+        len({state_file(tmp_path / "a", recipe, seed) for recipe in (TINY, replace(TINY, steps=9)) for seed in (0, 1)})
+        == 4
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,6 +90,14 @@ def test_texts_of_the_corpus_are_examples(tmp_path):
     assert main(["base", "corpus", str(tmp_path / "a.jsonl"), "--documents", "2", "--seed", "7"]) == 0
     rows = [row for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
     assert rows == [{"text": document(7, 0)}, {"text": document(7, 1)}]
+
+
+def test_a_mixture_is_chosen_on_the_command_line(tmp_path):
+    flags = ["--documents", "300", "--mixture", "digits", "--checks", "0.5", "--no-corrections"]
+    assert main(["base", "corpus", str(tmp_path / "a.jsonl"), *flags]) == 0
+    texts = [row["text"] for _, row in read_source(str(tmp_path / "a.jsonl"), tmp_path).rows]
+    mixture = with_checks(MIXTURES["digits"], conversations=0.5, corrections=False)
+    assert texts == [document(0, index, mixture) for index in range(300)]
 
 
 def cuts(tokenizer, text):
@@ -96,7 +138,7 @@ def test_a_prompt_is_cut_the_same_way_alone_and_inside_a_document(tokenizer):
 
 
 def test_every_row_begins_with_a_document_and_padding_is_ignored(tokenizer):
-    inputs, targets = next(batches(tokenizer, 0, Recipe(rows=8)))
+    inputs, targets = RowStream(tokenizer, 0, Recipe().mixture, Recipe().row_tokens).batch(8)
     assert inputs.shape == targets.shape == (8, Recipe().row_tokens - 1)
     assert (targets[inputs == tokenizer.pad_token_id] == IGNORED).all()
     assert (targets == IGNORED).float().mean() < 0.15

@@ -10,8 +10,9 @@ from data.arithmetic import equation
 from data.contamination import split_of_step
 from data.families import LEVELS, draw
 from data.generated import problems
-from reasoner.pretrain.corpus import STYLE_SHARES, TAGGINGS, calculations_in, document, is_clean
-from reasoner.pretrain.solutions import CARELESS, STYLES, claim_with_check, slip
+from reasoner.pretrain.corpus import _DRILLS, TAGGINGS, calculations_in, document, is_clean
+from reasoner.pretrain.mixture import MIXTURES, with_checks
+from reasoner.pretrain.solutions import CARELESS, STYLES, Working, claim_with_check, slip
 from verifiers import grade
 
 DOCUMENTS = 6000
@@ -62,7 +63,47 @@ def test_a_stated_step_of_another_split_is_noticed_in_every_form():
 
 
 def test_shares_add_up():
-    assert all(abs(sum(shares.values()) - 1) < 1e-9 for shares in (*STYLE_SHARES.values(), TAGGINGS))
+    mixtures = [
+        *MIXTURES.values(),
+        *(with_checks(mixture, conversations=0.4, textbooks=0.0) for mixture in MIXTURES.values()),
+    ]
+    for mixture in mixtures:
+        styles = (mixture.conversation_styles, mixture.textbook_styles)
+        for shares in (*styles, mixture.families, mixture.drill_kinds, TAGGINGS):
+            assert abs(sum(shares.values()) - 1) < 1e-9
+        assert all(set(shares) == set(STYLES) for shares in styles)
+        assert set(mixture.drill_kinds) <= set(_DRILLS)
+
+
+def documents_of(mixture, number=1500):
+    return [document(0, index, mixture) for index in range(number)]
+
+
+def test_the_digits_mixture_states_no_calculation_of_another_split_and_takes_one_digit_at_a_time():
+    texts = documents_of(MIXTURES["digits"])
+    assert all(map(is_clean, texts))
+    calculations = [text for text in texts if "ake " not in text]  # no countdown
+    checks = [check for text in calculations for check in re.findall(r"Check: ([^.]*)\.", text)]
+    amounts = [b for check in checks for b in re.findall(r"\d+[+-](\d+)=", check)]
+    assert len(amounts) > 1000
+    assert not [b for b in amounts if len(b.rstrip("0")) > 1]
+
+
+def test_without_checks_in_textbooks_there_are_none():
+    none = with_checks(MIXTURES["places"], conversations=0.0, textbooks=0.0)
+    assert not [text for text in documents_of(none) if "Check:" in text or "I had" in text]
+
+
+def test_without_corrections_no_check_finds_an_error():
+    texts = "\n".join(documents_of(with_checks(MIXTURES["digits"], corrections=False)))
+    assert texts.count("Good,") > 500
+    assert "Wait" not in texts
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_a_share_of_checks_outside_0_to_1_is_refused(share):
+    with pytest.raises(ValueError, match=f"is {share}; it must be from 0 to 1"):
+        with_checks(MIXTURES["places"], conversations=share)
 
 
 def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
@@ -72,7 +113,7 @@ def test_checked_solutions_answer_right_and_guesses_mostly_do_not():
         draft = draw(rng.choice(["sums", "products", "equations", "words", "countdown"]), rng.choice(LEVELS), rng)
         rule = "countdown" if draft.numbers else "maths"
         for style, write in STYLES.items():
-            right[style] += grade(write(draft, rng)[1], draft.answer, rule).verdict == "correct"
+            right[style] += grade(write(draft, rng, Working())[1], draft.answer, rule).verdict == "correct"
     assert 400 * (1 - CARELESS) < right["check"] < 400  # all but those of careless checks
     assert right["guess"] < 60
     assert right["quick"] < right["steps"] + 60 < 400
@@ -82,7 +123,7 @@ def test_a_slip_in_a_checked_step_is_corrected_and_the_corrected_value_is_used()
     rng = Random(3)
     step = equation(347, "*", 6)
     for _ in range(200):
-        text, final = claim_with_check(step, rng)
+        text, final = claim_with_check(step, rng, Working())
         had = re.match(r"347\*6=(\d+)\. Check: 300\*6=1800", text).group(1)
         reread = text.rpartition("I had ")[2]
         if had == "2082":
@@ -101,12 +142,12 @@ def test_a_slip_in_a_checked_step_is_corrected_and_the_corrected_value_is_used()
 def test_a_careless_check_keeps_the_wrong_value_for_later_steps():
     rng = Random(4)
     step = equation(347, "*", 6)
-    texts = {claim_with_check(step, rng, careless=1.0) for _ in range(50)}
+    texts = {claim_with_check(step, rng, Working(), careless=1.0) for _ in range(50)}
     assert all(text.endswith(f"I had {final}. Good, {final}.") for text, final in texts)
     assert len({final for _, final in texts}) > 5
     draft = next(d for d in (draw("words", 2, rng) for _ in range(100)) if d.steps[1].op == "+")
     for _ in range(300):
-        thought, answer = STYLES["check"](draft, rng)
+        thought, answer = STYLES["check"](draft, rng, Working())
         waved = re.findall(r"Good, (\d+)\.", thought)
         if waved and int(waved[0]) != draft.steps[0].value and f" {waved[0]}+" in thought:
             assert answer != draft.answer
