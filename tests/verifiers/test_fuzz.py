@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from data import Problem
 from tests.verifiers.test_conventions import CONVENTIONS
 from verifiers import Verdict, VerifierPool, extract, grade
+from verifiers.answers.statements import read
 from verifiers.equivalence import judge
 from verifiers.extract import EXTRACTORS
 from verifiers.maths import UndecidedError, without_algebra
@@ -113,3 +114,18 @@ def test_fuzzed_answers_end_in_a_verdict_without_workers():
     for _ in range(200):
         judgement = grade(soup(rng)[:12], "5")
         assert judgement.verdict in set(Verdict)
+
+
+RAISED = (
+    "all in the form 5k+2",
+    "primes the form 4k+1 of",
+    "7/0 apples",
+    r"one\frac m0llioy dollars",
+    r"\{y \in  \in \mathbb{R} \mid y>0\}",
+)
+
+
+@pytest.mark.parametrize("text", RAISED)
+def test_texts_that_raised_an_error_while_they_were_read_have_a_verdict(text):
+    assert read(text) is None
+    assert grade(text, "5").verdict in (Verdict.WRONG, Verdict.UNPARSABLE)

@@ -179,9 +179,13 @@ def _is_congruent(left: Node, right: Node, period: Node) -> bool:
 
 
 def _equal_members(gold: Family, answer: Family) -> bool:
-    small = [set(members(family, _NUM_SMALL)) for family in (gold, answer)]
-    large = [set(members(family, _NUM_LARGE)) for family in (gold, answer)]
-    return small[0] <= large[1] and small[1] <= large[0] and all(small)
+    return _holds_members(answer, gold) and _holds_members(gold, answer)
+
+
+def _holds_members(whole: Family, part: Family) -> bool:
+    """Whether a family has the first members of another one among its own; False if that one has none."""
+    small = set(members(part, _NUM_SMALL))
+    return bool(small) and small <= set(members(whole, _NUM_LARGE))
 
 
 def members(family: Family, size: int) -> Iterator[tuple[str, ...]]:

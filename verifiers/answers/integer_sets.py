@@ -116,9 +116,14 @@ def spread_modulus(tokens: Tokens) -> Tokens:
     return result
 
 
-def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family:
-    """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers."""
-    place = next(place for place, token in enumerate(tokens) if token.is_sign("form"))
+def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family | None:
+    """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers.
+
+    None where "form" is an ordinary word.
+    """
+    place = next((place for place, token in enumerate(tokens) if token.is_sign("form")), None)
+    if place is None:
+        return None
     _domain(tokens[:place], "form")
     value = statement(tokens[place + 1 :])
     if isinstance(value, Family):

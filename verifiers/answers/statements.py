@@ -39,6 +39,13 @@ from verifiers.answers.values import Choice, Expression, Family, Nothing, Reals,
 def read(text: str) -> Value | None:
     """The typed value of an answer as written; None if the grammar does not know its form."""
     try:
+        return _read(text)
+    except (NoValueError, TooLargeError, RecursionError):
+        return None
+
+
+def _read(text: str) -> Value | None:
+    try:
         tokens = list(tokenize(text))
         if states_nothing(tokens):
             return Nothing()
@@ -52,8 +59,6 @@ def read(text: str) -> Value | None:
         return Choice(choice, statement(rewrite(rest)))
     except UnreadableError:
         return _quantity(text)
-    except (NoValueError, TooLargeError, RecursionError):
-        return None
 
 
 @lru_cache(maxsize=4096)

@@ -264,7 +264,7 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     r"""\{x ∈ ℝ | x > 2\}: the condition on the letter; \{2k | k ∈ ℤ\}: a family."""
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
-    if belongs and letter is not None and pieces[1][0].is_sign(*DOMAINS):
+    if belongs and letter is not None and any(token.is_sign(*DOMAINS) for token in pieces[1][:1]):
         return _integers_with(letter, pieces[1], statement(conditions))
     within = _operand(pieces[1], statement) if belongs else None
     if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):
