@@ -1,4 +1,4 @@
-"""Many training runs of the embedded base, several at once, each with a share of the cores: what bench/algorithms.py
+"""Many training runs of the embedded base, several at once, each with a share of the cores: what bench/entries.py
 and bench/precision.py compare.
 """
 
@@ -32,9 +32,9 @@ def _train(out: Path, threads: int, name: str, settings: Settings) -> None:
     if is_over(out / name):
         return
     shutil.rmtree(out / name, ignore_errors=True)
-    given = {"threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
+    given = {"model": "base", "threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
     flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "train", "--model", "base", *flags]
+    command = [sys.executable, "-m", "reasoner", "train", *flags]
     with (out / f"{name}.log").open("w") as log:
         done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
     print(f"{name}: {'done' if done.returncode == 0 else f'failed, see {log.name}'}", file=sys.stderr, flush=True)

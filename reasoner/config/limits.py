@@ -15,7 +15,8 @@ DTYPES = ("float32", "bfloat16")
 _LEAST: dict[str, float] = {
     "steps": 1, "max_train_tokens": 0, "threads": 0, "processes": 1, "max_off_policy_steps": 0, "run.save_interval": 1,
     "run.keep_last": 1, "run.parity_interval": 0,
-    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "sampling.max_tokens": 1, "algo.group_size": 2,
+    "data.prompts_per_step": 1, "data.max_prompt_tokens": 0, "data.wrong_golds": 0, "sampling.max_tokens": 1,
+    "algo.group_size": 2,
     "algo.beta": 0, "algo.dynamic_sampling_max_rounds": 0, "algo.fisher_rows": 1, "algo.penalty": 0,
     "algo.penalty_target": 0, "algo.stop_kl": 0, "algo.kl_target": 0, "algo.ref_sync_steps": 0,
     "algo.kl_horizon": 1,
@@ -33,7 +34,7 @@ _LEAST: dict[str, float] = {
 }  # fmt: skip
 _MOST: dict[str, float] = {
     "optim.decay_share": 1, "algo.moving_decay": 1, "critic.gamma": 1, "critic.lam": 1, "critic.lam_actor": 1,
-    "engine.gpu_memory": 1, "sft.validation_share": 0.5,
+    "engine.gpu_memory": 1, "data.wrong_golds": 1, "sft.validation_share": 0.5,
     "rm.heldout_share": 0.5,
 }  # fmt: skip
 _ABOVE_ZERO = (

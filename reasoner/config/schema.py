@@ -62,6 +62,9 @@ class DataConfig:
     # weights p(1-p), where p is the pass rate that the run's rollouts so far show, of the problem and of its source,
     # subject and level). learnability needs max_off_policy_steps 0 and no weights in data.train.
     selection: str = "uniform"
+    # Share of the training problems that are graded by the gold answer of another problem: what a wrong grader costs.
+    # Validation and evaluation keep the true ones.
+    wrong_golds: float = 0.0
     # Problems per step; algo.group_size completions are sampled for each.
     prompts_per_step: int = 32
     # Leave out prompts longer than this, in tokens; the number left out is reported. 0: leave out only prompts that do

@@ -34,7 +34,7 @@ def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]
     families: dict[tuple[str, str | None], list[Problem]] = {}
     for prompt in prompts:
         if prompt.problem.verifier == "environment":
-            raise ValueError(f"control wrong-gold: the environment of {prompt.problem.id} grades without a gold answer")
+            raise ValueError(f"wrong gold answers: the environment of {prompt.problem.id} grades without a gold answer")
         families.setdefault((prompt.problem.verifier, prompt.problem.subject), []).append(prompt.problem)
     by_id = {}
     for family, problems in families.items():
@@ -43,9 +43,20 @@ def shuffled_answers(prompts: Sequence[Prompt], seed: int) -> dict[str, Problem]
             after = (order[(place + i) % len(order)].answer for i in range(1, len(order)))
             answer = next((other for other in after if other != problem.answer), None)
             if answer is None:
-                raise ValueError(f"control wrong-gold: all problems of {family} have the answer {problem.answer!r}")
+                raise ValueError(f"wrong gold answers: all problems of {family} have the answer {problem.answer!r}")
             by_id[problem.id] = replace(problem, answer=answer)
     return by_id
+
+
+def with_wrong_golds(prompts: Sequence[Prompt], share: float, seed: int) -> list[Prompt]:
+    """The prompts, a share of them (by a hash) with the gold answer of another problem of their family: a grader that
+    is wrong as often. ValueError as from shuffled_answers.
+    """
+    if share == 0:
+        return list(prompts)
+    wrong = shuffled_answers(prompts, seed)
+    ids = {id_ for id_ in wrong if sample_seed(seed, "is gold wrong", id_, 0) / 2**63 < share}
+    return [replace(p, problem=wrong[p.problem.id]) if p.problem.id in ids else p for p in prompts]
 
 
 def _random_reward(group: RolloutGroup, arm: ControlContext) -> list[float]:

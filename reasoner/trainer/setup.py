@@ -18,6 +18,7 @@ from reasoner.console import log
 from reasoner.distributed.world import ALONE, World
 from reasoner.evals.contamination import contamination_line
 from reasoner.models.loading import context_length, load_tokenizer
+from reasoner.rollouts.control_rewards import with_wrong_golds
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import Place
@@ -115,7 +116,7 @@ def open_training_run(
     """
     start = start_run(resolved, run_dir, resuming=resuming, world=world)
     training = load(start.cfg.data.train)
-    prompts = start.render(training)
+    prompts = with_wrong_golds(start.render(training), start.cfg.data.wrong_golds, start.cfg.seed)
     fingerprints = {"data.train": fingerprint(training)} | learning_fingerprints(start.cfg)
 
     def summary(steps_done: int) -> Mapping[str, str]:

@@ -8,7 +8,13 @@ import pytest
 from data import Problem, load
 from reasoner.config.resolve import resolve, settings
 from reasoner.config.schema import Config
-from reasoner.rollouts.control_rewards import CONTROLS, ControlContext, apply_control, shuffled_answers
+from reasoner.rollouts.control_rewards import (
+    CONTROLS,
+    ControlContext,
+    apply_control,
+    shuffled_answers,
+    with_wrong_golds,
+)
 from reasoner.types import Completion, Prompt, RolloutGroup
 from tests.fixtures.tiny import tiny_model, tiny_tokenizer
 from tests.fixtures.toys import config, make_trainer
@@ -52,8 +58,23 @@ def test_exchanged_gives_wrong_answers_of_same_family():
 
 def test_exchanged_refuses_family_with_one_answer():
     prompts = [Prompt(Problem(f"a/{i}", "?", "7", "a", "train"), "", "", (1,)) for i in range(3)]
-    with pytest.raises(ValueError, match=r"wrong-gold.*the answer '7'"):
+    with pytest.raises(ValueError, match=r"wrong gold answers.*the answer '7'"):
         shuffled_answers(prompts, 0)
+
+
+def test_a_share_of_the_problems_gets_wrong_golds_and_the_others_keep_theirs():
+    prompts = [Prompt(problem, "", "", (1,)) for problem in PROBLEMS]
+    assert with_wrong_golds(prompts, 0.0, 3) == prompts
+    noisy = with_wrong_golds(prompts, 0.3, 3)
+    changed = [i for i, (own, new) in enumerate(zip(prompts, noisy, strict=True)) if own != new]
+    assert 0.22 < len(changed) / len(prompts) < 0.38
+    assert all(noisy[i].problem == wrong_gold_problems()[PROBLEMS[i].id] for i in changed)
+    assert noisy == with_wrong_golds(prompts, 0.3, 3) != with_wrong_golds(prompts, 0.3, 4)
+    more = with_wrong_golds(prompts, 0.6, 3)
+    assert all(more[i] == noisy[i] for i in changed)  # the wrong ones of a smaller share stay wrong
+    assert with_wrong_golds(prompts, 1.0, 3) == [
+        replace(p, problem=wrong_gold_problems()[p.problem.id]) for p in prompts
+    ]
 
 
 def test_controlled_changes_rewards_but_not_verdicts(pool):

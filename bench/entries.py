@@ -1,0 +1,141 @@
+"""What bench/algorithms.py, bench/settings.py and bench/base_behaviours.py share: entries, each with settings of its
+own, trained with the same budget of sampled tokens over several seeds, in a table and a figure of small multiples.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from runs import Settings, is_over, looks, train_all
+
+from reasoner.runs.metrics import read_metrics
+
+Metrics = Sequence[Mapping[str, Any]]  # the lines of a run's metrics.jsonl
+# A further column: its head, its value for the metrics of a run, and its digits.
+Column = tuple[str, Callable[[Metrics], float], int]
+
+
+def arguments(description: str, tokens: int) -> argparse.ArgumentParser:
+    """The arguments of a comparison."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", type=Path, default=Path("runs/bench"))
+    parser.add_argument("--tokens", type=int, default=tokens, help=f"sampled tokens of each run [{tokens:,}]")
+    parser.add_argument("--seeds", default="0,1,2")
+    parser.add_argument("--only", help="entries, with commas [all]")
+    parser.add_argument("--jobs", type=int, default=2, help="runs at once [2]")
+    return parser
+
+
+def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings], extra: Sequence[Column] = ()) -> None:
+    """Train the entries (a run an entry and seed, ENTRY-SEED), and write NAME.md and NAME.png. What is finished stays.
+
+    ValueError for an entry of --only that is not known.
+    """
+    seeds = [int(seed) for seed in args.seeds.split(",")]
+    chosen = args.only.split(",") if args.only else list(entries)
+    if unknown := set(chosen) - set(entries):
+        raise ValueError(f"--only {', '.join(sorted(unknown))}: known are {', '.join(entries)}")
+    runs = {
+        f"{entry}-{seed}": _settings(seed, args.tokens) | dict(entries[entry]) for seed in seeds for entry in chosen
+    }
+    train_all(args.out, runs, jobs=args.jobs)
+    heads = ["entry", "seeds", "pass@1", "gain", "greedy", "steps", "length", "KL", *(head for head, *_ in extra)]
+    rows = {entry: found for entry in chosen if (found := _row(args.out, entry, seeds, extra))}
+    divider = ["---"] + ["---:"] * len(heads)
+    lines = ["| " + " | ".join(cells) + " |" for cells in ([*heads, "minutes"], divider, *rows.values())]
+    (args.out / f"{name}.md").write_text("\n".join(lines) + "\n")
+    _draw(args.out, name, list(rows), seeds)
+    print("\n".join(lines))
+
+
+def _settings(seed: int, tokens: int) -> dict[str, object]:
+    return {
+        "seed": seed,
+        "max_train_tokens": tokens,
+        "steps": 400,
+        "optim.decay_share": 0.0,
+        "validation.interval": 4,
+        "validation.problems": 40,
+        "validation.samples": 8,
+        "eval.heldout_problems": 100,
+        "eval.samples": 8,
+    }
+
+
+def _row(out: Path, entry: str, seeds: list[int], extra: Sequence[Column]) -> list[str] | None:
+    """Means over the seeds, with the range where there are several; None where no run is finished."""
+    finished = [out / f"{entry}-{seed}" for seed in seeds if is_over(out / f"{entry}-{seed}")]
+    if not finished:
+        return None
+    found = [_figures(run, extra) for run in finished]
+    digits = {"after": 1, "gain": 1, "greedy": 1, "steps": 0, "length": 0, "kl": 3}
+    digits |= {head: places for head, _, places in extra} | {"minutes": 1}
+
+    def cell(key: str) -> str:
+        values = [figures[key] for figures in found]
+        form = f"{{:.{digits[key]}f}}".format
+        spread = f" ({form(min(values))} to {form(max(values))})" if len(values) > 1 else ""
+        return form(statistics.fmean(values)) + spread
+
+    return [f"`{entry}`", str(len(found)), *map(cell, digits)]
+
+
+def _figures(run: Path, extra: Sequence[Column]) -> dict[str, float]:
+    report = json.loads((run / "report.json").read_text())
+    metrics = read_metrics(run)
+    before, after = (report[when]["sampled"]["metrics"]["pass@1"]["value"] for when in ("before", "after"))
+    return {
+        "after": 100 * after,
+        "gain": 100 * (after - before),
+        "greedy": 100 * report["after"]["greedy"]["metrics"]["pass@1"]["value"],
+        "steps": len(metrics),
+        "length": metrics[-1]["completions/mean_length"],
+        "kl": metrics[-1].get("kl", 0.0),
+        **{head: value(metrics) for head, value, _ in extra},
+        "minutes": len(metrics) * statistics.median(line["time/step"] for line in metrics) / 60,
+    }
+
+
+def _draw(out: Path, name: str, entries: list[str], seeds: list[int]) -> None:
+    """A panel an entry: its seeds in colour, before the means of all the others in grey."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    curves = {entry: [_curve(out / f"{entry}-{seed}") for seed in seeds] for entry in entries}
+    columns = 4
+    figure, panels = pyplot.subplots(
+        -(-len(entries) // columns),
+        columns,
+        figsize=(11, 2.1 * -(-len(entries) // columns)),
+        sharex=True,
+        sharey=True,
+        squeeze=False,
+    )
+    for panel, entry in zip(panels.flat, entries, strict=False):
+        for other in entries:
+            for curve in curves[other]:
+                panel.plot(*curve, color="0.85", linewidth=0.7)
+        for curve in curves[entry]:
+            panel.plot(*curve, color="C0", marker=".", markersize=4)
+        panel.set_title(entry, fontsize="medium")
+        panel.grid(alpha=0.3)
+    for panel in panels.flat[len(entries) :]:
+        panel.set_axis_off()
+    figure.supxlabel("sampled tokens, thousands")
+    figure.supylabel("pass@1 on the validation problems, %")
+    figure.tight_layout()
+    figure.savefig(out / f"{name}.png", dpi=110)
+
+
+def _curve(run: Path) -> tuple[list[float], list[float]]:
+    """Thousands of sampled tokens, pass@1 in percent; nothing where the run is not there."""
+    spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
+    found = looks(run)
+    return [spent[step] / 1e3 for step in found], list(found.values())

@@ -1,0 +1,35 @@
+"""GRPO's settings on the embedded base, one at a time: `python bench/settings.py --out DIR`.
+
+The size of the group at equal completions per step, the KL coefficient, steps off the policy with and without the
+importance correction, and a share of wrong gold answers (what a wrong grader costs). All with the same budget of
+sampled tokens and the base's preset otherwise. Trains what is not there yet, and writes settings.md (a table over the
+seeds) and settings.png (small multiples). Stop it and call it again: finished runs are kept.
+"""
+
+from __future__ import annotations
+
+from entries import arguments, compare
+from runs import Settings
+
+COMPLETIONS = 256  # per step
+
+ENTRIES: dict[str, Settings] = {
+    **{
+        f"group-{size}": {"algo.group_size": size, "data.prompts_per_step": COMPLETIONS // size}
+        for size in (2, 4, 8, 16)
+    },
+    **{f"beta-{beta}": {"algo.beta": beta} for beta in (0, 0.001, 0.04)},
+    **{
+        f"off-policy-{steps}{'-corrected' if correction == 'token' else ''}": {
+            "max_off_policy_steps": steps,
+            "algo.importance_sampling": correction,
+            "run.save_interval": 50,
+        }
+        for steps, correction in ((0, "none"), (1, "none"), (1, "token"), (4, "none"), (4, "token"))
+    },
+    **{f"wrong-golds-{share}": {"data.wrong_golds": share} for share in (0, 0.1, 0.3)},
+}
+
+
+if __name__ == "__main__":
+    compare(arguments(__doc__, tokens=300_000).parse_args(), "settings", ENTRIES)
