@@ -1,0 +1,161 @@
+"""What goes wrong first in the wrong responses of the embedded base: `python bench/first_errors.py RUN_OR_EVALUATION`.
+
+Reads the responses of an evaluation (samples.parquet; of a run: the last evaluation on the held-out problems), finds
+the first error of each wrong one by the form in which the embedded base writes (reasoner.pretrain.solutions), and
+prints Markdown: the errors by family and way of sampling, and the share of elementary steps that are wrong, by
+operator. An operand is "not from the problem" if it stands neither in the question nor as the value of an earlier step.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from data import load
+from data.arithmetic import Equation
+
+_EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(\d+)")
+# A step with what stands behind it: its check, and the verdict of the check.
+_STEP = re.compile(
+    r"(?P<step>\d+[+\-*/]\d+=\d+)\."
+    r"(?: Check: (?P<check>[^.]*)\.)?"
+    r"(?: I had (?:\d+\. Good, (?P<good>\d+)|\d* ?\.\.\. Wait, (?P<wait>\d+[+\-*/]\d+=\d+)))?"
+)
+_CANDIDATE = re.compile(r"(\d+(?:[+\-*]\d+)+): ([-\d, ]+), want (\d*) ?(yes|no)")
+FAMILIES = ("sums", "products", "equations", "words", "countdown")
+
+
+def true_value(left: int, op: str, right: int) -> int | None:
+    """The value of a step; None for a division that is not exact."""
+    if op == "/":
+        return left // right if right and left % right == 0 else None
+    return {"+": left + right, "-": left - right, "*": left * right}[op]
+
+
+@dataclass(slots=True)
+class Elementary:
+    """The elementary steps of all checks and how many are wrong, by operator."""
+
+    all: Counter[str] = field(default_factory=Counter)
+    wrong: Counter[str] = field(default_factory=Counter)
+
+    def add(self, step: Equation) -> bool:
+        """Count a step; whether it is wrong."""
+        is_wrong = true_value(step.left, step.op, step.right) != step.value
+        self.all[step.op] += 1
+        self.wrong[step.op] += is_wrong
+        return is_wrong
+
+
+def equations_in(text: str) -> Iterator[Equation]:
+    for left, op, right, value in _EQUATION.findall(text):
+        yield Equation(int(left), op, int(right), int(value))
+
+
+def first_error(text: str, question: str, elementary: Elementary) -> str:
+    """The first error of a wrong response, other than one of form; counts its elementary steps."""
+    known = set(map(int, re.findall(r"\d+", question)))
+    errors = []
+    for match in _STEP.finditer(text.partition("</think>")[0]):
+        step = next(equations_in(match["step"]))
+        slips = [elementary.add(part) for part in equations_in(match["check"] or "")]
+        errors.append(_error_of(step, match, known, has_slip=any(slips)))
+        final = match["wait"] or match["step"]
+        known.add(next(equations_in(final)).value)
+    found = next(filter(None, errors), "")
+    return found or ("other steps than the problem needs" if errors else "no step")
+
+
+def _error_of(step: Equation, match: re.Match[str], known: set[int], *, has_slip: bool) -> str:
+    """The error of a step with its check; "" where it ends in the right value."""
+    if not {step.left, step.right} <= known:
+        return "operand not from the problem"
+    value = true_value(step.left, step.op, step.right)
+    final = next(equations_in(match["wait"])).value if match["wait"] else step.value
+    if final == value:
+        return ""
+    if match["check"] is None:
+        return "step without a check"
+    if has_slip:
+        return "elementary step"
+    parts = [part.value for part in equations_in(match["check"])]
+    if value is None or not parts or parts[-1] != value:
+        return "part of a check lost or wrong"
+    return "comparison" if match["good"] else "correction"
+
+
+def first_error_of_search(text: str, question: str) -> str:
+    """The same for a countdown, which has running values in the place of elementary steps."""
+    target = int((re.search(r"(?:to make|Make) (\d+)", question) or re.search(r"(\d+)\.$", question) or [0, 0])[1])
+    for expression, values, _, verdict in _CANDIDATE.findall(text.partition("</think>")[0]):
+        if int(values.split(",")[-1]) != _value(expression):
+            return "value of a candidate"
+        if (verdict == "yes") != (_value(expression) == target):
+            return "comparison"
+    return "search left too early or without a candidate"
+
+
+def _value(expression: str) -> int:
+    """The value of a candidate: terms with signs, each a number or a product of two."""
+    total = 0
+    for term in expression.replace("-", "+-").split("+"):
+        left, _, right = term.partition("*")
+        total += int(left) * int(right or 1)
+    return total
+
+
+def samples_file(folder: Path) -> Path:
+    """The responses of an evaluation, or of the last evaluation of a run. FileNotFoundError if there are none."""
+    found = sorted(folder.rglob("samples.parquet"), key=lambda file: file.stat().st_mtime)
+    if not found:
+        raise FileNotFoundError(f"{folder} holds no samples.parquet, in no folder below it")
+    return found[-1]
+
+
+def table(counts: dict[str, Counter[str]], totals: Counter[str]) -> list[str]:
+    """Errors in percent of the responses, by family."""
+    kinds = [kind for kind, _ in sum(counts.values(), Counter[str]()).most_common()]
+    lines = ["| first error, % of the responses | " + " | ".join(FAMILIES) + " | all |"]
+    lines.append("|---|" + "---:|" * (len(FAMILIES) + 1))
+    for kind in kinds:
+        shares = [100 * counts[family][kind] / max(totals[family], 1) for family in FAMILIES]
+        whole = 100 * sum(counts[family][kind] for family in FAMILIES) / sum(totals.values())
+        lines.append(f"| {kind} | " + " | ".join(f"{share:.1f}" for share in [*shares, whole]) + " |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="of an evaluation or a run")
+    args = parser.parse_args()
+    problems = {problem.id: problem for problem in load("generated:heldout")}
+    rows: list[dict[str, Any]] = pq.read_table(samples_file(args.folder)).to_pylist()
+    elementary = Elementary()
+    for way in sorted({row["way"] for row in rows}):
+        counts: dict[str, Counter[str]] = {family: Counter() for family in FAMILIES}
+        totals: Counter[str] = Counter()
+        for row in (row for row in rows if row["way"] == way and row["problem_id"] in problems):
+            problem = problems[row["problem_id"]]
+            family = str(problem.subject)
+            totals[family] += 1
+            if family == "countdown":
+                error = first_error_of_search(row["text"], problem.question)
+            else:
+                error = first_error(row["text"], problem.question, elementary)
+            if not row["correct"]:
+                counts[family][error if row["well_formed"] else "form"] += 1
+        print(f"\n{way}: {sum(totals.values()):,} responses\n", *table(counts, totals), sep="\n")
+    print("\n| elementary steps | number | wrong, % |\n|---|---:|---:|")
+    for op, number in sorted(elementary.all.items()):
+        print(f"| {op} | {number:,} | {100 * elementary.wrong[op] / number:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
