@@ -3,7 +3,7 @@
 Reads the responses of an evaluation (samples.parquet; of a run: the last evaluation on the held-out problems), finds
 the first error of each wrong one by the form in which the embedded base writes (reasoner.pretrain.solutions), and
 prints Markdown: the errors by family and way of sampling, and the share of elementary steps that are wrong, by
-operator. An operand is "not from the problem" if it stands neither in the question nor as the value of an earlier step.
+kind. An operand is "not from the problem" if it stands neither in the question nor as the value of an earlier step.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ _STEP = re.compile(
     r"(?: I had (?:\d+\. Good, (?P<good>\d+)|\d* ?\.\.\. Wait, (?P<wait>\d+[+\-*/]\d+=\d+)))?"
 )
 _CANDIDATE = re.compile(r"(\d+(?:[+\-*]\d+)+): ([-\d, ]+), want (\d*) ?(yes|no)")
+# The names for responses whose steps are right.
+_NO_STEP, _OTHER_STEPS = "no step", "other steps than the problem needs"
+_SEARCH_LEFT = "search left too early or without a candidate"
+_NO_ERROR = (_NO_STEP, _OTHER_STEPS, _SEARCH_LEFT)
 FAMILIES = ("sums", "products", "equations", "words", "countdown")
 
 
@@ -41,7 +45,7 @@ def true_value(left: int, op: str, right: int) -> int | None:
 
 @dataclass(slots=True)
 class Elementary:
-    """The elementary steps of all checks and how many are wrong, by operator."""
+    """The elementary steps of all checks and how many are wrong, by kind."""
 
     all: Counter[str] = field(default_factory=Counter)
     wrong: Counter[str] = field(default_factory=Counter)
@@ -49,8 +53,10 @@ class Elementary:
     def add(self, step: Equation) -> bool:
         """Count a step; whether it is wrong."""
         is_wrong = true_value(step.left, step.op, step.right) != step.value
-        self.all[step.op] += 1
-        self.wrong[step.op] += is_wrong
+        num_digits = max(1, len(str(step.right).rstrip("0")))
+        kind = step.op if step.op == "*" else f"{step.op} a number of {num_digits} significant digits"
+        self.all[kind] += 1
+        self.wrong[kind] += is_wrong
         return is_wrong
 
 
@@ -70,7 +76,7 @@ def first_error(text: str, question: str, elementary: Elementary) -> str:
         final = match["wait"] or match["step"]
         known.add(next(equations_in(final)).value)
     found = next(filter(None, errors), "")
-    return found or ("other steps than the problem needs" if errors else "no step")
+    return found or (_OTHER_STEPS if errors else _NO_STEP)
 
 
 def _error_of(step: Equation, match: re.Match[str], known: set[int], *, has_slip: bool) -> str:
@@ -99,7 +105,7 @@ def first_error_of_search(text: str, question: str) -> str:
             return "value of a candidate"
         if (verdict == "yes") != (_value(expression) == target):
             return "comparison"
-    return "search left too early or without a candidate"
+    return _SEARCH_LEFT
 
 
 def _value(expression: str) -> int:
@@ -150,11 +156,11 @@ def main() -> None:
             else:
                 error = first_error(row["text"], problem.question, elementary)
             if not row["correct"]:
-                counts[family][error if row["well_formed"] else "form"] += 1
+                counts[family]["form alone" if error in _NO_ERROR and not row["well_formed"] else error] += 1
         print(f"\n{way}: {sum(totals.values()):,} responses\n", *table(counts, totals), sep="\n")
     print("\n| elementary steps | number | wrong, % |\n|---|---:|---:|")
-    for op, number in sorted(elementary.all.items()):
-        print(f"| {op} | {number:,} | {100 * elementary.wrong[op] / number:.2f} |")
+    for kind, number in sorted(elementary.all.items()):
+        print(f"| {kind} | {number:,} | {100 * elementary.wrong[kind] / number:.2f} |")
 
 
 if __name__ == "__main__":

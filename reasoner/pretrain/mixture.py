@@ -59,10 +59,10 @@ _DIGITS = Mixture(
         "tables": 0.12,
         "one_digit_steps": 0.2,
         "quotient_digits": 0.1,
-        "workings": 0.18,
-        "checks": 0.14,
+        "workings": 0.16,
+        "checks": 0.12,
         "comparisons": 0.08,
-        "searches": 0.14,
+        "searches": 0.18,
     },
     working=Working(one_digit=True),
 )
