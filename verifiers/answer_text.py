@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from data.answer_key import last_box
+from data.answer_key import final_boxes
 from verifiers.answers.sentences import is_doubt, is_relative
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
@@ -23,7 +23,7 @@ _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
 def texts_of(text: str) -> tuple[str, str]:
     """The whole answer and the part of it that states the value, the same for a box; both without markup."""
-    box = last_box(text)
+    box = final_boxes(text)
     whole = _without_markup(text if box is None else box)
     return whole, whole if box is not None else _formula(whole)
 

@@ -181,7 +181,7 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         size, _ = _longest_phrase(tokens, start - 1)
         size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
-    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\"):
+    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\", "□"):
         rest.pop()
     return rest
 

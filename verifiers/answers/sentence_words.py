@@ -28,7 +28,7 @@ STATING_PAIRS = frozenset(
     tuple(words.split())
     for words in (
         "increases by", "increased by", "decreases by", "decreased by", "comes to", "came to", "amounts to",
-        "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
+        "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of", "remainder of",
     )
 )  # fmt: skip
 # Behind the value, where there is a verb: that it is the answer.
@@ -69,7 +69,7 @@ _RELATIVE_WORDS = (
     "product quotient anything divides divide divisible divisor divisors equation lemma step numerator denominator "
     "prime composite too bound bounds bounded digit digits something option options candidate candidates ignore "
     "accept close near nearly almost next previous multiple multiples factor factors about approximately even odd mod "
-    "modulo remainder base"
+    "modulo remainder base short shy"
 )
 RELATIVE = frozenset(_RELATIVE_WORDS.split())
 CONDITIONS = ("where", "such", "provided", "given")  # behind a value: it holds for a part of what is asked

@@ -62,7 +62,7 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    whole, tokens = tokens, _without_repetition(_without_clause(list(tokens), CLAUSES))
+    whole, tokens = tokens, _without_repetition(_without_clause(_without_division(list(tokens)), CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
@@ -122,6 +122,8 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     is_more = tokens[places[0] + 1 : places[0] + 2] == [Token("word", "more", gap=True)] and "than" not in words
     if is_more:  # she needs 5 more cards
         words.remove("more")
+    if [token.text for token in tokens[places[0] - 2 : places[0]]] == ["remainder", "of"]:
+        words.remove("remainder")
     if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
         return None
     if any(
@@ -180,6 +182,14 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
             return [token for number, each in enumerate(pieces[:place]) for token in
                     ([Token("sign", ",")] * (number > 0) + each)]  # fmt: skip
     return tokens
+
+
+def _without_division(tokens: list[Token]) -> list[Token]:
+    """ "The remainder is 7" of "The remainder is 7 when divided by 11"; other tokens as they are."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word("when", "upon", "on", "after")), 0)
+    behind = [token.text for token in tokens[place + 1 :] if not token.is_sign(".")]
+    is_division = len(behind) == 3 and behind[:2] in (["divided", "by"], ["division", "by"])
+    return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:

@@ -161,6 +161,8 @@ CHARACTERS: dict[str, tuple[str, str]] = {
     "ⅇ": ("letter", "e"),
     "ⅈ": ("letter", "i"),
     "∂": ("letter", "∂"),
+    "≢": ("sign", "≢"),
+    **dict.fromkeys("□∎■", ("sign", "□")),
 }
 
 FULL_WIDTH = {place: place - 0xFEE0 for place in range(0xFF01, 0xFF5F)}  # ４５, （x）

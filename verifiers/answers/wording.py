@@ -23,6 +23,7 @@ _WINS_WORDS = (
     "playing optimally correctly perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
+_BEARERS = ("number", "function", "integer", "value")  # of a property
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
 _PRONOUNS = ("it", "he", "she", "they", "we", "there", "this", "that", "you")
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
@@ -70,6 +71,20 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     rest = answer[len(gold) :]
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
+    if _behind_subject(gold, rest if answer[: len(gold)] == gold else ()):
+        return True
     verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in VERBS), 0)
     behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
-    return verb > 0 and behind == gold and not any(is_doubt(word) and word not in gold for word in answer)
+    is_noun = len(behind) == len(gold) + 1 and behind[-1] in _BEARERS  # an odd function
+    is_said = behind == gold or (is_noun and behind[:-1] == gold)
+    is_alone = is_noun and not verb
+    return is_said and (verb > 0 or is_alone) and not any(is_doubt(word) and word not in gold for word in answer)
+
+
+def _behind_subject(gold: tuple[str, ...], rest: tuple[str, ...]) -> bool:
+    """Whether words behind a name only say what was asked of it: "is the youngest", "has the most points"."""
+    if rest[:1] not in (("is",), ("was",), ("has",), ("had",)) or len(gold) > 2 or rest[1:2] != ("the",):
+        return False
+    is_superlative = len(rest) > 2 and (rest[2].endswith("est") or rest[2] in ("most", "least", "only", "winner"))
+    is_plain = not any(is_doubt(word) or word in ("second", "third", "other", "of") for word in rest)
+    return is_superlative and is_plain and len(rest) < 6
