@@ -13,6 +13,7 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
+_TAG = re.compile(r"<(b|strong|i|em|u|mark)>([^<>]*)</\1>\.?", re.IGNORECASE)  # HTML
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
 # Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
 _RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
@@ -43,6 +44,8 @@ def _without_markup(text: str) -> str:
         text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()
+    if (tag := _TAG.fullmatch(text)) is not None:
+        text = tag[2].strip()
     return _BOLD.sub(r"\1", text) if "**" in text else text
 
 

@@ -42,7 +42,7 @@ def integer_set(tokens: Tokens) -> Family | None:
         return _powers(behind, least)
     if kind == "multiples":
         return _family(multiply(_number(behind), _MEMBER), least, is_natural=is_natural)
-    parts, marks = cut(behind, at_signs("divided"))
+    parts, marks = cut(behind, at_signs("divided", "when divided"))
     if len(marks) != 1:
         raise UnreadableError("a remainder without a divisor")
     least = 0 if least is not None else None

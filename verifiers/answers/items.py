@@ -69,8 +69,9 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("a relation of several kinds")
     if sides[0][0].is_sign(*DOMAINS):
         return _integers_with(sides[0], tokens, statement)
-    if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
-        result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
+    if len(sides) == 2 and len(sides[0]) < 3 and sides[0][0].is_sign("ℝ"):  # all real numbers (x) less than 3
+        letter = sides[0][1:] or [Token("letter", "x")]
+        result = item([*letter, relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
     return _comparison(tuple(map(_quantity, sides)), signs_)
 

@@ -161,7 +161,7 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     start = 0
     if [token.text for token in tokens[:4]] == ["i", ".", "e", "."]:
         tokens = tokens[4:]
-    while tokens and tokens[0].is_sign("="):
+    while tokens and tokens[0].is_sign("=", "→", "□"):
         tokens = tokens[1:]
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
         if tokens[start].text == "follows" and not (start and tokens[start - 1].is_word("it")):

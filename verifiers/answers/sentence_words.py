@@ -6,7 +6,7 @@ VERBS = frozenset(
     ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
 )
 _SAFE_WORDS = (
-    "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
+    "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then a an of minimum "
     "maximum number value given by equal to found indeed always also now clearly coordinates "
     "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
@@ -34,7 +34,7 @@ STATING_PAIRS = frozenset(
 # Behind the value, where there is a verb: that it is the answer.
 _PREDICATE_WORDS = (
     "is are was were has have had does do will would should can may must could been being leads gives yields violates "
-    "exceeds seems seem looks look appears appear remains becomes become goes comes precedes follows occurs lies "
+    "exceeds seems seem looks look appears appear remains remain becomes become goes comes precedes follows occurs lies "
     "stands belongs came went"
 )
 PREDICATES = frozenset(_PREDICATE_WORDS.split())
@@ -44,6 +44,10 @@ _AFFIRMING_WORDS = (
     "optimal best valid sufficient necessary attained achieved positive natural one we want this"
 )
 AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
+_NEEDED_WORDS = "needed required necessary possible sufficient enough used"
+NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
+RANGED = ("integers", "numbers", "primes", "values", "divisors")  # things that a range may restrict
+RANGES = ("less", "greater", "between", "from", "below", "up", "at", "not")
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
 PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 ADVERBS = ("exactly", "precisely", "only", "just")

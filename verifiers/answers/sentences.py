@@ -20,6 +20,7 @@ from verifiers.answers.sentence_words import (
     DOUBT,
     HEDGES,
     JOINING,
+    NEEDED,
     NOTHING,
     OBJECTS,
     OTHERS,
@@ -27,6 +28,8 @@ from verifiers.answers.sentence_words import (
     PREDICATES,
     PRONOUNS,
     QUANTITIES,
+    RANGED,
+    RANGES,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -62,11 +65,14 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    whole, tokens = tokens, _without_repetition(_without_clause(_without_division(list(tokens)), CLAUSES))
+    whole, tokens = tokens, _without_range(_without_division(list(tokens)))
+    tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
+    if len(tokens) > 2 and tokens[0].is_word("in") and tokens[1].is_word("total", "all"):  # no inches
+        tokens = tokens[1:]
     if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
         return
     for reading in (_between_words, _behind_verb, _only_number):
@@ -85,7 +91,13 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     end = next((place for place in range(len(tokens), 0, -1) if not _is_prose(tokens[place - 1])), 0)
     if first >= end:
         return _number_at_end(tokens)
+    if tokens[end - 1].kind == "letter" and end > first + 2 and tokens[end - 2].is_word("of", "for"):
+        end = next((place for place in range(end - 2, 0, -1) if not _is_prose(tokens[place - 1])), 0)  # values of n
     lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
+    while lead and core and core[0].is_sign(",", ":"):
+        core = core[1:]
+    if not core:
+        return None
     is_bare = not lead and not rest and end == len(tokens)
     is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
     if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
@@ -192,6 +204,18 @@ def _without_division(tokens: list[Token]) -> list[Token]:
     return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
 
 
+def _without_range(tokens: list[Token]) -> list[Token]:
+    """ "45 integers" of "45 integers less than 1000", which says of which integers there are so many."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word(*RANGED)), 0)
+    behind = tokens[place + 1 :]
+    while behind and behind[-1].is_sign("."):
+        behind = behind[:-1]
+    is_range = bool(place and behind) and behind[0].is_word(*RANGES) and behind[-1].kind == "number"
+    is_range = is_range and (not behind[0].is_word("not") or behind[1].is_word("exceeding", "greater", "more"))
+    words = {token.text for token in behind}
+    return tokens[: place + 1] if is_range and words.isdisjoint(DENIALS - {"not"}) else tokens
+
+
 def _without_repetition(tokens: list[Token]) -> list[Token]:
     """7 (seven) as 7, 3.46 (to two decimal places) as 3.46, and 3.46 (approximately) as ≈ 3.46."""
     place = next((place for place in range(len(tokens) - 1, 0, -1) if tokens[place].is_sign("(")), 0)
@@ -260,7 +284,9 @@ def _is_rest(tokens: list[Token]) -> bool:
     if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
     if not PREDICATES.isdisjoint(words):
-        return AFFIRMING.issuperset(words)
+        verb = next(place for place, word in enumerate(words) if word in PREDICATES)
+        is_needed = words[verb] in ("is", "are") and verb > 0 and not NEEDED.isdisjoint(words[verb:])
+        return (AFFIRMING | NEEDED).issuperset(words[verb:] if is_needed else words)
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
 

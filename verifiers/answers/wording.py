@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import VERBS
 from verifiers.answers.sentences import is_doubt
 from verifiers.answers.slices import Tokens
@@ -24,6 +25,7 @@ _WINS_WORDS = (
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
 _BEARERS = ("number", "function", "integer", "value")  # of a property
+_NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
 _PRONOUNS = ("it", "he", "she", "they", "we", "there", "this", "that", "you")
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
@@ -50,6 +52,8 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
         words = words[1:]
     while len(words) > 1 and (words[0] in _IN_FRONT or (words[0] == "player" and len(words[1]) > 1)):
         words = words[1:]
+    if words[:2] in (["first", "player"], ["second", "player"]) and words[2:] and words[2] not in _NO_NAMES:
+        words = words[2:]  # the first player, Alice
     words[:] = [_DAYS.get(words[0], words[0])] if len(words) == 1 else words
     return tuple(words) if is_name else ()
 
@@ -63,7 +67,7 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
             and _TURNS.isdisjoint(words)
             and _OPPOSITES[gold[0]] not in words
         )
-    place = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_sign("=")), 0)
+    place = next((place for place in range(len(tokens), 0, -1) if _is_equality(tokens[:place])), 0)
     tokens = tokens[place:]  # the winner = Alice
     answer = wording(tokens)
     if not answer:
@@ -79,6 +83,12 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     is_said = behind == gold or (is_noun and behind[:-1] == gold)
     is_alone = is_noun and not verb
     return is_said and (verb > 0 or is_alone) and not any(is_doubt(word) and word not in gold for word in answer)
+
+
+def _is_equality(tokens: Tokens) -> bool:
+    """Whether tokens end with an equals sign, or with the colon of "winner:"."""
+    is_colon = tokens[-1].is_sign(":") and all(token.is_word(*LEADS, *_WINNER) for token in tokens[:-1])
+    return tokens[-1].is_sign("=") or is_colon
 
 
 def _behind_subject(gold: tuple[str, ...], rest: tuple[str, ...]) -> bool:
