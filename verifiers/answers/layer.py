@@ -114,7 +114,7 @@ def _tokens(text: str) -> tuple[Token, ...]:
 
 
 def _has_index(text: str) -> bool:
-    """Whether a number has an index that is no base, `12_c`, or a letter a number as index, `A1`: algebra drops them."""
+    """Whether a number has an index that is no base, `12_c`, or a letter one, `A1`: algebra drops them."""
     tokens = [Token("sign", ""), *_tokens(text)]
     return any(
         (token.kind == "number" and after.is_sign("_"))

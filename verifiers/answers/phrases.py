@@ -111,7 +111,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
     result: list[Token] = []
     tokens = _without_groups(tokens)
     has_rows = any(token.text.startswith("begin ") for token in tokens)
@@ -159,8 +159,8 @@ def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
     start = 0
-    if [token.text for token in tokens[:4]] == ["i", ".", "e", "."]:
-        tokens = tokens[4:]
+    if tokens and tokens[0].is_word("ie"):
+        tokens = tokens[1:]
     while tokens and tokens[0].is_sign("=", "→", "□"):
         tokens = tokens[1:]
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:

@@ -6,8 +6,8 @@ VERBS = frozenset(
     ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
 )
 _SAFE_WORDS = (
-    "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then a an of minimum "
-    "maximum number value given by equal to found indeed always also now clearly coordinates "
+    "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then "
+    "a an of minimum maximum number value given by equal to found indeed always also now clearly coordinates "
     "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
@@ -28,14 +28,15 @@ STATING_PAIRS = frozenset(
     tuple(words.split())
     for words in (
         "increases by", "increased by", "decreases by", "decreased by", "comes to", "came to", "amounts to",
-        "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of", "remainder of",
+        "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
+        "remainder of",
     )
 )  # fmt: skip
 # Behind the value, where there is a verb: that it is the answer.
 _PREDICATE_WORDS = (
     "is are was were has have had does do will would should can may must could been being leads gives yields violates "
-    "exceeds seems seem looks look appears appear remains remain becomes become goes comes precedes follows occurs lies "
-    "stands belongs came went"
+    "exceeds seems seem looks look appears appear remains remain becomes become goes comes precedes follows occurs "
+    "lies stands belongs came went"
 )
 PREDICATES = frozenset(_PREDICATE_WORDS.split())
 _AFFIRMING_WORDS = (
