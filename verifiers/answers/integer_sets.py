@@ -167,10 +167,8 @@ def integers_in(reals: Reals, parameter: Parameter) -> Value:
 
 def integers_with(parameter: Parameter, condition: Value) -> Value:
     """The integers of a parameter under a condition on it: a set of reals, or a congruence."""
-    if isinstance(condition, Family) and parameter.least is None:
-        return condition
     if isinstance(condition, Family):
-        return residues_from(condition, parameter.least)
+        return condition if parameter.least is None else residues_from(condition, parameter.least)
     if not isinstance(condition, Reals):
         raise UnreadableError("integers with another property")
     return integers_in(condition, parameter)
