@@ -18,7 +18,7 @@ _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNO
 # Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
 _RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
 _BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
-_FENCES = ("**", "__", "``", "`", "*", '"', "'")
+_FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
 

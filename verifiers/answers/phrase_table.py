@@ -186,6 +186,11 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "choose": (("sign", "choose"),),
     "modulo": (("word", "mod"),),
     **dict.fromkeys(("not congruent to", "is not congruent to", "are not congruent to"), (("sign", "≢"),)),
+    **{
+        f"{before}not {phrase}": (("sign", "≢"), ("number", "0"), ("word", "mod"))
+        for before in ("", "is ", "are ", "that are ", "which are ")
+        for phrase in ("divisible by", "a multiple of", "multiples of")
+    },
     "is congruent to": (("sign", "≡"),),
     "are congruent to": (("sign", "≡"),),
     "congruent to": (("sign", "≡"),),

@@ -12,6 +12,7 @@ from itertools import takewhile
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, PHRASES
+from verifiers.answers.sentence_words import QUANTITIES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.token import Token, UnreadableError
@@ -134,12 +135,17 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after
             and after[0].kind == "word"
             and after[0].text not in _BEHIND_LETTERS
-            and (token.gap or (not place and (after[0].text in PARTS or in_words(after[0].text) is not None)))
+            and (token.gap or (not place and _is_behind_article(after[0].text)))
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
         result.append(token)
     return result
+
+
+def _is_behind_article(word: str) -> bool:
+    """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
+    return word in PARTS or word in QUANTITIES or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -172,7 +178,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         raise UnreadableError("a call")
     if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
         rest = rest[2:]
-    if start and rest and rest[0].is_sign(":", "=", ","):
+    is_stop = len(rest) > 1 and rest[0].is_sign(".") and rest[1].gap  # Answer. 12
+    if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
     if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"

@@ -20,8 +20,9 @@ _STATING_WORDS = (
     "sells sold buy buys bought spend spends spent use uses used eat eats ate drink drinks drank read reads walk walks "
     "walked run runs ran drive drives drove travel travels traveled win wins won score scores scored collect collects "
     "collected save saves saved receive receives received owe owes owed own owns owned find finds counted contains "
-    "contain holds hold requires require required weighs weigh weighed lasts last lasted produces produced yields "
-    "finished started leaves left totals gets got bakes baked planted picked caught filled charges charged"
+    "contain holds hold requires require required guarantee guarantees weighs weigh weighed lasts last lasted "
+    "produces produced yields finished started leaves left totals gets got bakes baked planted picked caught filled "
+    "charges charged"
 )
 STATING = VERBS | frozenset(_STATING_WORDS.split())
 STATING_PAIRS = frozenset(
@@ -46,6 +47,12 @@ _AFFIRMING_WORDS = (
 )
 AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
 _NEEDED_WORDS = "needed required necessary possible sufficient enough used"
+# In front of the first comma of a sentence.
+_OPENINGS = (
+    "in total; in all; as a result; in conclusion; in summary; in short; in the end; to conclude; to summarize; "
+    "finally; putting it all together; putting everything together; after simplification; after simplifying; as desired"
+)
+OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
 RANGED = ("integers", "numbers", "primes", "values", "divisors")  # things that a range may restrict
 RANGES = ("less", "greater", "between", "from", "below", "up", "at", "not")

@@ -23,6 +23,7 @@ from verifiers.answers.sentence_words import (
     NEEDED,
     NOTHING,
     OBJECTS,
+    OPENINGS,
     OTHERS,
     PLAIN_SIGNS,
     PREDICATES,
@@ -71,13 +72,21 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
-    if len(tokens) > 2 and tokens[0].is_word("in") and tokens[1].is_word("total", "all"):  # no inches
-        tokens = tokens[1:]
+    if (rest := _behind_opening(tokens)) is not tokens:
+        tokens = rest
+        yield rest
     if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
         return
     for reading in (_between_words, _behind_verb, _only_number):
         if value := reading(tokens):
             yield value
+
+
+def _behind_opening(tokens: list[Token]) -> list[Token]:
+    """The tokens behind "As a result," and the like, which say nothing about the value."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign(",")), 0)
+    is_opening = tuple(token.text for token in tokens[:place]) in OPENINGS
+    return tokens[place + 1 :] if is_opening else tokens
 
 
 def _says_again(before: Token, token: Token, after: Token) -> bool:
@@ -165,7 +174,8 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     while words and words[-1] in (*ADVERBS, *PRONOUNS):
         words.pop()
         if not words:
-            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS)  # exactly 15 values of x work
+            is_counted = any(token.is_word(*PREDICATES) for token in behind)  # only 28 cases were checked
+            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS) and not is_counted  # exactly 15 values of x work
     return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
 
 

@@ -22,7 +22,7 @@ _STYLE_WORDS = (
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
-    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom"]
+    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom", "require"]
 )  # with an argument that is not part of the answer
 FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"

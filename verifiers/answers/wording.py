@@ -24,6 +24,7 @@ _WINS_WORDS = (
     "playing optimally correctly perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
+_VERBS = VERBS | {"represents", "describes", "forms"}
 _BEARERS = ("number", "function", "integer", "value")  # of a property
 _NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
@@ -77,7 +78,7 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
         return True
     if _behind_subject(gold, rest if answer[: len(gold)] == gold else ()):
         return True
-    verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in VERBS), 0)
+    verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in _VERBS), 0)
     behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
     is_noun = len(behind) == len(gold) + 1 and behind[-1] in _BEARERS  # an odd function
     is_said = behind == gold or (is_noun and behind[:-1] == gold)
