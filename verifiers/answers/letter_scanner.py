@@ -10,7 +10,8 @@ from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, SMALL_WORD
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
 _IN_FRONT = ("{", "(", "-", "+", "*", "/")  # of a product of two letters
 _BEHIND = tuple("})-+*/^_")
-_NO_PRODUCTS = ("or", "if", "in", "am", "pm", "cm", "mm", "km", "kg", "no", "is", "to")
+_SHORT_UNITS = ("cm", "mm", "km", "kg", "hr", "ft", "mi", "lb", "oz", "yd", "pt")
+_NO_PRODUCTS = ("or", "if", "in", "am", "pm", "no", "is", "to", "by", *_SHORT_UNITS)
 UNIT_LETTERS = frozenset("msghNJWLKVA")  # upright behind a number: 5 \mathrm{m}
 _UNIT_WORDS = (
     "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc wk yr"

@@ -56,6 +56,7 @@ OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
 RANGED = ("integers", "numbers", "primes", "values", "divisors")  # things that a range may restrict
 RANGES = ("less", "greater", "between", "from", "below", "up", "at", "not")
+BOUNDS = ("than", "or", "equal", "to", "and", "most", "least", "exceeding", "inclusive")  # behind one of RANGES
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
 PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 ADVERBS = ("exactly", "precisely", "only", "just")

@@ -14,6 +14,7 @@ from verifiers.answers.sentence_words import (
     APPROXIMATELY,
     ASSUMPTIONS,
     BEFORE_NOTHING,
+    BOUNDS,
     CLAUSES,
     CONDITIONS,
     DENIALS,
@@ -220,10 +221,11 @@ def _without_range(tokens: list[Token]) -> list[Token]:
     behind = tokens[place + 1 :]
     while behind and behind[-1].is_sign("."):
         behind = behind[:-1]
-    is_range = bool(place and behind) and behind[0].is_word(*RANGES) and behind[-1].kind == "number"
-    is_range = is_range and (not behind[0].is_word("not") or behind[1].is_word("exceeding", "greater", "more"))
-    words = {token.text for token in behind}
-    return tokens[: place + 1] if is_range and words.isdisjoint(DENIALS - {"not"}) else tokens
+    if not any(token.kind == "number" for token in tokens[:place]) or len(behind) < 2:  # all integers less than 1000
+        return tokens
+    is_range = behind[0].is_word(*RANGES) and (not behind[0].is_word("not") or behind[1].is_word("exceeding"))
+    is_plain = all(token.kind == "number" or token.is_word(*BOUNDS) for token in behind[1:])
+    return tokens[: place + 1] if is_range and is_plain else tokens
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:

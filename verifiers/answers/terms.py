@@ -51,7 +51,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return reals
     if tokens[0].is_sign(*DOMAINS) and (domain := integer_domain(tokens)) is not None:
         return domain
-    if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
+    is_set = tokens[0].is_sign("\\{") or any(token.text.startswith("begin ") for token in tokens)
+    if any(token.is_word("mod") for token in tokens) and not is_set:
         return residue_class(tokens)
     inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
