@@ -29,7 +29,7 @@ from verifiers.answers.symbols import (
     VULGAR,
 )
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.wide_spaces import WIDE_SPACES, separated
+from verifiers.answers.wide_spaces import WIDE_SPACES, with_commas
 
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
@@ -40,7 +40,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
     scanner.scan()
-    return tuple(separated(scanner.tokens, scanner.wide) if scanner.wide else scanner.tokens)
+    return tuple(with_commas(scanner.tokens, scanner.wide) if scanner.wide else scanner.tokens)
 
 
 class _Scanner(AccentScanner):

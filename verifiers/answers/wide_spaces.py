@@ -11,7 +11,7 @@ WIDE_SPACES = ("quad", "qquad")
 _SEPARATORS = (",", ";", ":", "\\\\", "&", "=", "<", ">", "≤", "≥", "+", "-", "*", "/")  # no value ends with them
 
 
-def separated(tokens: Tokens, places: Set[int]) -> list[Token]:
+def with_commas(tokens: Tokens, places: Set[int]) -> list[Token]:
     """The tokens with a comma at each wide space that stands behind a named value and in front of a letter's value.
 
     `places` are those of the tokens behind the spaces. A space within brackets or behind a separator is no comma.
