@@ -6,6 +6,13 @@ import re
 
 _BRACE_OR_ESCAPE = re.compile(r"\\(?:boxed|fbox)\s*\{|\\.|[{}]", re.DOTALL)
 
+# From the end of one box to the content of the next where a comma, "and" or "or" joins the two.
+_SPACE = r"(?:[\s$~]|\\[()\[\],;: ]|\\q?quad(?![a-z]))*"
+_JOINT = re.compile(rf"\}}{_SPACE}[,;]?{_SPACE}(?:(?:\\text\s?\{{\s?)?(and|or)\s?\}}?)?{_SPACE}\\(?:boxed|fbox)\s*\{{")
+_THIN_SPACE = re.compile(r"\\[,;]")
+_MAX_JOINT = 60  # characters: the expression would be slow on long runs of spaces
+_MAX_BOXES = 20
+
 
 def box_contents(text: str) -> list[str]:
     """The contents of the complete, innermost `\\boxed{}` (and `\\fbox{}`), in order."""
@@ -39,6 +46,25 @@ def last_box(text: str) -> str | None:
     """The content of the box that opens last, or None; b for `\\boxed{a \\boxed{b}}`."""
     spans = box_spans(text)
     return text[slice(*spans[-1])] if spans else None
+
+
+def final_boxes(text: str) -> str | None:
+    r"""The last box, or as a list the last boxes that a comma, "and" or "or" joins: `1, 2` of `\boxed{1}, \boxed{2}`.
+
+    Equal boxes count once. None without a box.
+    """
+    spans = box_spans(text)
+    first = len(spans) - 1
+    while first > 0 and len(spans) - first < _MAX_BOXES and _is_joint(text[spans[first - 1][1] : spans[first][0]]):
+        first -= 1
+    contents = dict.fromkeys(text[start:end] for start, end in spans[max(first, 0) :])
+    return ", ".join(contents) if contents else None
+
+
+def _is_joint(text: str) -> bool:
+    """Whether a text between the contents of two boxes joins them."""
+    match = _JOINT.fullmatch(text) if len(text) <= _MAX_JOINT else None
+    return match is not None and (match[1] is not None or not {",", ";"}.isdisjoint(_THIN_SPACE.sub("", text)))
 
 
 def final_answer(solution: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from data.answer_key import last_box
+from data.answer_key import final_boxes
 from verifiers.answers.sentences import is_doubt, is_relative
 
 # One formula between maths delimiters, text in bold, and what some solutions end with.
@@ -13,17 +13,18 @@ _FORMULA = re.compile(
     re.DOTALL,
 )
 _BOLD = re.compile(r"(?<![\w)}*])\*\*([^*\n]+)\*\*(?![\w({*])")
+_TAG = re.compile(r"<(b|strong|i|em|u|mark)>([^<>]*)</\1>\.?", re.IGNORECASE)  # HTML
 _AFTERWORD = re.compile(r"[.\s]*\bI hope (?:it|this) is correct[.\s]*$", re.IGNORECASE)
 # Words that restrict the numbers between the bounds of a formula: "all integers with $1<m<5$".
 _RESTRICTIONS = frozenset(["integer", "integers", "prime", "primes", "natural", "rational", "even", "odd", "positive"])
 _BOUND = re.compile(r"[<>≤≥]|\\[lg]eq?(?:slant)?(?![a-z])")
-_FENCES = ("**", "__", "``", "`", "*", '"', "'")
+_FENCES = ("**", "__", "``", "`", "*", "_", '"', "'")
 _OF_MATHS = frozenset("0123456789\\=<>^+*/")
 
 
 def texts_of(text: str) -> tuple[str, str]:
     """The whole answer and the part of it that states the value, the same for a box; both without markup."""
-    box = last_box(text)
+    box = final_boxes(text)
     whole = _without_markup(text if box is None else box)
     return whole, whole if box is not None else _formula(whole)
 
@@ -43,6 +44,8 @@ def _without_markup(text: str) -> str:
         text = text[marks:].strip() if marks > 1 or text[1:2] == " " else text  # a heading, but not "#7"
         if text.startswith(fence) and text.endswith(fence) and len(text) > 2 * len(fence):
             text = text[len(fence) : -len(fence)].strip()
+    if (tag := _TAG.fullmatch(text)) is not None:
+        text = tag[2].strip()
     return _BOLD.sub(r"\1", text) if "**" in text else text
 
 

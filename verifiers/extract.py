@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from data.answer_key import box_contents, last_box
+from data.answer_key import box_contents, final_boxes
 from verifiers.format import blocks
 from verifiers.limits import too_long
 
@@ -45,7 +45,7 @@ def answer_block(response: str) -> str | None:
     if start < 0:
         return None
     content = response[start + len("<answer>") : end]
-    inner = last_box(content)
+    inner = final_boxes(content)
     return content if inner is None else inner
 
 
@@ -90,8 +90,8 @@ def first_answer(*policies: Callable[[str], str | None]) -> Callable[[str], str 
 
 EXTRACTORS: dict[str, Callable[[str], str | None]] = {
     "strict": answer_block,  # and only from a well-formed response
-    "lenient": first_answer(answer_block, last_box, after_hashes, last_number),
-    "boxed": last_box,
+    "lenient": first_answer(answer_block, final_boxes, after_hashes, last_number),
+    "boxed": final_boxes,
     "last-number": last_number,
     "gsm8k": after_hashes,
 }

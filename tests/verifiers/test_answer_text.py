@@ -7,7 +7,11 @@ from verifiers.answer_text import answer_part, texts_of
     ("text", "answer"),
     [
         ("42", "42"),
-        (r"so \boxed{1} or \boxed{42}", "42"),
+        (r"first \boxed{1}, but \boxed{42}", "42"),
+        (r"so \boxed{1} or \boxed{42}", "1, 42"),
+        (r"\boxed{1}\quad\text{and}\quad\boxed{2}", "1, 2"),
+        (r"\boxed{42}, \boxed{42}", "42"),
+        (r"\boxed{1}\;\boxed{42}", "42"),
         ("**Answer: 42**", "Answer: 42"),
         ("### 42", "42"),
         ("`x + 1`", "x + 1"),

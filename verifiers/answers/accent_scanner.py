@@ -51,6 +51,9 @@ class AccentScanner(LetterScanner):
         elif name in _VECTORS and len(content) == 2 and content.isalpha() and content.isupper():
             self.add("letter", content + ARROW)
             self.at += 4
+        elif name in _DOTS and self._peek().isascii() and self._peek().isalpha():  # \dot x
+            self.add("letter", self._peek() + _DOTS[name])
+            self.at += 1
         elif name in _DOTS and content.isalpha() and len(content) == 1:
             self.add("letter", content + _DOTS[name])
             self.at += 3
@@ -79,9 +82,9 @@ class AccentScanner(LetterScanner):
             raise UnreadableError("digits after a period")
 
     def _negated(self) -> None:
-        r"""`\not=` and `\not\in`."""
+        r"""`\not=`, `\not\in` and `\not\equiv`."""
         self._skip_spaces()
-        for text, sign in (("=", "≠"), ("\\in", "∉")):
+        for text, sign in (("=", "≠"), ("\\in", "∉"), ("\\equiv", "≢")):
             if self.text.startswith(text, self.at) and not self._peek(len(text)).isalpha():
                 self.at += len(text)
                 self.sign(sign)

@@ -42,9 +42,10 @@ INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for of in ("", " of")
     },
     **dict.fromkeys(
-        ("when divided by", "upon division by", "on division by", "after division by", "if divided by", "divided by"),
-        (("sign", "divided"),),
+        ("when divided by", "upon division by", "on division by", "after division by", "if divided by"),
+        (("sign", "when divided"),),
     ),
+    "divided by": (("sign", "divided"),),
     **{
         f"{before}{kind}power{end} of": (*sign, ("sign", "powers"))
         for before in ALL

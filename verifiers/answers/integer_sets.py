@@ -13,7 +13,7 @@ from verifiers.answers.rationals import rational
 from verifiers.answers.reals import complement
 from verifiers.answers.slices import Tokens, at_signs, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, signs, symbol
+from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
 from verifiers.answers.values import Expression, Family, Interval, Parameter, Reals, Sequence, Value
 
 _CLASS = Parameter("the class of a congruence")
@@ -42,7 +42,7 @@ def integer_set(tokens: Tokens) -> Family | None:
         return _powers(behind, least)
     if kind == "multiples":
         return _family(multiply(_number(behind), _MEMBER), least, is_natural=is_natural)
-    parts, marks = cut(behind, at_signs("divided"))
+    parts, marks = cut(behind, at_signs("divided", "when divided"))
     if len(marks) != 1:
         raise UnreadableError("a remainder without a divisor")
     least = 0 if least is not None else None
@@ -168,6 +168,49 @@ def integers_in(reals: Reals, parameter: Parameter) -> Value:
     if parameters:
         return Family(tuple((each,) for each in (*values, letter)), tuple(parameters))
     return Sequence("list", tuple(map(Expression, values)))
+
+
+def integers_with(parameter: Parameter, condition: Value) -> Value:
+    """The integers of a parameter under a condition on it: a set of reals, or a congruence."""
+    if isinstance(condition, Family):
+        return condition if parameter.least is None else residues_from(condition, parameter.least)
+    if not isinstance(condition, Reals):
+        raise UnreadableError("integers with another property")
+    return integers_in(condition, parameter)
+
+
+def residues_from(family: Family, least: int) -> Family:
+    """The members of residue classes that are at least `least`: n ≡ 1 (mod 4) with n > 0."""
+    modulus, residues = _residues(family)
+    first = sorted(least + (residue - least) % modulus for residue in residues)
+    rest = multiply(number(modulus), _MEMBER)
+    return Family(tuple((add(number(each), rest),) for each in first), (Parameter(_MEMBER.name, 0),))
+
+
+def other_residues(family: Family) -> Family:
+    """The integers that are in none of some residue classes: n ≢ 1 (mod 4)."""
+    modulus, residues = _residues(family)
+    shift = multiply(number(modulus), symbol(_CLASS.name))
+    others = [each for each in range(modulus) if each not in residues]
+    if not others:
+        raise UnreadableError("no residue")
+    return Family(tuple((add(number(each), shift),) for each in others), (_CLASS,))
+
+
+def _residues(family: Family) -> tuple[int, set[int]]:
+    """(m, residues) of residue classes modulo m. UnreadableError for another family."""
+    rows = [[replace_symbols(item[0], {_CLASS.name: number(value)}) for value in (0, 1)] for item in family.items]
+    values = [[rational(node) for node in row] for row in rows]
+    if family.parameters != (_CLASS,) or any(
+        value is None or value.denominator != 1 for row in values for value in row
+    ):
+        raise UnreadableError("no residue classes")
+    pairs = [(int(row[0] or 0), int(row[1] or 0)) for row in values]
+    moduli = {after - before for before, after in pairs}
+    modulus = moduli.pop()
+    if moduli or not 0 < modulus <= _MAX_LISTED:
+        raise UnreadableError("a modulus")
+    return modulus, {before % modulus for before, _ in pairs}
 
 
 def _first_integer(part: Interval) -> int | None:

@@ -8,7 +8,7 @@ from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.conditions import condition
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.integer_sets import integers_in
+from verifiers.answers.integer_sets import integers_with, other_residues
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
@@ -30,7 +30,7 @@ from verifiers.answers.values import (
 )
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
-RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "↦", "∥", "⊥")
+RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "≢", "↦", "∥", "⊥")
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
@@ -53,13 +53,13 @@ def item(tokens: Tokens, statement: Statement) -> Value:
             return _named(sides[0], Expression(expression(sides[-1])))
         exact, *_ = cut(tokens, at_signs("≈"))[0]
         return _with_approximation(statement(exact), sides[place + 1])
-    if sides[0][0].is_sign(*DOMAINS) and signs_ == ["≡"]:
+    if sides[0][0].is_sign(*DOMAINS) and signs_ in (["≡"], ["≢"]):
         return _integers_with(sides[0], tokens, statement)
     if signs_ == ["↦"]:
         return _mapping(sides[0], sides[1])
     if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
         signs_ = ["="]  # f(x) ≡ 0
-    if "≡" in signs_:
+    if "≡" in signs_ or "≢" in signs_:
         return _congruence(sides, signs_, statement)
     if signs_ in (["∈"], ["∉"]):
         return _membership(sides[0], sides[1], statement, is_member=signs_ == ["∈"])
@@ -69,8 +69,9 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("a relation of several kinds")
     if sides[0][0].is_sign(*DOMAINS):
         return _integers_with(sides[0], tokens, statement)
-    if len(sides) == 2 and len(sides[0]) == 1 and sides[0][0].is_sign("ℝ"):  # all real numbers less than 3
-        result = item([Token("letter", "x"), relations[0], *sides[1]], statement)
+    if len(sides) == 2 and len(sides[0]) < 3 and sides[0][0].is_sign("ℝ"):  # all real numbers (x) less than 3
+        letter = sides[0][1:] or [Token("letter", "x")]
+        result = item([*letter, relations[0], *sides[1]], statement)
         return Reals(result.intervals) if isinstance(result, Reals) else result
     return _comparison(tuple(map(_quantity, sides)), signs_)
 
@@ -92,11 +93,7 @@ def _integers_with(left: list[Token], tokens: Tokens, statement: Statement) -> V
     if parameters is None or len(parameters) != 1:
         raise UnreadableError("integers with another property")
     value = item([letters[0], *tokens[len(left) :]], statement)
-    if isinstance(value, Family) and parameters[0].least is None:
-        return value
-    if not isinstance(value, Reals):
-        raise UnreadableError("integers with another property")
-    return integers_in(value, parameters[0])
+    return integers_with(parameters[0], value)
 
 
 def _mapping(left: Tokens, right: Tokens) -> Value:
@@ -159,8 +156,9 @@ def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member:
         if reals is None or len(letters) > 1:
             raise UnreadableError("not a member of what?")
         return Reals(complement(reals).intervals, letters[0])
-    if isinstance(value, Reals):
-        return Reals(value.intervals, letters[0])
+    is_interval = isinstance(value, Sequence) and value.kind == "interval" and len(letters) == 1
+    if reals is not None and (isinstance(value, Reals) or is_interval):
+        return Reals(reals.intervals, letters[0])
     if isinstance(value, Sequence) and value.kind == "set" and len(letters) == 1:
         return Assignments(tuple(letters), (Sequence("list", value.items) if len(value.items) > 1 else value.items[0],))
     if len(letters) > 1 and isinstance(value, Sequence):
@@ -177,13 +175,13 @@ def _bounded(node: Node, reals: Reals) -> Relation:
 
 
 def _congruence(sides: list[list[Token]], signs_: list[str], statement: Statement) -> Value:
-    """x ≡ 3, 5 (mod 7) as a family of integers."""
-    if signs_ != ["≡"] or name_of(sides[0]) is None:
+    """x ≡ 3, 5 (mod 7) as a family of integers; x ≢ 3 (mod 7) as the other residues."""
+    if signs_ not in (["≡"], ["≢"]) or name_of(sides[0]) is None:
         raise UnreadableError("a congruence")
     value = term(sides[1], statement)
     if not isinstance(value, Family):
         raise UnreadableError("a congruence without a modulus")
-    return value
+    return value if signs_ == ["≡"] else other_residues(value)
 
 
 def _equation(sides: list[list[Token]], statement: Statement) -> Value:
@@ -202,10 +200,14 @@ def _equation(sides: list[list[Token]], statement: Statement) -> Value:
 
 def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
     """x = y = z = 1 as a value for each name, and as two of them for ±1; None where a side in front is no letter."""
-    several = tuple(name for side in sides[:-1] if (name := name_of(side)) is not None and "(" not in name)
-    if len(set(several)) < len(sides) - 1 or any(side[0].kind != "letter" for side in sides[:-1]):
+    named = [(long_name_of if side[0].is_sign("∠") else name_of)(side) for side in sides[:-1]]
+    several = tuple(name for name in named if name is not None and "(" not in name)
+    is_name = all(side[0].kind == "letter" or side[0].is_sign("∠") for side in sides[:-1])
+    if len(set(several)) < len(sides) - 1 or not is_name:
         return None
     value = statement(sides[-1])
+    if isinstance(value, Sequence) and value.kind != "list":  # x = y = (1, 2)
+        return Assignments(several, (value,) * len(several), is_chain=True)
     values = value.items if isinstance(value, Sequence) and value.kind == "list" else (value,)
     if not all(isinstance(v, Expression) and (v.node.op == "symbol" or not names(v.node)) for v in values):
         return None

@@ -7,7 +7,7 @@ from verifiers.answers.equivalence import equal
 from verifiers.answers.evaluation import start_budget
 from verifiers.answers.scalars import is_undone_for
 from verifiers.answers.statements import choice_in_words, read, read_sentence, read_with_units, tokens_of
-from verifiers.answers.token import UnreadableError
+from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tokens import tokenize
 from verifiers.answers.tree import names
 from verifiers.answers.values import (
@@ -92,6 +92,8 @@ def _without_algebra(
     """Wrong, where no algebra could make the answer right: words, a structure, no reading for a number as gold."""
     if _has_words(gold) or _has_words(answer):
         return False, "text"
+    if _has_index(gold) or _has_index(answer):
+        return _texts(gold) == _texts(answer), "text"
     kinds = [value for value in (gold_value, answer_value) if value is not None]
     if not all(isinstance(value, _FOR_ALGEBRA) for value in kinds):
         return False, "structure"
@@ -101,10 +103,28 @@ def _without_algebra(
 
 
 def _has_words(text: str) -> bool:
+    return any(token.kind == "word" for token in _tokens(text))
+
+
+def _tokens(text: str) -> tuple[Token, ...]:
     try:
-        return any(token.kind == "word" for token in tokenize(text))
+        return tokenize(text)
     except UnreadableError:
-        return False
+        return ()
+
+
+def _has_index(text: str) -> bool:
+    """Whether a number has an index that is no base, `12_c`, or a letter one, `A1`: algebra drops them."""
+    tokens = [Token("sign", ""), *_tokens(text)]
+    return any(
+        (token.kind == "number" and after.is_sign("_"))
+        or (token.kind == "letter" and after.kind == "number" and not after.gap and before.kind != "function")
+        for before, token, after in zip(tokens, tokens[1:], tokens[2:], strict=False)
+    )
+
+
+def _texts(text: str) -> list[str]:
+    return [token.text for token in _tokens(text) if not token.is_sign("{", "}")]
 
 
 def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, str] | None:
@@ -118,6 +138,8 @@ def _in_words(gold: str, answer: str, gold_value: Value | None) -> tuple[bool, s
         return True, "choice"
     if gold_value is None and (words := wording(tokens_of(gold))):
         return _says(gold, answer, words), "text"
+    if wording(tokens_of(gold)) in (("even",), ("odd",)) and says(wording(tokens_of(gold)), tokens_of(answer)):
+        return True, "text"
     return None
 
 

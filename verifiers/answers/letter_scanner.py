@@ -8,6 +8,10 @@ from verifiers.answers.number_scanner import NumberScanner
 from verifiers.answers.symbols import CONSTANT_WORDS, FUNCTION_WORDS, SMALL_WORDS, WORDS
 
 LIBRARIES = frozenset(["np", "numpy", "math", "sympy", "cmath"])  # np.arcsin(1/4)
+_IN_FRONT = ("{", "(", "-", "+", "*", "/")  # of a product of two letters
+_BEHIND = tuple("})-+*/^_")
+_SHORT_UNITS = ("cm", "mm", "km", "kg", "hr", "ft", "mi", "lb", "oz", "yd", "pt")
+_NO_PRODUCTS = ("or", "if", "in", "am", "pm", "no", "is", "to", "by", *_SHORT_UNITS)
 UNIT_LETTERS = frozenset("msghNJWLKVA")  # upright behind a number: 5 \mathrm{m}
 _UNIT_WORDS = (
     "kJ kW kN kPa Pa Hz kHz MHz GHz mL nm eV keV MeV MW AU pc kpc Mpc erg dyn tsp mpg cu ohm mol yen ml cc wk yr"
@@ -44,8 +48,8 @@ class LetterScanner(NumberScanner):
         elif word in CONSTANT_WORDS:
             kind, text = CONSTANT_WORDS[word]
             self.sign(text) if kind == "sign" else self.add(kind, text)
-        elif run in SMALL_WORDS or (
-            word in WORDS and (run.islower() or run.isupper() or self._peek() != "^")
+        elif not self._is_product(run) and (
+            run in SMALL_WORDS or (word in WORDS and (run.islower() or run.isupper() or self._peek() != "^"))
         ):  # but Be^x
             self.add("word", word)
         elif len(run) == 3 and word.endswith("pi"):
@@ -63,6 +67,11 @@ class LetterScanner(NumberScanner):
             return self.text[self.at :].lstrip(". ")[:1].isdigit()
         is_behind = bool(self.tokens) and self.gap and (self.tokens[-1].kind == "number" or self.tokens[-1].text == "}")
         return is_behind and (run in _UNITS or (run == "sec" and not self.text[self.at :].strip(". ")))
+
+    def _is_product(self, run: str) -> bool:
+        r"""Whether two letters that could be a word touch mathematics on both sides, as in `e^{it}` and `\cosh(at)`."""
+        is_behind = bool(self.tokens) and not self.gap and self.tokens[-1].text in _IN_FRONT
+        return len(run) == 2 and run not in _NO_PRODUCTS and is_behind and self._peek() in _BEHIND
 
     def _word_in_text(self, run: str, word: str) -> None:
         if word in _FUNCTIONS_IN_TEXT:

@@ -77,4 +77,4 @@ def long_name_of(tokens: Tokens) -> str:
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):
         raise UnreadableError("a left side that is no name")
-    return "".join(token.text for token in tokens)
+    return "".join(token.text for token in tokens if not token.is_sign("{", "}"))

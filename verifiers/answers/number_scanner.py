@@ -18,6 +18,7 @@ class NumberScanner:
         self.gap = False
         self.closing: list[str] = []  # what each open brace is: "" dropped, "text", "}" kept
         self.depth = 0  # of brackets in which a comma separates
+        self.wide: set[int] = set()  # places of the tokens behind a wide space or a line break
         self.short_digits = 0  # arguments of one digit that the last command still takes
 
     def _peek(self, distance: int = 0) -> str:

@@ -133,6 +133,7 @@ def changes_value(words: Sequence[str]) -> bool:
         or words[0] in ("below", "beneath")
         or tuple(words[:2]) in _CHANGING_AT_START
         or any(first in _BELOW and second in _LEVELS for first, second in pairs)
+        or any(first in ("short", "shy") and second == "of" for first, second in pairs)
         or (words[0] in PARTS and not words[1].endswith("s"))  # 2 third cup, but 7 third graders
         or any(len(word) == 2 and word not in _SHORT for word in words)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from verifiers.answers.integer_sets import integers_in
+from verifiers.answers.integer_sets import integers_in, integers_with, residues_from
 from verifiers.answers.qualifiers import INTEGER_LETTERS, Qualifiers
 from verifiers.answers.rationals import rational
 from verifiers.answers.real_parameters import real_family, take_declarations
@@ -50,9 +50,11 @@ def attach(value: Value, qualifiers: Qualifiers, statement: Callable[[Tokens], V
         value = _over_range(value, name, nodes)
     for piece in others:
         bound = _lower_bound(piece, statement)
-        if (
+        if bound is not None and bound.least is not None and isinstance(value, Family) and not _is_integers(value):
+            value = residues_from(value, bound.least)
+        elif (
             bound is not None
-            and not isinstance(value, Reals)
+            and not isinstance(value, Reals | Family)
             and any(bound.name in names(node) for row in _items(value) for node in row)
         ):
             parameters = [*(each for each in parameters if each.name != bound.name), bound]
@@ -167,17 +169,17 @@ def _lower_bound(piece: list[Token], statement: Callable[[Tokens], Value]) -> Pa
     return Parameter(value.name, int(bound) + (not value.intervals[0].has_low))
 
 
-def _is_all_integers(value: Family) -> bool:
-    """Whether a family is "integers n", without a least one."""
+def _is_integers(value: Family) -> bool:
+    """Whether a family is "integers n" or "positive integers n"."""
     is_letter = len(value.items) == 1 and len(value.items[0]) == 1 and value.items[0][0].op == "symbol"
-    return is_letter and all(each.least is None and not each.is_natural for each in value.parameters)
+    return is_letter and not any(each.is_natural for each in value.parameters)
 
 
 def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value]) -> Value:
     """A set of reals, or a letter alone, under one more condition."""
     other = statement(piece)
-    if isinstance(value, Family) and isinstance(other, Family) and _is_all_integers(value):
-        return other
+    if isinstance(value, Family) and isinstance(other, Family) and _is_integers(value):
+        return integers_with(value.parameters[0], other)
     if isinstance(value, Family) and isinstance(other, Reals) and len(value.parameters) == 1:
         if value.items != ((symbol(other.name),),):
             raise UnreadableError("a condition on other integers")

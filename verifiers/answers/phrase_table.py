@@ -10,7 +10,7 @@ _LEAD_WORDS = (
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
     "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
     "total vector matrix "
-    "conclude find finally deduce follows clearly"
+    "conclude find finally deduce follows clearly ans"
 )
 LEADS = frozenset(_LEAD_WORDS.split())
 
@@ -185,7 +185,14 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **dict.fromkeys(("per cent", "pct", "percentage"), (("sign", "%"),)),
     "choose": (("sign", "choose"),),
     "modulo": (("word", "mod"),),
+    **dict.fromkeys(("not congruent to", "is not congruent to", "are not congruent to"), (("sign", "≢"),)),
+    **{
+        f"{before}not {phrase}": (("sign", "≢"), ("number", "0"), ("word", "mod"))
+        for before in ("", "is ", "are ", "that are ", "which are ")
+        for phrase in ("divisible by", "a multiple of", "multiples of")
+    },
     "is congruent to": (("sign", "≡"),),
+    "are congruent to": (("sign", "≡"),),
     "congruent to": (("sign", "≡"),),
     "approximately": (("sign", "≈"),),
     "is approximately": (("sign", "≈"),),

@@ -12,6 +12,7 @@ from itertools import takewhile
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
 from verifiers.answers.phrase_table import LEADS, PHRASES
+from verifiers.answers.sentence_words import QUANTITIES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.token import Token, UnreadableError
@@ -111,7 +112,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
 
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
-    """non-negative as two words, twenty-one as two; a lone letter a or i that stands between words as a word."""
+    """non-negative as two words, twenty-one as two; i.e. and a lone letter a that stands between words as a word."""
     result: list[Token] = []
     tokens = _without_groups(tokens)
     has_rows = any(token.text.startswith("begin ") for token in tokens)
@@ -134,12 +135,17 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after
             and after[0].kind == "word"
             and after[0].text not in _BEHIND_LETTERS
-            and (token.gap or (not place and (after[0].text in PARTS or in_words(after[0].text) is not None)))
+            and (token.gap or (not place and _is_behind_article(after[0].text)))
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
         result.append(token)
     return result
+
+
+def _is_behind_article(word: str) -> bool:
+    """Whether an a in front of a word is an article at the begin of a text as well: "a third", "a probability of"."""
+    return word in PARTS or word in QUANTITIES or in_words(word) is not None
 
 
 def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
@@ -159,9 +165,9 @@ def _without_groups(tokens: Sequence[Token]) -> Sequence[Token]:
 def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     """The tokens without the words that lead to the answer ("The final answer is:") and the stop at the end."""
     start = 0
-    if [token.text for token in tokens[:4]] == ["i", ".", "e", "."]:
-        tokens = tokens[4:]
-    while tokens and tokens[0].is_sign("="):
+    if tokens and tokens[0].is_word("ie"):
+        tokens = tokens[1:]
+    while tokens and tokens[0].is_sign("=", "→", "□"):
         tokens = tokens[1:]
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
         if tokens[start].text == "follows" and not (start and tokens[start - 1].is_word("it")):
@@ -172,7 +178,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         raise UnreadableError("a call")
     if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
         rest = rest[2:]
-    if start and rest and rest[0].is_sign(":", "=", ","):
+    is_stop = len(rest) > 1 and rest[0].is_sign(".") and rest[1].gap  # Answer. 12
+    if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
     if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"
@@ -181,7 +188,7 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         size, _ = _longest_phrase(tokens, start - 1)
         size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
-    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\"):
+    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\", "□"):
         rest.pop()
     return rest
 

@@ -44,8 +44,9 @@ def _numeral(tokens: Tokens) -> Numeral | None:
     left, right = pieces
     while left and (left[-1].is_word("in") or left[-1].is_sign("∈")):
         left = left[:-1]
-    digits, base = _digits(left), _base(right)
-    return Numeral(digits, base) if digits and base else None
+    minus = "-" if left and left[0].is_sign("-") else ""
+    digits, base = _digits(left[len(minus) :]), _base(right)
+    return Numeral(minus + digits, base) if digits and base else None
 
 
 def literal(tokens: Tokens) -> Numeral | Clock | Date | None:

@@ -190,9 +190,16 @@ def _constants_of_integration(value: Value) -> frozenset[str]:
         each for each in letters if each == "C" or (each[0] in "Cc" and each[1:2] == "_" and each[2:].isdigit())
     )
     is_open = constants and letters - constants and letters - constants <= _VARIABLES | {argument}
-    if not is_open or (constants == {"C"} and not (name.partition("(")[0] in _SOLUTIONS or _is_summand(node, "C"))):
+    if not is_open or (constants == {"C"} and not (name.partition("(")[0] in _SOLUTIONS or _is_added(node, "C"))):
         return frozenset()
     return constants
+
+
+def _is_added(node: Node, name: str) -> bool:
+    """Whether a letter is a summand of a tree, or of one factor of a product: `(t + C)e^{-t}`."""
+    factors = [each for each in node.args if name in names(each)] if node.op in ("mul", "div", "neg") else []
+    is_in_sum = len(factors) == 1 and has(factors[0], "add") and _is_added(factors[0], name)
+    return is_in_sum or _is_summand(node, name)
 
 
 def _is_summand(node: Node, name: str) -> bool:

@@ -6,8 +6,8 @@ VERBS = frozenset(
     ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
 )
 _SAFE_WORDS = (
-    "exactly precisely only just simply total namely final answer the so therefore thus hence then a an of minimum "
-    "maximum number value given by equal to found indeed always also now clearly coordinates "
+    "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then "
+    "a an of minimum maximum number value given by equal to found indeed always also now clearly coordinates "
     "length area volume perimeter circumference radius diameter height width probability size measure cost price"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
@@ -20,8 +20,9 @@ _STATING_WORDS = (
     "sells sold buy buys bought spend spends spent use uses used eat eats ate drink drinks drank read reads walk walks "
     "walked run runs ran drive drives drove travel travels traveled win wins won score scores scored collect collects "
     "collected save saves saved receive receives received owe owes owed own owns owned find finds counted contains "
-    "contain holds hold requires require required weighs weigh weighed lasts last lasted produces produced yields "
-    "finished started leaves left totals gets got bakes baked planted picked caught filled charges charged"
+    "contain holds hold requires require required guarantee guarantees weighs weigh weighed lasts last lasted "
+    "produces produced yields finished started leaves left totals gets got bakes baked planted picked caught filled "
+    "charges charged"
 )
 STATING = VERBS | frozenset(_STATING_WORDS.split())
 STATING_PAIRS = frozenset(
@@ -29,13 +30,14 @@ STATING_PAIRS = frozenset(
     for words in (
         "increases by", "increased by", "decreases by", "decreased by", "comes to", "came to", "amounts to",
         "sums to", "evaluates to", "simplifies to", "reduces to", "total of", "minimum of", "maximum of",
+        "remainder of",
     )
 )  # fmt: skip
 # Behind the value, where there is a verb: that it is the answer.
 _PREDICATE_WORDS = (
     "is are was were has have had does do will would should can may must could been being leads gives yields violates "
-    "exceeds seems seem looks look appears appear remains becomes become goes comes precedes follows occurs lies "
-    "stands belongs came went"
+    "exceeds seems seem looks look appears appear remains remain becomes become goes comes precedes follows occurs "
+    "lies stands belongs came went"
 )
 PREDICATES = frozenset(_PREDICATE_WORDS.split())
 _AFFIRMING_WORDS = (
@@ -44,6 +46,17 @@ _AFFIRMING_WORDS = (
     "optimal best valid sufficient necessary attained achieved positive natural one we want this"
 )
 AFFIRMING = frozenset(_AFFIRMING_WORDS.split())
+_NEEDED_WORDS = "needed required necessary possible sufficient enough used"
+# In front of the first comma of a sentence.
+_OPENINGS = (
+    "in total; in all; as a result; in conclusion; in summary; in short; in the end; to conclude; to summarize; "
+    "finally; putting it all together; putting everything together; after simplification; after simplifying; as desired"
+)
+OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
+NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
+RANGED = ("integers", "numbers", "primes", "values", "divisors")  # things that a range may restrict
+RANGES = ("less", "greater", "between", "from", "below", "up", "at", "not")
+BOUNDS = ("than", "or", "equal", "to", "and", "most", "least", "exceeding", "inclusive")  # behind one of RANGES
 JOINING = ("of", "and", "to", "by", "from", "into", "versus", "vs", "on", "against")  # not directly behind the value
 PRONOUNS = ("them", "him", "her", "us", "me", "you", "it")
 ADVERBS = ("exactly", "precisely", "only", "just")
@@ -69,7 +82,7 @@ _RELATIVE_WORDS = (
     "product quotient anything divides divide divisible divisor divisors equation lemma step numerator denominator "
     "prime composite too bound bounds bounded digit digits something option options candidate candidates ignore "
     "accept close near nearly almost next previous multiple multiples factor factors about approximately even odd mod "
-    "modulo remainder base"
+    "modulo remainder base short shy"
 )
 RELATIVE = frozenset(_RELATIVE_WORDS.split())
 CONDITIONS = ("where", "such", "provided", "given")  # behind a value: it holds for a part of what is asked

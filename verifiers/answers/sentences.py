@@ -14,19 +14,24 @@ from verifiers.answers.sentence_words import (
     APPROXIMATELY,
     ASSUMPTIONS,
     BEFORE_NOTHING,
+    BOUNDS,
     CLAUSES,
     CONDITIONS,
     DENIALS,
     DOUBT,
     HEDGES,
     JOINING,
+    NEEDED,
     NOTHING,
     OBJECTS,
+    OPENINGS,
     OTHERS,
     PLAIN_SIGNS,
     PREDICATES,
     PRONOUNS,
     QUANTITIES,
+    RANGED,
+    RANGES,
     REASONS,
     RELATIVE,
     REMARKS,
@@ -62,16 +67,27 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    whole, tokens = tokens, _without_repetition(_without_clause(list(tokens), CLAUSES))
+    whole, tokens = tokens, _without_range(_without_division(list(tokens)))
+    tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
+    if (rest := _behind_opening(tokens)) is not tokens:
+        tokens = rest
+        yield rest
     if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
         return
     for reading in (_between_words, _behind_verb, _only_number):
         if value := reading(tokens):
             yield value
+
+
+def _behind_opening(tokens: list[Token]) -> list[Token]:
+    """The tokens behind "As a result," and the like, which say nothing about the value."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign(",")), 0)
+    is_opening = tuple(token.text for token in tokens[:place]) in OPENINGS
+    return tokens[place + 1 :] if is_opening else tokens
 
 
 def _says_again(before: Token, token: Token, after: Token) -> bool:
@@ -85,7 +101,13 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     end = next((place for place in range(len(tokens), 0, -1) if not _is_prose(tokens[place - 1])), 0)
     if first >= end:
         return _number_at_end(tokens)
+    if tokens[end - 1].kind == "letter" and end > first + 2 and tokens[end - 2].is_word("of", "for"):
+        end = next((place for place in range(end - 2, 0, -1) if not _is_prose(tokens[place - 1])), 0)  # values of n
     lead, core, rest = tokens[:first], tokens[first:end], tokens[end:]
+    while lead and core and core[0].is_sign(",", ":"):
+        core = core[1:]
+    if not core:
+        return None
     is_bare = not lead and not rest and end == len(tokens)
     is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
     if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
@@ -122,6 +144,8 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     is_more = tokens[places[0] + 1 : places[0] + 2] == [Token("word", "more", gap=True)] and "than" not in words
     if is_more:  # she needs 5 more cards
         words.remove("more")
+    if [token.text for token in tokens[places[0] - 2 : places[0]]] == ["remainder", "of"]:
+        words.remove("remainder")
     if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
         return None
     if any(
@@ -151,7 +175,8 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     while words and words[-1] in (*ADVERBS, *PRONOUNS):
         words.pop()
         if not words:
-            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS)  # exactly 15 values of x work
+            is_counted = any(token.is_word(*PREDICATES) for token in behind)  # only 28 cases were checked
+            return len(tokens) == 1 and tokens[0].is_word(*ADVERBS) and not is_counted  # exactly 15 values of x work
     return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
 
 
@@ -180,6 +205,27 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
             return [token for number, each in enumerate(pieces[:place]) for token in
                     ([Token("sign", ",")] * (number > 0) + each)]  # fmt: skip
     return tokens
+
+
+def _without_division(tokens: list[Token]) -> list[Token]:
+    """ "The remainder is 7" of "The remainder is 7 when divided by 11"; other tokens as they are."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word("when", "upon", "on", "after")), 0)
+    behind = [token.text for token in tokens[place + 1 :] if not token.is_sign(".")]
+    is_division = len(behind) == 3 and behind[:2] in (["divided", "by"], ["division", "by"])
+    return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
+
+
+def _without_range(tokens: list[Token]) -> list[Token]:
+    """ "45 integers" of "45 integers less than 1000", which says of which integers there are so many."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word(*RANGED)), 0)
+    behind = tokens[place + 1 :]
+    while behind and behind[-1].is_sign("."):
+        behind = behind[:-1]
+    if not any(token.kind == "number" for token in tokens[:place]) or len(behind) < 2:  # all integers less than 1000
+        return tokens
+    is_range = behind[0].is_word(*RANGES) and (not behind[0].is_word("not") or behind[1].is_word("exceeding"))
+    is_plain = all(token.kind == "number" or token.is_word(*BOUNDS) for token in behind[1:])
+    return tokens[: place + 1] if is_range and is_plain else tokens
 
 
 def _without_repetition(tokens: list[Token]) -> list[Token]:
@@ -250,7 +296,9 @@ def _is_rest(tokens: list[Token]) -> bool:
     if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
         return False
     if not PREDICATES.isdisjoint(words):
-        return AFFIRMING.issuperset(words)
+        verb = next(place for place, word in enumerate(words) if word in PREDICATES)
+        is_needed = words[verb] in ("is", "are") and verb > 0 and not NEEDED.isdisjoint(words[verb:])
+        return (AFFIRMING | NEEDED).issuperset(words[verb:] if is_needed else words)
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
 

@@ -104,12 +104,11 @@ def read_with_units(text: str, value: Value) -> Value:
 
 def _quantity(text: str) -> Value | None:
     try:
-        tokens = drop_leads(tokenize(text))
-        return quantity(tokens)
+        return quantity(drop_leads(join_words(tokenize(text))))
     except UnreadableError:
         pass
     try:
-        return number_of_things(number_in_front(join_words(drop_leads(tokenize(text)))))
+        return number_of_things(number_in_front(drop_leads(join_words(tokenize(text)))))
     except UnreadableError:
         return None
 

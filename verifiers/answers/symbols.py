@@ -17,12 +17,12 @@ _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
     "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit "
-    "mathstrut smash blacksquare Box qedsymbol hline fbox framebox"
+    "mathstrut smash blacksquare checkmark Box qedsymbol hline fbox framebox"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
 INVISIBLE = frozenset(
-    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom"]
+    ["color", "textcolor", "colorbox", "tag", "label", "hspace", "vspace", "hphantom", "phantom", "vphantom", "require"]
 )  # with an argument that is not part of the answer
 FORMULAS = frozenset(["math", "displaymath", "equation", "center"])  # environments that leave no token
 _TEXT_STYLE_WORDS = "text mbox textbf textit textrm textnormal textsf hbox emph textup"
@@ -60,7 +60,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "textdegree": ("sign", "°"),
     "cent": ("word", "cents"),
     "textcent": ("word", "cents"),
-    **dict.fromkeys(("therefore", "implies"), ("word", "therefore")),
+    **dict.fromkeys(("therefore", "implies", "Rightarrow", "Longrightarrow"), ("word", "therefore")),
     "mapsto": ("sign", "↦"),
     "root": ("function", "root"),
     "of": ("sign", "of"),
@@ -90,6 +90,8 @@ FUNCTION_WORDS: dict[str, str] = {
     "dfrac": "frac",
     "tfrac": "frac",
     "cfrac": "frac",
+    "nicefrac": "frac",
+    "sfrac": "frac",
     "binom": "binom",
     "dbinom": "binom",
     "tbinom": "binom",
@@ -161,6 +163,9 @@ CHARACTERS: dict[str, tuple[str, str]] = {
     "ⅇ": ("letter", "e"),
     "ⅈ": ("letter", "i"),
     "∂": ("letter", "∂"),
+    "≢": ("sign", "≢"),
+    **dict.fromkeys("□∎■✓✔✅", ("sign", "□")),
+    **dict.fromkeys("∴⇒⟹", ("word", "therefore")),
 }
 
 FULL_WIDTH = {place: place - 0xFEE0 for place in range(0xFF01, 0xFF5F)}  # ４５, （x）

@@ -10,7 +10,7 @@ from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import (
     integer_domain,
     integer_set,
-    integers_in,
+    integers_with,
     integers_without,
     parity,
     residue_class,
@@ -51,7 +51,8 @@ def term(tokens: Tokens, statement: Statement) -> Value:
         return reals
     if tokens[0].is_sign(*DOMAINS) and (domain := integer_domain(tokens)) is not None:
         return domain
-    if any(token.is_word("mod") for token in tokens) and not any(token.text.startswith("begin ") for token in tokens):
+    is_set = tokens[0].is_sign("\\{") or any(token.text.startswith("begin ") for token in tokens)
+    if any(token.is_word("mod") for token in tokens) and not is_set:
         return residue_class(tokens)
     inside = bracket_content(tokens)
     if inside is not None and inside[0] != "{" and not inside[0].startswith("begin"):
@@ -265,7 +266,11 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
     pieces, belongs = cut(head, at_signs("∈"))
     letter = name_of(pieces[0])
     if belongs and letter is not None and any(token.is_sign(*DOMAINS) for token in pieces[1][:1]):
-        return _integers_with(letter, pieces[1], statement(conditions))
+        integers, condition = integer_domain([Token("letter", letter), *pieces[1]]), statement(conditions)
+        if integers is None or (isinstance(condition, Reals) and condition.name != letter):
+            raise UnreadableError("integers with another property")
+        value = integers_with(integers.parameters[0], condition)
+        return Sequence("set", value.items) if isinstance(value, Sequence) else value
     within = _operand(pieces[1], statement) if belongs else None
     if letter is None or any(token.is_sign("ℤ", "ℕ", "ℤ0", "ℤ1") for token in conditions):
         if belongs:
@@ -276,15 +281,6 @@ def _set_builder(head: list[Token], conditions: list[Token], statement: Statemen
         raise UnreadableError("a condition on something else")
     result = value if within is None else intersection(value, within)
     return Reals(result.intervals)
-
-
-def _integers_with(letter: str, domain: list[Token], condition: Value) -> Value:
-    r"""\{n ∈ ℤ : -1 ≤ n ≤ 1\}."""
-    integers = integer_domain([Token("letter", letter), *domain])
-    if integers is None or not isinstance(condition, Reals) or condition.name != letter:
-        raise UnreadableError("integers with another property")
-    value = integers_in(condition, integers.parameters[0])
-    return Sequence("set", value.items) if isinstance(value, Sequence) else value
 
 
 def _point(tokens: Tokens, statement: Statement) -> Value | None:

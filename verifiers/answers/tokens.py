@@ -29,6 +29,7 @@ from verifiers.answers.symbols import (
     VULGAR,
 )
 from verifiers.answers.token import Token, UnreadableError
+from verifiers.answers.wide_spaces import WIDE_SPACES, with_commas
 
 MAX_TOKENS = 600
 _FONTS = {"mathrm", "operatorname", "mathbf", "boldsymbol", "mathit", "mathsf", "bm", "mathcal"}
@@ -39,7 +40,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
     scanner.scan()
-    return tuple(scanner.tokens)
+    return tuple(with_commas(scanner.tokens, scanner.wide) if scanner.wide else scanner.tokens)
 
 
 class _Scanner(AccentScanner):
@@ -55,6 +56,7 @@ class _Scanner(AccentScanner):
             elif character == "~" and self.text[self.at - 1 : self.at + 2] == " ~ ":
                 self._character("≈")
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
+                self._wide_space(character == "\n")
                 self.gap, self.at = self.gap or character not in '"$\u200b\ufeff\u2061\u2062', self.at + 1
             elif character == "\\":
                 self._command()
@@ -70,6 +72,10 @@ class _Scanner(AccentScanner):
                 raise UnreadableError("too many tokens")
         if self.closing and self.closing != ["$"]:
             raise UnreadableError("a brace is not closed")
+
+    def _wide_space(self, is_wide: bool) -> None:
+        if is_wide and self.tokens:
+            self.wide.add(len(self.tokens))
 
     def _is_currency(self) -> bool:
         """Whether the dollar sign here is the only one and stands before a plain number: it is no delimiter."""
@@ -103,7 +109,8 @@ class _Scanner(AccentScanner):
             if name in ("left", "right", "middle"):
                 self._skip_spaces()
                 self.at += self._peek() == "."
-            self.gap = self.gap or name in ("quad", "qquad", "thinspace", "space", "hspace")
+            self.gap = self.gap or name in (*WIDE_SPACES, "thinspace", "space", "hspace")
+            self._wide_space(name in WIDE_SPACES)
         elif name in TEXT_STYLES:
             self._open("text")
         elif name in _FONTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import VERBS
 from verifiers.answers.sentences import is_doubt
 from verifiers.answers.slices import Tokens
@@ -23,6 +24,9 @@ _WINS_WORDS = (
     "playing optimally correctly perfect play for all any every values of n"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
+_VERBS = VERBS | {"represents", "describes", "forms"}
+_BEARERS = ("number", "function", "integer", "value")  # of a property
+_NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _BREAKS = (",", ";", ":", ".", "-", "(", "!")  # between "yes" and its reason
 _PRONOUNS = ("it", "he", "she", "they", "we", "there", "this", "that", "you")
 _STOPS = (".", ",", ";", ":", "!", "'", "(", ")", "[", "]")
@@ -49,6 +53,8 @@ def wording(tokens: Tokens) -> tuple[str, ...]:
         words = words[1:]
     while len(words) > 1 and (words[0] in _IN_FRONT or (words[0] == "player" and len(words[1]) > 1)):
         words = words[1:]
+    if words[:2] in (["first", "player"], ["second", "player"]) and words[2:] and words[2] not in _NO_NAMES:
+        words = words[2:]  # the first player, Alice
     words[:] = [_DAYS.get(words[0], words[0])] if len(words) == 1 else words
     return tuple(words) if is_name else ()
 
@@ -62,7 +68,7 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
             and _TURNS.isdisjoint(words)
             and _OPPOSITES[gold[0]] not in words
         )
-    place = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_sign("=")), 0)
+    place = next((place for place in range(len(tokens), 0, -1) if _is_equality(tokens[:place])), 0)
     tokens = tokens[place:]  # the winner = Alice
     answer = wording(tokens)
     if not answer:
@@ -70,6 +76,26 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     rest = answer[len(gold) :]
     if answer == gold or (answer[: len(gold)] == gold and not _WINNER.isdisjoint(rest) and _WINS.issuperset(rest)):
         return True
-    verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in VERBS), 0)
+    if _behind_subject(gold, rest if answer[: len(gold)] == gold else ()):
+        return True
+    verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in _VERBS), 0)
     behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
-    return verb > 0 and behind == gold and not any(is_doubt(word) and word not in gold for word in answer)
+    is_noun = len(behind) == len(gold) + 1 and behind[-1] in _BEARERS  # an odd function
+    is_said = behind == gold or (is_noun and behind[:-1] == gold)
+    is_alone = is_noun and not verb
+    return is_said and (verb > 0 or is_alone) and not any(is_doubt(word) and word not in gold for word in answer)
+
+
+def _is_equality(tokens: Tokens) -> bool:
+    """Whether tokens end with an equals sign, or with the colon of "winner:"."""
+    is_colon = tokens[-1].is_sign(":") and all(token.is_word(*LEADS, *_WINNER) for token in tokens[:-1])
+    return tokens[-1].is_sign("=") or is_colon
+
+
+def _behind_subject(gold: tuple[str, ...], rest: tuple[str, ...]) -> bool:
+    """Whether words behind a name only say what was asked of it: "is the youngest", "has the most points"."""
+    if rest[:1] not in (("is",), ("was",), ("has",), ("had",)) or len(gold) > 2 or rest[1:2] != ("the",):
+        return False
+    is_superlative = len(rest) > 2 and (rest[2].endswith("est") or rest[2] in ("most", "least", "only", "winner"))
+    is_plain = not any(is_doubt(word) or word in ("second", "third", "other", "of") for word in rest)
+    return is_superlative and is_plain and len(rest) < 6

@@ -50,3 +50,25 @@ def test_letters_in_text_are_words_and_outside_products() -> None:
 def test_unknown_or_unbalanced_text_is_unreadable(text: str) -> None:
     with pytest.raises(UnreadableError):
         tokenize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        (r"x=4 \quad y=5", "x = 4 , y = 5"),
+        ("x=4\ny_1=5", "x = 4 , y _ 1 = 5"),
+        (r"x=4, \quad y=5", "x = 4 , y = 5"),
+        (r"x=k\pi \qquad k\in\mathbb{Z}", "x = k π , k ∈ ℤ"),
+        (r"\frac{1}{2} \quad x", "frac { 1 } { 2 } x"),
+        (r"x= \quad y=5", "x = y = 5"),
+        (r"(x=4 \quad y=5)", "( x = 4 y = 5 )"),
+    ],
+)
+def test_a_wide_space_between_named_values_is_a_comma(text: str, tokens: str) -> None:
+    assert texts(text) == tokens.split()
+
+
+@pytest.mark.parametrize("text", ["e^{it}", r"\cosh(it)", "2-it+1"])
+def test_two_letters_within_mathematics_are_no_word(text: str) -> None:
+    assert all(token.kind != "word" for token in tokenize(text))
+    assert any(token.is_word("it") for token in tokenize("it is 5"))
