@@ -41,6 +41,8 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
             {name: alone[name] for name in metrics}, rel=1e-2, abs=2e-3
         )
     assert set(content(unbroken[1])) == set(content(unbroken[2]))
+    untrained = [name for name in content(unbroken[1]) if name.startswith("heldout/before/")]
+    assert untrained and not set(untrained) & set(differing(unbroken[1], unbroken[2]))
 
 
 @needs_base
@@ -139,6 +141,17 @@ def test_refills_of_two_and_three_ranks_are_those_of_one():
     assert any(replaced for _, replaced, _ in expected)
     for size in (2, 3):
         assert run_ranks(size, programs.refills, 3) == [expected] * size
+
+
+def test_validation_of_two_and_three_ranks_is_that_of_one_to_the_byte(tmp_path):
+    written = []
+    for size in (1, 2, 3):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        results = [programs.validations(ALONE, folder)] if size == 1 else run_ranks(size, programs.validations, folder)
+        assert results == [None] * size
+        written.append((folder / "evals.jsonl").read_bytes())
+    assert written == [written[0]] * 3
 
 
 def test_two_ranks_score_completions_as_one_does(tmp_path):
