@@ -20,7 +20,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.distributed import programs
-from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, wait_for
+from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, start_ranks, wait_for
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.reward_models import save_reward_model
@@ -106,6 +106,14 @@ def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
     assert "the run had 2 processes so far and goes on with 1" in said.errors()
     for own, other in zip(read_metrics(tmp_path / "a"), read_metrics(unbroken[2] / "a"), strict=True):
         assert own["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-2, abs=1e-4)
+
+
+@needs_base
+def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
+    commands = start_ranks(2, *arguments(tmp_path / "runs"), "--dry-run")
+    finish(commands)
+    assert "\nprocesses                    2 " in commands[0].output()
+    assert not (tmp_path / "runs").exists()
 
 
 @needs_base
