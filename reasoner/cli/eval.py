@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reasoner.cli.arguments import Parser, add_evals_folder, add_json, add_runs_folder, write_result
 from reasoner.console import print_result, silent
 from reasoner.distributed.launch import launch
-from reasoner.distributed.world import World, num_launched, open_world
+from reasoner.distributed.world import EVAL_TIME_LIMIT, World, num_launched, open_world
 from reasoner.evals import PROBLEMS
 from reasoner.runtime import gc_paused
 
 if TYPE_CHECKING:
     from reasoner.evals.request import EvalRequest
-
-# Of an exchange: the first rank grades while the others wait. A rank that has ended is noticed at once.
-_TIME_LIMIT = timedelta(hours=12)
 
 
 def add_arguments(command: Parser) -> None:
@@ -159,7 +155,7 @@ def run_eval(args: argparse.Namespace) -> None:
         launch(processes, sys.argv[1:])
     with gc_paused():
         from reasoner.evals.rank_responses import fail_others, serve_first
-    with open_world(_TIME_LIMIT) as world:
+    with open_world(EVAL_TIME_LIMIT) as world:
         if world.is_first:
             with fail_others(world):
                 _evaluate(args, world)

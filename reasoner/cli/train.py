@@ -162,6 +162,9 @@ def run_train(args: argparse.Namespace) -> None:
         with open_world() as world, silent(not world.is_first):
             vars(args)["processes"] = _num_processes(args, world.size)
             resolved, run_dir = world.from_first(lambda: _resolved_run(args), "the settings of the run")
+            if args.dry_run:
+                world.from_first(lambda: print_dry_run(args, resolved, run_dir), "the print of the settings")
+                return
             with world.name_errors(lambda: "before the first step"):
                 _train(args, resolved, run_dir, world)
         return

@@ -58,6 +58,8 @@ def check_used(keys: Iterable[str], stage: str) -> None:
         why = f"; reasoner {others[0]} takes {'it' if len(unused) == 1 else 'them'}" if others else ""
         if "steps" in unused:
             why = f"; its length is {STAGES[stage].length}"
+        elif "processes" in unused:
+            why = "; it is one process: leave --processes and torchrun out"
         raise ValueError(f"{', '.join(unused)}: without a meaning for reasoner {STAGES[stage].command}{why}")
 
 

@@ -24,6 +24,10 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 TIME_LIMIT = timedelta(minutes=10)  # of a collective operation
+# In an evaluation the ranks wait for whole calls of each other's engines, and for the first rank's grading. A rank that
+# has ended is noticed at once.
+EVAL_TIME_LIMIT = timedelta(hours=12)
+CONNECT_LIMIT = timedelta(minutes=3)  # for all ranks to have started: their imports are all that they do before
 
 
 class RunInterrupt(BaseException):  # not an Exception: no library's handler may swallow it
@@ -126,15 +130,16 @@ class World:
             parts.append(part)
         return [parts[i % self.size][i // self.size] for i in range(len(items))]
 
-    def with_own_group(self) -> World:
+    def with_own_group(self, time_limit: timedelta | None = None) -> World:
         """The same processes with a group of their own: operations of a second thread do not meet those of the first.
-        A collective operation itself.
+        `time_limit` of its collective operations, by default that of this world. A collective operation itself.
         """
         if self.size == 1:
             return self
         import torch.distributed as dist
 
-        return replace(self, group=dist.new_group(backend="gloo", timeout=self.time_limit))
+        limit = time_limit or self.time_limit
+        return replace(self, time_limit=limit, group=dist.new_group(backend="gloo", timeout=limit))
 
     @contextmanager
     def name_errors(self, place: Callable[[], str]) -> Iterator[None]:
@@ -169,10 +174,11 @@ def num_launched() -> int:
 
 
 @contextmanager
-def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
+def open_world(time_limit: timedelta = TIME_LIMIT, connect_limit: timedelta = CONNECT_LIMIT) -> Iterator[World]:
     """Join the processes that torchrun has started, with this rank's GPU as the default device; else ALONE.
 
-    Before vLLM is imported: it uses the group that it finds, and would otherwise make one of a single process.
+    RuntimeError that names the ranks that do not come within `connect_limit`. Before vLLM is imported: it uses the
+    group that it finds, and would otherwise make one of a single process.
     """
     if num_launched() < 2:
         yield ALONE
@@ -180,14 +186,16 @@ def open_world(time_limit: timedelta = TIME_LIMIT) -> Iterator[World]:
     import torch
     import torch.distributed as dist
 
+    from reasoner.distributed.connect import connect
+
     rank, size, local_rank = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
     world = World(rank, size, local_rank, int(os.environ.get("LOCAL_WORLD_SIZE", size)), time_limit)
     end_with_parent()  # no rank trains on without the program that started it
     has_gpu = torch.cuda.is_available()
     if has_gpu:
         torch.cuda.set_device(local_rank)
-    with world._errors(f"the {size} processes to start"):
-        dist.init_process_group("cpu:gloo,cuda:nccl" if has_gpu else "gloo", timeout=time_limit)
+    backend = "cpu:gloo,cuda:nccl" if has_gpu else "gloo"
+    connect(rank, size, backend, limit=connect_limit, time_limit=time_limit)
     try:
         yield world
     finally:

@@ -6,7 +6,7 @@ number of samples do not change it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -169,7 +169,7 @@ def generate_responses(
     """
     by_prompt: list[tuple[Response, ...]] = []
     samples = SampleCount(progress or Progress(), sampling.num_samples * len(prompts))
-    parts = list(_parts(prompts, sampling.num_samples))
+    parts = engine_batches(prompts, sampling.num_samples)
     for start in range(0, len(parts), num_engines):
         some = parts[start : start + num_engines]
         keys = [[_keys(prompt, sampling.num_samples, seed, stream) for prompt in part] for part in some]
@@ -193,9 +193,12 @@ def _keys(prompt: Prompt, num: int, seed: int, stream: str) -> list[Key]:
     return [(ids, j, own) for j, own in enumerate(sample_seeds(seed, stream, prompt.problem.id, num))]
 
 
-def _parts(prompts: Sequence[Prompt], num: int) -> Iterator[Sequence[Prompt]]:
-    size = max(1, _AT_ONCE // num)
-    return (prompts[start : start + size] for start in range(0, len(prompts), size))
+def engine_batches(prompts: Sequence[Prompt], num_samples: int) -> list[Sequence[Prompt]]:
+    """The prompts of each call of the engine, in order. All batches but the last have as many: whole ones, one after
+    another, are divided into the same again.
+    """
+    size = max(1, _AT_ONCE // num_samples)
+    return [prompts[start : start + size] for start in range(0, len(prompts), size)]
 
 
 def _sample_missing(

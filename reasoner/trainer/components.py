@@ -15,7 +15,7 @@ from transformers import PreTrainedTokenizerBase
 
 from data import Problem
 from reasoner.config.schema import Config
-from reasoner.distributed.world import ALONE, World
+from reasoner.distributed.world import ALONE, EVAL_TIME_LIMIT, World
 from reasoner.inference.factory import make_engine
 from reasoner.inference.reward_model import load_reward_models
 from reasoner.models.folder import BaseModel, is_adapter, model_fingerprint
@@ -117,6 +117,7 @@ def open_generator(
     """
     with ExitStack() as stack:
         world = trainer.world.with_own_group()  # rollouts may be generated in a thread, while the trainer exchanges too
+        eval_world = trainer.world.with_own_group(EVAL_TIME_LIMIT)
         context = context_length(trainer.policy)
         # An adapter of an adapter's base cannot be sent alone: vLLM would need both.
         is_sent = cfg.lora.sync == "adapter" and not is_adapter(model_folder)
@@ -146,6 +147,7 @@ def open_generator(
             prefetcher=prefetcher,
             progress=progress,
             world=world,
+            eval_world=eval_world,
         )
         generator.attempt = trainer.attempt
         generator.update_weights(trainer.policy_state(), version=trainer.steps_done)

@@ -17,6 +17,7 @@ from data import Problem, load, problem_order
 from reasoner.config.resolve import RunSettings, to_dict
 from reasoner.config.schema import Config
 from reasoner.console import log
+from reasoner.distributed.world import num_launched
 from reasoner.evals.tables import align_rows, percent
 from reasoner.inference.model_spec import ModelSpec
 from reasoner.rollouts.seeds import attempt_seed
@@ -62,8 +63,8 @@ def run_expert_iteration(plan: ExpertIteration, resolved: RunSettings) -> list[d
     ValueError for runs of that name with other settings; errors are otherwise those of finetune().
     """
     cfg, runs = resolved.config, Path(resolved.config.run.dir)
-    if cfg.processes > 1:
-        raise ValueError(f"processes is {cfg.processes}; expert iteration is one process so far")
+    if (processes := max(num_launched(), cfg.processes)) > 1:
+        raise ValueError(f"expert iteration is one process, not {processes}: leave --processes and torchrun out")
     if not cfg.eval.heldout_problems:
         raise ValueError("eval.heldout_problems is 0; the table of the rounds needs held-out problems")
     problems = load(plan.data)

@@ -78,9 +78,11 @@ class RolloutGenerator:
         pass_rates: PassRates | None = None,
         progress: Progress | None = None,
         world: World = ALONE,
+        eval_world: World | None = None,
     ) -> None:
         """`pass_rates` choose the problems of a step, and are updated after it. `prefetcher` is needed by prefetching()
-        alone; its thread uses the group of `world`, which must then not be the trainer's.
+        alone; its thread uses the group of `world`, which must then not be the trainer's. `eval_world`: the ranks of
+        `world`, with the time limit of evaluations.
 
         ValueError if the control wrong-gold has no other answers.
         """
@@ -91,6 +93,7 @@ class RolloutGenerator:
         self.cfg = cfg
         self.progress = progress or Progress()
         self.world = world
+        self.eval_world = eval_world or world
         self.attempt = 0  # number of rollbacks of the run
         self._reward_functions = reward_functions
         self._reward_models = reward_models or {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -14,6 +15,7 @@ from reasoner.console import log, print_result
 from reasoner.evals.before_after import HeldOutEvals, example_answers, table, write_eval
 from reasoner.evals.result import EvalResult, MetricKs, evaluate
 from reasoner.models.loading import load_policy
+from reasoner.rollouts.generate import engine_batches
 from reasoner.runs import rollouts as store
 from reasoner.runs.metric_names import METRICS
 from reasoner.trainer.metrics_logger import MetricsLogger
@@ -117,14 +119,17 @@ def _evaluate(
     stream: str,
     ks: MetricKs,
 ) -> tuple[EvalResult, EvalResult]:
-    """(sampled at the training temperature, greedy). Each rank samples and grades its share of the prompts."""
+    """(sampled at the training temperature, greedy). Each rank samples and grades its share of the calls of the engine:
+    what is sampled together, which decides the last digits, does not depend on the number of ranks.
+    """
     results = []
     sampled = replace(generator.sampling, num_samples=num_samples)
     greedy = replace(generator.sampling, num_samples=1, temperature=0.0)
     for name, sampling, own_ks in (("sampled", sampled, ks), ("greedy", greedy, MetricKs())):
         generator.progress.begin(f"{title}, {name}")
         own_samples = partial(_graded_samples, generator, sampling, seed, stream, own_ks)
-        rows = generator.world.stripe(prompts, own_samples, f"{title} of the other ranks")
+        batches = engine_batches(prompts, sampling.num_samples)
+        rows = list(chain(*generator.eval_world.stripe(batches, own_samples, f"{title} of the other ranks")))
         classes = tuple(votes for _, votes in rows) if own_ks.cons_at else ()
         results.append(EvalResult(stream, sampling.temperature, own_ks, tuple(one for one, _ in rows), classes))
     return results[0], results[1]
@@ -136,13 +141,13 @@ def _graded_samples(
     seed: int,
     stream: str,
     ks: MetricKs,
-    prompts: Sequence[Prompt],
-) -> list[tuple[EvalSample, tuple[int | None, ...]]]:
-    """(graded responses, their votes) of each prompt; no votes without cons@k."""
+    batches: Sequence[Sequence[Prompt]],
+) -> list[list[tuple[EvalSample, tuple[int | None, ...]]]]:
+    """(graded responses, their votes) of each prompt, by batch; no votes without cons@k."""
     result = evaluate(
         lambda: generator.engine,
         generator.pool,
-        prompts,
+        list(chain(*batches)),
         sampling,
         seed=seed,
         label=stream,
@@ -150,4 +155,5 @@ def _graded_samples(
         ks=ks,
         progress=generator.progress,
     )
-    return list(zip(result.samples, result.classes or ((),) * len(result.samples), strict=True))
+    rows = zip(result.samples, result.classes or ((),) * len(result.samples), strict=True)
+    return [list(islice(rows, len(batch))) for batch in batches]

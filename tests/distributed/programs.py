@@ -16,7 +16,7 @@ from torch.optim import Optimizer
 
 from data import Problem
 from reasoner.config.learning import CriticConfig, LoraConfig, RewardConfig
-from reasoner.config.schema import DataConfig
+from reasoner.config.schema import DataConfig, ValidationConfig
 from reasoner.distributed.world import RunInterrupt, World
 from reasoner.evals.rank_responses import RankResponses, end_others, serve_first
 from reasoner.inference.reward_model import RewardModel
@@ -29,10 +29,12 @@ from reasoner.rollouts.generate import SampleCall
 from reasoner.rollouts.reward_functions import RewardFunction
 from reasoner.sft.examples import Example
 from reasoner.trainer.launch import resolve_new_run
+from reasoner.trainer.metrics_logger import MetricsLogger
 from reasoner.trainer.policy_trainer import PolicyTrainer
 from reasoner.trainer.pretraining_mix import PretrainingMix
 from reasoner.trainer.rollout_generator import RolloutGenerator
 from reasoner.trainer.train import train
+from reasoner.trainer.validation import Validator
 from reasoner.types import Completion, Prompt, RolloutGroup, SamplingParams
 from tests.fixtures.tiny import tiny_model
 from tests.fixtures.toys import config, group, random_groups
@@ -273,6 +275,24 @@ def refills(world: World, steps: int) -> list[tuple[list[str], list[str], list[l
         )
         for step in rollouts
     ]
+
+
+class TogetherEngine(OneWord):
+    """What a call samples together decides which of its answers are correct, as it decides a real engine's rounding."""
+
+    def generate(self, prompts, sampling, seeds, on_group_done=None, on_decode_step=None):  # type: ignore[no-untyped-def]
+        together = sum(map(sum, seeds))
+        return super().generate(prompts, sampling, [[seed + together for seed in own] for own in seeds])
+
+
+def validations(world: World, folder: Path) -> None:
+    """Write evals.jsonl of a validation: calls of two, two and one problem, and a greedy one of all."""
+    problems = [Problem(f"p/{n}", f"What is {n}?", "1", "sums", "train") for n in range(5)]
+    prompts = [Prompt(problem, "?", "<think>", (n + 3,)) for n, problem in enumerate(problems)]
+    cfg = replace(config(), validation=ValidationConfig(samples=200))
+    with VerifierPool(1) as pool, MetricsLogger(folder, steps=1, start=0, world=world) as logger:
+        generator = RolloutGenerator(TogetherEngine(), pool, prompts, SamplingParams(num_samples=1), cfg, world=world)
+        Validator(generator, prompts, cfg, logger).validate(0)
 
 
 def model_scores(world: World, folder: Path) -> list[list[float]]:

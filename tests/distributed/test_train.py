@@ -20,7 +20,7 @@ from reasoner.runs.metrics import read_metrics
 from reasoner.runs.rollouts import read
 from reasoner.trainer.checkpoint import list_checkpoints
 from tests.distributed import programs
-from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, wait_for
+from tests.distributed.runs import SMALL, arguments, content, differing, finish, start, start_ranks, wait_for
 from tests.fixtures.forkserver import ROOT, TRAINING, forkserver
 from tests.fixtures.ranks import run_ranks
 from tests.fixtures.reward_models import save_reward_model
@@ -41,6 +41,8 @@ def test_two_processes_have_the_numbers_of_one(unbroken):
             {name: alone[name] for name in metrics}, rel=1e-2, abs=2e-3
         )
     assert set(content(unbroken[1])) == set(content(unbroken[2]))
+    untrained = [name for name in content(unbroken[1]) if name.startswith("heldout/before/")]
+    assert untrained and not set(untrained) & set(differing(unbroken[1], unbroken[2]))
 
 
 @needs_base
@@ -107,6 +109,14 @@ def test_run_of_two_processes_goes_on_with_one(tmp_path, unbroken):
 
 
 @needs_base
+def test_dry_run_of_ranks_prints_the_settings_once_and_writes_nothing(tmp_path):
+    commands = start_ranks(2, *arguments(tmp_path / "runs"), "--dry-run")
+    finish(commands)
+    assert "\nprocesses                    2 " in commands[0].output()
+    assert not (tmp_path / "runs").exists()
+
+
+@needs_base
 def test_fault_of_one_rank_ends_all_with_its_rank_and_step(tmp_path):
     values = {"model": "base", "run.dir": str(tmp_path), **SMALL, "validation.interval": 0, "eval.heldout_problems": 0}
     values |= {"processes": 2, "steps": 3}
@@ -139,6 +149,17 @@ def test_refills_of_two_and_three_ranks_are_those_of_one():
     assert any(replaced for _, replaced, _ in expected)
     for size in (2, 3):
         assert run_ranks(size, programs.refills, 3) == [expected] * size
+
+
+def test_validation_of_two_and_three_ranks_is_that_of_one_to_the_byte(tmp_path):
+    written = []
+    for size in (1, 2, 3):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        results = [programs.validations(ALONE, folder)] if size == 1 else run_ranks(size, programs.validations, folder)
+        assert results == [None] * size
+        written.append((folder / "evals.jsonl").read_bytes())
+    assert written == [written[0]] * 3
 
 
 def test_two_ranks_score_completions_as_one_does(tmp_path):

@@ -1,14 +1,17 @@
 """The world of a run: values between real processes over gloo, and what each rank is told when one fails."""
 
+import os
 import pickle
 import signal
+from unittest.mock import patch
 
 import pytest
 import torch
 
 from reasoner.distributed.world import ALONE, RunInterrupt, num_launched, open_world
 from tests.distributed import programs
-from tests.fixtures.ranks import run_ranks
+from tests.fixtures.forkserver import TRAINING, forkserver
+from tests.fixtures.ranks import environment, free_port, run_ranks
 
 
 def test_every_operation_of_a_single_process_is_the_identity():
@@ -51,6 +54,38 @@ def test_rank_that_ended_is_reported_with_what_was_waited_for():
 def test_rank_that_does_not_come_is_reported_after_the_time_limit():
     waiting, _ = run_ranks(2, programs.late_rank, seconds=1)
     assert "waited for the gradient's sum" in waiting and "within 0.0166667 minutes" in waiting
+
+
+def start_rank(rank, size, port, place="alive", *, seconds=1.0):
+    with patch.dict(os.environ, environment(rank, size, port)):
+        return forkserver(TRAINING).start(seconds, place, module="tests.distributed.killed_rank")
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("no address", "waited 3 seconds for rank 1 to start"),
+        ("no connection", "a rank has ended while the ranks connected"),
+    ],
+)
+def test_rank_that_is_killed_while_the_ranks_connect_ends_the_others_after_the_limit(place, reason):
+    port = free_port()
+    ranks = [start_rank(rank, 2, port, place if rank else "alive", seconds=3.0) for rank in range(2)]
+    assert [rank.wait(timeout=60) for rank in ranks] == [1, -signal.SIGKILL]
+    assert f"RuntimeError: rank 0 of 2: {reason}" in ranks[0].errors()
+
+
+def test_rank_without_a_first_rank_names_the_address():
+    port = free_port()
+    rank = start_rank(1, 3, port)
+    assert rank.wait(timeout=60) == 1
+    assert f"RuntimeError: rank 1 of 3: nobody answers at 127.0.0.1:{port} within 1 seconds" in rank.errors()
+
+
+def test_all_missing_ranks_are_named():
+    first = start_rank(0, 12, free_port())
+    assert first.wait(timeout=60) == 1
+    assert "waited 1 seconds for ranks 1, 2, 3, 4, 5, 6, 7, 8, ... (11 ranks) to start" in first.errors()
 
 
 def test_interrupt_survives_pickling():
