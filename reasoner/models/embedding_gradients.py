@@ -38,7 +38,7 @@ def accumulate_embedding_gradients(model: PreTrainedModel) -> Iterator[None]:
     for end in ends:
         setattr(end.weight, _MARK, True)
         if isinstance(end, nn.Embedding):
-            end.forward = MethodType(_forward, end)
+            vars(end)["forward"] = MethodType(_forward, end)
     try:
         yield
     finally:
@@ -61,12 +61,9 @@ def gradient_sum(weight: Tensor) -> Tensor:
 
 def _large_embeddings(model: PreTrainedModel) -> list[nn.Embedding | nn.Linear]:
     """The model's input embedding and output layer, as far as they are of torch's types, large and trained."""
-    ends = (model.get_input_embeddings(), model.get_output_embeddings())  # type: ignore[no-untyped-call]
-    return [
-        end
-        for end in ends
-        if type(end) in (nn.Embedding, nn.Linear) and end.weight.requires_grad and end.weight.numel() >= MIN_VALUES
-    ]
+    ends: list[Any] = [model.get_input_embeddings(), model.get_output_embeddings()]  # type: ignore[no-untyped-call]
+    plain = [end for end in ends if type(end) in (nn.Embedding, nn.Linear)]
+    return [end for end in plain if end.weight.requires_grad and end.weight.numel() >= MIN_VALUES]
 
 
 def _forward(embedding: nn.Embedding, ids: Tensor) -> Tensor:
@@ -84,7 +81,7 @@ class _Lookup(torch.autograd.Function):
         return nn.functional.embedding(ids, weight)
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None]:
         weight, ids = ctx.saved_tensors
         used, rows = ids.unique(return_inverse=True)
