@@ -84,8 +84,8 @@ class _Lookup(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None]:
         weight, ids = ctx.saved_tensors
-        used, rows = ids.unique(return_inverse=True)
+        used, rows = ids.unique(return_inverse=True)  # token ids
         of_used = torch.ops.aten.embedding_dense_backward(gradient, rows, len(used), -1, False)
-        kept = used != (-1 if ctx.padding is None else ctx.padding)  # the padding's row has no gradient
-        gradient_sum(weight).index_add_(0, used[kept], of_used[kept])
+        is_trained = used != (-1 if ctx.padding is None else ctx.padding)  # the padding's row has no gradient
+        gradient_sum(weight).index_add_(0, used[is_trained], of_used[is_trained])
         return None, None, None
