@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from updates import PROMPT, Gauge, Update, Variant
+from updates import PROMPT, Gauge, Update, Variant, import_model_code
 from workloads import resident
 
 from reasoner.config.resolve import resolve
@@ -38,6 +38,7 @@ def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> 
     cfg = resolve([("bench", settings)]).config
     device = setup_torch(threads=cfg.threads, seed=cfg.seed)
     tokenizer, algorithm = load_tokenizer(folder), resolve_algorithm(cfg.algo)
+    import_model_code(folder, has_adapter=variant.rank > 0)
     gauge = Gauge(before=resident())
     trainer = build_trainer(cfg, algorithm, tokenizer, start_from=folder, base=folder, device=device)
     for update in updates:

@@ -10,7 +10,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from updates import Gauge, Update, Variant
+from updates import Gauge, Update, Variant, import_model_code
 from workloads import resident
 
 
@@ -28,6 +28,7 @@ def work(folder: Path, variant: Variant, updates: list[Update], beta: float) -> 
 
         lora = LoraConfig(r=variant.rank, lora_alpha=32, lora_dropout=0.0, target_modules="all-linear")
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    import_model_code(folder, has_adapter=variant.rank > 0)
     before = resident()
     step = Step(updates)
 

@@ -54,6 +54,16 @@ def set_environment() -> None:
     os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")
 
 
+def release_free_memory() -> None:
+    """Return freed memory between blocks in use to the system, where the C library can (glibc's malloc_trim).
+
+    It takes some milliseconds, and pages that are used again are cleared again: for long passes only.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
 def setup_torch(*, threads: int, seed: int) -> torch.device:
     """Set torch's threads (0: leave them), seed, precision and deterministic algorithms; return the device to train on.
 

@@ -1,5 +1,6 @@
 import gc
 import os
+import platform
 import subprocess
 import sys
 from dataclasses import replace
@@ -162,3 +163,23 @@ def test_large_tensors_begin_at_a_page(is_set):
     env = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     assert done.stdout.strip() == str(is_set)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's malloc alone can return what is between blocks")
+def test_freed_memory_between_blocks_in_use_is_released():
+    code = """
+from pathlib import Path
+from reasoner.runtime import release_free_memory
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+blocks = [bytearray(b"x" * 100_000) for _ in range(640)]  # below the size that malloc maps alone
+last = bytearray(b"x" * 100_000)  # in use, above them all
+del blocks
+before = resident()
+release_free_memory()
+print(before - resident())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) > 32 * 2**20

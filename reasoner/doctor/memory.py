@@ -19,6 +19,7 @@ from transformers import PreTrainedModel
 
 from reasoner.config.schema import Config
 from reasoner.doctor.budget import run_budget
+from reasoner.models.embedding_gradients import MIN_VALUES
 from reasoner.models.fused_lm_head import CPU_TILE, GPU_TILE
 from reasoner.models.loading import MAX_LOGITS, context_length
 from reasoner.models.lora import num_adapter_parameters
@@ -33,6 +34,7 @@ _MOMENTS = {"float32": 8, "8bit": 2 + 2 * 4 / 256}  # bytes a parameter; in 8 bi
 _COPIES = 4  # copies of the logits at once: their log-softmax, and three for the entropy or for the gradient
 _TILE_COPIES = 3  # copies of a tile of logits at once
 _SEQUENCES = 256  # sequences that the transformers engine samples at once
+_RESIDENT = ("weights", "optimiser", "reference", "critic", "reward_models", "waiting_weights")  # for the whole run
 _SAMPLING_COPIES = 4  # copies of their next token's logits at once: log-probabilities, random bits and numbers, sums
 
 
@@ -63,6 +65,7 @@ class MemoryEstimate:
             "reference": _BYTES[cfg.algo.reference_dtype] * parameters if has_reference else 0,
             "critic": int((8 + moments) * critic),
             "reward_models": _BYTES[cfg.optim.dtype] * self._num_reward_model_parameters(),
+            "waiting_weights": self._waiting_weights(),
             **self._engine(),
             **self._micro_batch(),
         }
@@ -70,10 +73,10 @@ class MemoryEstimate:
     def peak(self) -> int:
         """Most bytes at once. Weights and optimiser state stay for the whole run; gradients are freed before the engine
         samples, and the engine frees its cache while the trainer works, on a GPU its weights too. With
-        max_off_policy_steps 1 it keeps them.
+        max_off_policy_steps above 0 it keeps them, and above 1 copies of the weights wait in the machine's memory.
         """
         part = self.parts()
-        resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic", "reward_models"))
+        resident = sum(part[name] for name in _RESIDENT)
         training = part["gradients"] + self.passes_peak()
         engine, cache = part["engine_weights"], part["engine_cache"] + part["engine_logits"]
         if self.device == "cpu" or not self._has_vllm():
@@ -102,6 +105,18 @@ class MemoryEstimate:
     def _num_reward_model_parameters(self) -> int:
         runs, names = Path(self.cfg.run.dir), parse_reward_models(self.cfg.reward.model)
         return sum(num_stored_parameters(resolve_model(name, runs=runs)) or 0 for name in names)
+
+    def _waiting_weights(self) -> int:
+        """Bytes of the copies of the weights that wait in the machine's memory for steps sampled ahead: one for each of
+        max_off_policy_steps above 1, a tied output layer with a copy of its own. vLLM gets the LoRA adapter alone,
+        unless lora.sync is merged; servers get all weights.
+        """
+        copies, lora = self.cfg.max_off_policy_steps, self.cfg.lora
+        if copies <= 1 or self.device != "cpu":
+            return 0
+        if lora.rank and lora.sync == "adapter" and self._has_vllm() and not self.cfg.engine.urls:
+            return copies * 4 * num_adapter_parameters(self.model, lora)
+        return copies * 4 * (num_parameters(self.model) + self._tied_embeddings())
 
     def _has_vllm(self) -> bool:
         name = self.cfg.engine.name
@@ -152,9 +167,8 @@ class MemoryEstimate:
         back = 2 * size * sizes.inner * max(tokens, prompts)  # gradients of one layer in the backward pass
         shared = 2 * size * sizes.keys * prompts  # keys and values that completions read, and their gradients
         stored = 4 * sizes.hidden * (tokens + prompts) if recompute else of_completions + of_prompts
-        # The gradient of a tied embedding is held from the head's backward pass to that of the input.
-        is_tied = sizes.embeddings == sizes.hidden * sizes.vocabulary
-        tied = 4 * sizes.embeddings if is_tied and not lora.rank else 0
+        # A small tied embedding's gradient is held from the head's backward pass to that of the input.
+        tied = 0 if lora.rank or self._is_summed_in_place(sizes) else 4 * self._tied_embeddings()
         # Autocast casts float32 weights to bfloat16 for the prompts' pass and again for the completions'; both are
         # stored, unless layers are computed again: then each pass frees its own.
         base = num_parameters(self.model) - sizes.embeddings if lora.base_dtype == "float32" else 0
@@ -169,12 +183,26 @@ class MemoryEstimate:
         }
 
     def _logits(self, tokens: int, sizes: ModelSizes) -> int:
-        """Bytes of the output layer's logits, and of its gradient where they are computed in tiles; LoRA freezes it."""
+        """Bytes of the output layer's logits, and where they are computed in tiles of the gradients of its states and
+        its weight. LoRA freezes the weight; the gradient of a large one is added to the sum without a copy.
+        """
         logits = tokens * sizes.vocabulary
-        if logits <= MAX_LOGITS:
+        is_frozen, is_in_place = self.cfg.lora.rank > 0, self._is_summed_in_place(sizes)
+        if logits <= MAX_LOGITS and (is_frozen or not is_in_place):
             return _COPIES * 4 * logits
         tile = min(logits, CPU_TILE if self.device == "cpu" else GPU_TILE)
-        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + (0 if self.cfg.lora.rank else sizes.vocabulary))
+        weight = 0 if is_frozen or is_in_place else sizes.vocabulary
+        return _TILE_COPIES * 4 * tile + 4 * sizes.hidden * (tokens + weight)
+
+    def _tied_embeddings(self) -> int:
+        """The number of values of the embeddings if input and output share them, else 0."""
+        sizes = model_sizes(self.model)
+        return sizes.embeddings if sizes.embeddings == sizes.hidden * sizes.vocabulary else 0
+
+    @staticmethod
+    def _is_summed_in_place(sizes: ModelSizes) -> bool:
+        """Whether the gradients of the embeddings are added in place (reasoner.models.embedding_gradients)."""
+        return sizes.hidden * sizes.vocabulary >= MIN_VALUES
 
 
 @dataclass(frozen=True, slots=True)

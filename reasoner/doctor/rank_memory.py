@@ -38,6 +38,7 @@ class RankMemory:
             "whole_reference": int(share * part["reference"]),
             "whole_gradients": int(share * part["gradients"]),
             "synced_tensor": self._largest_tensor(),
+            "head_gradient": self._head_gradient(),
         }
         return part | divided | whole
 
@@ -46,6 +47,7 @@ class RankMemory:
         part = self.parts(weights)
         resident = sum(part[name] for name in ("weights", "optimiser", "reference", "critic"))
         passes = part.get("whole_weights", 0) + part.get("whole_gradients", 0) + self.estimate.passes_peak()
+        passes += part.get("head_gradient", 0)
         training = part["gradients"] + max(passes, part.get("gradient_sum", 0), part.get("whole_reference", 0))
         engine = part["engine_weights"] + part["engine_cache"] + part["engine_logits"] + part.get("synced_tensor", 0)
         keeps_engine = self.estimate.cfg.max_off_policy_steps > 0
@@ -54,6 +56,13 @@ class RankMemory:
     def _largest_tensor(self) -> int:
         """Bytes of the largest tensor in float32."""
         return 4 * max(parameter.numel() for parameter in self.estimate.model.parameters())
+
+    def _head_gradient(self) -> int:
+        """Bytes of the gradient of a trained output layer, which autograd holds beside the sum: it is added in place
+        only to weights that are not sharded (reasoner.models.embedding_gradients).
+        """
+        sizes = model_sizes(self.estimate.model)
+        return 0 if self.estimate.cfg.lora.rank else 4 * sizes.hidden * sizes.vocabulary
 
     def _whole_share(self) -> float:
         """The share of the model that is whole at once under `sharded`."""

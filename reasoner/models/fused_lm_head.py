@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from reasoner.models.embedding_gradients import accumulates_gradient, gradient_sum
+
 ROWS = 1024  # states per tile
 CPU_TILE, GPU_TILE = 2**19, 2**26  # logits per tile: fits a CPU's cache; fills a GPU
 
@@ -71,7 +73,10 @@ class _TiledLogProbs(torch.autograd.Function):
     def backward(ctx: Any, grad_logprob: Tensor, grad_entropy: Tensor) -> tuple[Tensor | None, ...]:
         states, weight, bias, token_ids, logsumexp, entropy = ctx.saved_tensors
         grad_states = torch.zeros_like(states, dtype=torch.float32)
-        grad_weight = torch.zeros_like(weight, dtype=torch.float32) if ctx.needs_input_grad[1] else None
+        grad_weight = None
+        if ctx.needs_input_grad[1]:
+            is_in_place = accumulates_gradient(weight)
+            grad_weight = gradient_sum(weight) if is_in_place else torch.zeros_like(weight, dtype=torch.float32)
         grad_bias = None if bias is None else torch.zeros_like(bias, dtype=torch.float32)
         for rows in split(len(states), ROWS):
             logprob_gradient = grad_logprob[rows, None]
@@ -93,7 +98,7 @@ class _TiledLogProbs(torch.autograd.Function):
                     grad_weight[tokens] += gradient.T @ states[rows].to(ctx.dtype)
                 if grad_bias is not None:
                     grad_bias[tokens] += gradient.sum(dim=0)
-        weight_gradient = None if grad_weight is None else grad_weight.to(weight.dtype)
+        weight_gradient = None if grad_weight is None or is_in_place else grad_weight.to(weight.dtype)
         return grad_states.to(states.dtype), weight_gradient, grad_bias, None, None, None
 
 

@@ -25,6 +25,7 @@ from transformers import (
 from transformers.utils import logging
 
 from reasoner.models.adapter_files import merge_adapter
+from reasoner.models.embedding_gradients import accumulates_gradient
 from reasoner.models.folder import is_adapter
 from reasoner.models.frozen_weights import hold_in_bfloat16
 from reasoner.models.fused_lm_head import selective_log_softmax
@@ -246,13 +247,15 @@ def completion_logprobs(
 
     states [N, T, H] before each token (completion_states), completion_ids [N, T] padded on the right, lengths [N] ->
     [N, T] x 2, 0 in the padding. Logits are divided by the temperature (by 1 if it is 0, greedy), the softmax is in
-    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MAX_LOGITS.
+    float32. Logits are computed only at sampled tokens, and in tiles if there are more than MAX_LOGITS or if the
+    output layer's gradient is added in place (reasoner.models.embedding_gradients).
     """
     mask = torch.arange(completion_ids.shape[1], device=lengths.device) < lengths[:, None]
     token_states, token_ids = states[mask], completion_ids[mask]
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
     is_large = len(token_states) * model.config.get_text_config().vocab_size > MAX_LOGITS
-    compute = selective_log_softmax if is_large and type(head) is nn.Linear else _dense_log_softmax
+    is_tiled = type(head) is nn.Linear and (is_large or accumulates_gradient(head.weight))
+    compute = selective_log_softmax if is_tiled else _dense_log_softmax
     logprobs, entropy = compute(
         head, token_states, token_ids, temperature=temperature or 1.0, learns_entropy=learns_entropy
     )

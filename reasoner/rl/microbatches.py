@@ -11,12 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import chain
+from typing import cast
 
 import torch
 from torch import Tensor
+from transformers import PreTrainedModel
 
 from reasoner.distributed.assignment import owners
 from reasoner.distributed.world import World
+from reasoner.models.embedding_gradients import accumulate_embedding_gradients
 from reasoner.models.loading import PromptCache
 from reasoner.models.sharding import DistributedModel
 from reasoner.rl.batch import Batch
@@ -128,7 +131,7 @@ def backward_microbatches(
     """
     done, num_own = 0, len(own_rows(batch, index, model.world))
     blocks = list(_blocks(batch, index, tokens=tokens, model=model))
-    with model.passes():
+    with model.passes(), accumulate_embedding_gradients(cast(PreTrainedModel, model.model)):
         for block, parts in blocks:
             prompts = encode(block)
             leaves = prompts.leaves()

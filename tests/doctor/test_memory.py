@@ -32,6 +32,11 @@ QWEN_MATH = {
     "num_key_value_heads": 2, "max_position_embeddings": 4096,
 }  # fmt: skip
 
+_NARROW = {
+    "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 2048,
+}  # fmt: skip
+
 
 def qwen(sizes: dict[str, int], **changed: int) -> Qwen2ForCausalLM:
     """The shape of it, without weights."""
@@ -176,6 +181,43 @@ def test_gradients_are_not_counted_beside_the_engine_that_samples():
     assert need.peak() == sum(held) + sum(sampling)
     ahead = replace(need, cfg=replace(cfg, max_off_policy_steps=1))
     assert ahead.peak() == need.peak() + part["gradients"] + need.passes_peak()
+
+
+@pytest.mark.parametrize(
+    ("steps", "device", "rank", "engine", "copies"),
+    [
+        (1, "cpu", 0, EngineConfig(name="transformers"), 0),  # the engine takes the weights themselves
+        (2, "cpu", 0, EngineConfig(name="transformers"), 2),
+        (3, "cpu", 0, EngineConfig(name="transformers"), 3),
+        (3, "cuda", 0, EngineConfig(name="transformers"), 0),  # in the machine's memory, not the GPU's
+        (2, "cpu", 16, EngineConfig(name="transformers"), 2),  # merged weights
+        (2, "cpu", 16, EngineConfig(name="vllm"), 0),  # the adapter
+        (2, "cpu", 16, EngineConfig(name="vllm", urls="http://127.0.0.1:8000"), 2),
+    ],
+)
+def test_copies_of_the_weights_that_wait_for_steps_ahead_are_counted(steps, device, rank, engine, copies):
+    cfg = Config(sampling=SamplingConfig(max_tokens=64), engine=engine, lora=LoraConfig(rank=rank))
+    one, several = (
+        need_of(qwen(QWEN_HALF), replace(cfg, max_off_policy_steps=ahead), prompt=40, device=device)
+        for ahead in (1, steps)
+    )
+    parameters = sum(parameter.numel() for parameter in one.model.parameters())
+    a_copy = 4 * (parameters + 151_936 * 896)  # a tied output layer is sent under both of its names
+    adapter = steps * one.parts()["gradients"] if rank and not copies else 0  # 4 bytes for each of its parameters
+    assert several.peak() - one.peak() == copies * a_copy + adapter
+
+
+def test_gradients_of_large_embeddings_take_no_copy():
+    """The formula without them beside that of a vocabulary just too small to be summed in place."""
+    cfg = Config(
+        data=DataConfig(prompts_per_step=1), sampling=SamplingConfig(max_tokens=1024), algo=AlgoConfig(group_size=8),
+        optim=OptimConfig(micro_batch_tokens=1024, recompute=True),
+    )  # fmt: skip
+    small, large = (
+        need_of(Qwen2ForCausalLM(Qwen2Config(vocab_size=size, tie_word_embeddings=True, **_NARROW)), cfg, prompt=40)
+        for size in (2**16 - 1, 2**16)
+    )
+    assert small.passes_peak() - large.passes_peak() == pytest.approx(4 * 64 * 2**16, rel=0.01)
 
 
 def test_long_completions_have_no_mask_on_a_cpu():

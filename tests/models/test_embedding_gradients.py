@@ -1,0 +1,133 @@
+"""Gradients of large embeddings, added in place: autograd's gradient without a tensor of the weight's size."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from reasoner.models import embedding_gradients, loading
+from reasoner.models.embedding_gradients import accumulate_embedding_gradients
+from reasoner.models.fused_lm_head import selective_log_softmax
+from reasoner.rl.batch import collate
+from tests.fixtures.toys import config, make_trainer, random_groups
+
+PADDING = 7  # a token id whose row of the input embedding gets no gradient
+
+
+@pytest.fixture(autouse=True)
+def _tiles_always(monkeypatch):
+    monkeypatch.setattr(loading, "MAX_LOGITS", 0)
+
+
+def tiny_llama(*, tied):
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2}
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=60, num_hidden_layers=2, initializer_range=0.15, **sizes, pad_token_id=PADDING,
+            tie_word_embeddings=tied,
+        )
+    ).eval()  # fmt: skip
+
+
+def gradients(monkeypatch, *, tied, in_place, micro, dtype="float32", **algo):
+    """The gradients of the first update's loss, by name; the batch has several prompts and micro-batches."""
+    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0 if in_place else 10**9)
+    cfg = config(micro=micro, **algo)
+    trainer = make_trainer(replace(cfg, optim=replace(cfg.optim, dtype=dtype)), tiny_llama(tied=tied))
+    captured = {}
+    monkeypatch.setattr(
+        trainer,
+        "_apply_gradient",
+        lambda _: captured.update({name: p.grad.clone() for name, p in trainer.policy.named_parameters()}) or 1.0,
+    )
+    trainer.train_step(trainer.compute_advantages(trainer.compute_logprobs(collate(random_groups()))))
+    return captured
+
+
+@pytest.mark.parametrize("tied", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_gradient_of_one_micro_batch_equals_autograds_to_the_bit(monkeypatch, tied, dtype):
+    plain, in_place = (
+        gradients(monkeypatch, tied=tied, in_place=way, micro=10_000, dtype=dtype) for way in (False, True)
+    )
+    assert plain.keys() == in_place.keys() and plain
+    for name, gradient in plain.items():
+        assert torch.equal(in_place[name], gradient), name
+    assert plain["model.embed_tokens.weight"].abs().sum() > 0
+
+
+@pytest.mark.parametrize("micro", [1, 12, 40])
+@pytest.mark.parametrize("settings", [{}, {"entropy_coef": 0.01}])
+def test_gradient_equals_autograds_for_any_micro_batch(monkeypatch, micro, settings):
+    plain, in_place = (
+        gradients(monkeypatch, tied=True, in_place=way, micro=micro, **settings) for way in (False, True)
+    )
+    for name, gradient in plain.items():
+        torch.testing.assert_close(in_place[name], gradient, rtol=1e-4, atol=1e-6)
+
+
+def test_lookup_gradient_sums_repeated_tokens_and_omits_the_padding(monkeypatch):
+    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
+    model = tiny_llama(tied=False)
+    embedding = model.get_input_embeddings()
+    ids = torch.tensor([[3, PADDING, 3], [5, 3, PADDING]])
+    weights = torch.randn(2, 3, 32, generator=torch.Generator().manual_seed(0))
+    (weights * embedding(ids)).sum().backward()
+    expected = embedding.weight.grad.clone()
+    assert expected[PADDING].abs().sum() == 0 < expected[3].abs().sum()
+    with accumulate_embedding_gradients(model):
+        embedding.weight.grad = None
+        (weights * embedding(ids)).sum().backward()
+        assert torch.equal(embedding.weight.grad, expected)
+        (weights * embedding(ids)).sum().backward()
+    assert torch.equal(embedding.weight.grad, 2 * expected)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_no_tensor_of_a_weight_s_size_is_returned_to_autograd(monkeypatch, tied):
+    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
+    model = tiny_llama(tied=tied)
+    head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
+    seen = []  # what autograd adds to the leaves
+    for weight in {head.weight, embedding.weight}:
+        weight.register_hook(lambda gradient: None if gradient is None else seen.append(gradient))
+
+    def backward():
+        ids = torch.tensor([3, 4, 5])
+        logprobs, _ = selective_log_softmax(head, embedding(ids), ids, temperature=1.0, learns_entropy=False)
+        logprobs.sum().backward()
+
+    with accumulate_embedding_gradients(model):
+        backward()
+    assert not seen and head.weight.grad is not None and embedding.weight.grad is not None
+    backward()
+    assert len(seen) == (1 if tied else 2)
+
+
+def test_outside_of_the_block_nothing_is_changed(monkeypatch):
+    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 0)
+    model = tiny_llama(tied=True)
+    embedding = model.get_input_embeddings()
+    with pytest.raises(RuntimeError, match="stopped"), accumulate_embedding_gradients(model):
+        assert embedding_gradients.accumulates_gradient(embedding.weight)
+        raise RuntimeError("stopped")
+    assert not embedding_gradients.accumulates_gradient(embedding.weight) and "forward" not in vars(embedding)
+    (gradient,) = torch.autograd.grad(embedding(torch.tensor([3])).sum(), [embedding.weight])
+    assert gradient[3].eq(1).all() and embedding.weight.grad is None
+
+
+@pytest.mark.parametrize("kind", ["frozen", "small", "other type"])
+def test_frozen_small_and_other_embeddings_are_left_to_autograd(monkeypatch, kind):
+    monkeypatch.setattr(embedding_gradients, "MIN_VALUES", 10**6 if kind == "small" else 0)
+    model = tiny_llama(tied=True).requires_grad_(kind != "frozen")
+    if kind == "other type":
+        scaled = type("ScaledEmbedding", (nn.Embedding,), {})(60, 32)
+        scaled.weight = model.get_input_embeddings().weight
+        model.set_input_embeddings(scaled)
+    with accumulate_embedding_gradients(model):
+        assert "forward" not in vars(model.get_input_embeddings())
+        is_marked = embedding_gradients.accumulates_gradient(model.get_output_embeddings().weight)
+        assert is_marked is (kind == "other type")  # the output layer is a plain one
