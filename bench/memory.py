@@ -35,6 +35,7 @@ from reasoner.trainer.policy_trainer import PolicyTrainer
 # Widths of real models, fewer layers; the last number is the vocabulary.
 SHAPES: dict[str, tuple[type[PreTrainedConfig], tuple[int, int, int, int, int, int]]] = {
     "embedded base": (Qwen2Config, (256, 768, 4, 2, 6, 512)),
+    "embedded base, 2 layers": (Qwen2Config, (256, 768, 4, 2, 2, 512)),
     "SmolLM2-135M, 6 layers": (LlamaConfig, (576, 1536, 9, 3, 6, 49152)),
     "Qwen2.5-0.5B, 2 layers": (Qwen2Config, (896, 4864, 14, 2, 2, 20000)),
     "Qwen2.5-0.5B, 4 layers": (Qwen2Config, (896, 4864, 14, 2, 4, 20000)),

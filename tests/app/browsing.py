@@ -13,10 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from data import Problem
+from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
-from tests.fixtures.forkserver import DASHBOARD, TRAINING, forkserver
+from tests.fixtures.forkserver import DASHBOARD, forkserver
 from verifiers import RewardWeights, Score, Verdict
 from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
@@ -83,8 +86,12 @@ def train(runs: Path, name: str, *, seed: int = 0) -> Path:
         "run.name": name,
     }
     flags = [text for key, value in settings.items() for text in (f"--{key}", str(value))]
-    command = forkserver(TRAINING).start("train", "--model", "base", *flags)
-    assert command.wait(timeout=280) == 0, command.errors()
+    threads = torch.get_num_threads()
+    try:  # in this process, which has torch imported: a forkserver would import it again
+        assert main(["train", "--model", "base", *flags]) == 0
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(threads)
     return runs / name
 
 

@@ -1,4 +1,4 @@
-"""One real run, one dashboard and one browser for the page tests of a file (the browser keeps an event loop running).
+"""One real run and one dashboard for the page tests of a file, and one browser for all files.
 
 Without a browser they are skipped, unless REASONER_REQUIRE_BROWSER is set: then they fail.
 """
@@ -9,7 +9,8 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +65,33 @@ class Site:
         return self.page.request.post(f"{self.url}/ask/{query}", data=values).json()
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
+_OPEN = ExitStack()  # of the browser
+
+
+@cache
+def _browser() -> Any:
     playwright = pytest.importorskip("playwright.sync_api")
     if CHROMIUM is None:
         if os.environ.get("REASONER_REQUIRE_BROWSER"):
             pytest.fail("REASONER_REQUIRE_BROWSER is set, and there is no chromium")
         pytest.skip("no chromium")
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
-        yield browser
-        browser.close()
+    started = _OPEN.enter_context(playwright.sync_playwright())
+    browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
+    _OPEN.callback(browser.close)
+    return browser
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Close the browser after the last test of this folder: it keeps an event loop running, which others start."""
+    if nextitem is None or nextitem.path.parent != Path(__file__).parent:
+        _OPEN.close()
+        _browser.cache_clear()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Any:
+    return _browser()
 
 
 @pytest.fixture(scope="module")

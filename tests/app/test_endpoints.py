@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from gradio_client import Client
@@ -112,7 +113,8 @@ def call(url, *calls):
             results = [await connection.call_tool(name, values) for name, values in calls]
             return tools, [(result.is_error, result.content[0].text) for result in results]
 
-    return asyncio.run(run())
+    with ThreadPoolExecutor(1) as thread:  # in this one a browser may keep an event loop running
+        return thread.submit(asyncio.run, run()).result()
 
 
 def test_the_tools_for_agents_are_read_only(open_url):

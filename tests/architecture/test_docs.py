@@ -1,15 +1,18 @@
 """README, CONTRIBUTING and docs/: files, links, commands and flags exist, and lines are not too long."""
 
+import io
 import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+
+from reasoner.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 GENERATED = "docs/config.md"
@@ -88,11 +91,19 @@ def commands(text: str) -> Iterator[list[str]]:
 @cache
 def flags_of(command: tuple[str, ...]) -> frozenset[str] | None:
     """The flags in the --help of a command; None where there is no such command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "reasoner", *command, "--help"],
-        capture_output=True, text=True, cwd=ROOT, env={**os.environ, "COLUMNS": "300"},
-    )  # fmt: skip
-    return frozenset(_FLAG.findall(done.stdout)) if done.returncode == 0 else None
+    status, text = help_of(*command)
+    return frozenset(_FLAG.findall(text)) if status == 0 else None
+
+
+def help_of(*command: str) -> tuple[int, str]:
+    """(exit status, standard output) of a command with --help."""
+    output = io.StringIO()
+    with patch.dict(os.environ, COLUMNS="300"), redirect_stdout(output), redirect_stderr(io.StringIO()):
+        try:
+            status = main([*command, "--help"])
+        except SystemExit as stop:
+            status = int(stop.code or 0)
+    return status, output.getvalue()
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
@@ -102,8 +113,7 @@ def command_of(words: list[str]) -> tuple[str, ...]:
 @cache
 def all_flags() -> frozenset[str]:
     """The flags of all commands and of the scripts in bench/ and scripts/."""
-    listed = subprocess.run([sys.executable, "-m", "reasoner", "--help"], capture_output=True, text=True, cwd=ROOT)
-    names = re.findall(r"^    ([a-z-]+)\b", listed.stdout, re.MULTILINE)
+    names = re.findall(r"^    ([a-z-]+)\b", help_of()[1], re.MULTILINE)
     actions = [("rollouts", name) for name in ("list", "show", "grep", "diff", "export")] + [
         ("data", "list"),
         ("data", "show"),

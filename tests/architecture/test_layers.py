@@ -8,11 +8,12 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from scripts.architecture import box, circles, files, graphs
+from scripts.architecture import Graph, box, circles, files, graphs
 
 ROOT = Path(__file__).parents[2]
 # From the top down. A box may import what stands below it.
@@ -60,9 +61,8 @@ def is_light(module: str) -> bool:
     return module == "reasoner" or any(module == name or module.startswith(f"{name}.") for name in LIGHT)
 
 
-def heavy_imports(module: str, source: str) -> list[str]:
+def heavy_imports(tree: ast.Module) -> list[str]:
     """What a light file must not import: the learning stack, and files of ours that import it, unless in a function."""
-    tree = ast.parse(source)
     at_once = modules_imported(tree, typing_too=False, functions_too=False)
     ours = ("reasoner", "data", "verifiers", "app")
     return [
@@ -76,31 +76,41 @@ def heavy_imports(module: str, source: str) -> list[str]:
 MODULES = files(ROOT)
 
 
-def test_every_package_is_in_the_import_order() -> None:
-    _, by_box = graphs(ROOT)
+@cache
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def our_graphs() -> tuple[Graph, Graph]:
+    return graphs(ROOT)
+
+
+def test_every_package_is_in_the_import_order(our_graphs: tuple[Graph, Graph]) -> None:
+    _, by_box = our_graphs
     assert set(by_box) == set(ORDER)
 
 
-def test_imports_run_downwards_only() -> None:
-    _, by_box = graphs(ROOT)
+def test_imports_run_downwards_only(our_graphs: tuple[Graph, Graph]) -> None:
+    _, by_box = our_graphs
     upward = [(a, b) for a, others in by_box.items() for b in others if ORDER.index(b) <= ORDER.index(a)]
     assert upward == []
 
 
-def test_packages_and_files_have_no_import_cycle() -> None:
-    by_file, by_box = graphs(ROOT)
+def test_packages_and_files_have_no_import_cycle(our_graphs: tuple[Graph, Graph]) -> None:
+    by_file, by_box = our_graphs
     assert circles(by_box) == [] and circles(by_file) == []
 
 
 def test_light_files_import_no_torch() -> None:
     light = [name for name in MODULES if is_light(name)]
-    heavy = {module: heavy_imports(module, MODULES[module].read_text("utf-8")) for module in light}
+    heavy = {module: heavy_imports(tree_of(module)) for module in light}
     assert {module: names for module, names in heavy.items() if names} == {}
 
 
 def packages_imported(module: str, *, typing_too: bool) -> set[str]:
     """The first parts of what a module imports, in functions too."""
-    tree = ast.parse(MODULES[module].read_text("utf-8"))
+    tree = tree_of(module)
     return {name.partition(".")[0] for name in modules_imported(tree, typing_too=typing_too, functions_too=True)}
 
 
@@ -115,18 +125,18 @@ def test_gradio_is_the_dashboards_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "source", "count"),
+    ("source", "count"),
     [
-        ("verifiers.maths", "from transformers import AutoTokenizer", 1),
-        ("reasoner.evals.estimators", "from reasoner.trainer.train import train", 1),
-        ("reasoner.runs.index", "import torch", 1),
-        ("reasoner.cli.main", "def f():\n    from reasoner.trainer.train import train", 0),
-        ("reasoner.rollouts.prompts", "if TYPE_CHECKING:\n    from transformers import PreTrainedTokenizerBase", 0),
-        ("app.views", "from reasoner.runs.rollouts import read", 0),
+        ("from transformers import AutoTokenizer", 1),
+        ("from reasoner.trainer.train import train", 1),
+        ("import torch", 1),
+        ("def f():\n    from reasoner.trainer.train import train", 0),
+        ("if TYPE_CHECKING:\n    from transformers import PreTrainedTokenizerBase", 0),
+        ("from reasoner.runs.rollouts import read", 0),
     ],
 )
-def test_a_planted_import_is_found(module: str, source: str, count: int) -> None:
-    assert len(heavy_imports(module, source)) == count
+def test_a_planted_import_is_found(source: str, count: int) -> None:
+    assert len(heavy_imports(ast.parse(source))) == count
 
 
 @pytest.mark.parametrize("module", ["reasoner", "reasoner.cli.main", "reasoner.trainer.preflight", "app.server"])

@@ -1,0 +1,42 @@
+"""Which test files one xdist worker runs, so that what is dear to start is started once: a browser and Gradio for the
+dashboard, the forkserver with torch behind it for trainings, vLLM's import. The long groups come first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+GROUPS = {
+    "training": (
+        "tests/analysis/test_model_export.py", "tests/cli/test_eval.py", "tests/cli/test_lora_runs.py",
+        "tests/distributed/", "tests/doctor/test_checkup.py", "tests/e2e/", "tests/inference/test_chat_worker.py",
+        "tests/test_progress.py", "tests/trainer/",
+    ),
+    "dashboard": ("tests/app/",),
+    "vllm": ("tests/inference/test_engines.py", "tests/inference/test_lora_engines.py"),
+}  # fmt: skip
+
+
+def group_of(path: str) -> str:
+    """The group of a test file, by its path from the repository's root; a file that is in none is a group by itself."""
+    return next((name for name, paths in GROUPS.items() if path.startswith(paths)), path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    order = {name: place for place, name in enumerate(GROUPS)}
+    items.sort(key=lambda item: order.get(group_of(item.nodeid.partition("::")[0]), len(order)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class GroupScheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(super()._split_scope(nodeid))
+
+    return GroupScheduling(config, log)
