@@ -69,7 +69,7 @@ def test_two_processes_that_are_signalled_and_killed_end_with_equal_bytes(tmp_pa
 @pytest.mark.parametrize("weights", ["gathered", "sharded"])
 def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill(tmp_path, unbroken, weights):
     straight, broken = tmp_path / "straight", tmp_path / "broken"
-    finish(straight, 2, optim__weights=weights)
+    finish(start(straight, 2, optim__weights=weights))
     one, two = (read(run / "a", 0) for run in (unbroken[1], straight))
     for name in ("problem_id", "token_ids", "verdict", "rewards", "advantage", "finish"):
         assert [row[name] for row in one] == [row[name] for row in two]
@@ -84,7 +84,7 @@ def test_shards_have_the_numbers_of_one_and_the_same_bytes_after_signal_and_kill
     wait_for(broken / "a" / "rollouts" / "step-000002.parquet", commands)
     commands[1].kill()
     assert commands[0].wait(timeout=200) not in (0, None)
-    finish(broken, 2)
+    finish(start(broken, 2))
     found, expected = content(broken), content(straight)
     assert found.keys() == expected.keys()
     assert [name for name in expected if found[name] != expected[name]] == []
