@@ -69,7 +69,12 @@ function noteFields({ run, name, rollout }) {
     star.textContent = isStarred() ? "★" : "☆";
     star.setAttribute("aria-pressed", String(isStarred()));
   }
-  async function save(change) {
+  let saving = Promise.resolve();  // one change after the other: each is sent with what the one before left
+  function save(change) {
+    status.textContent = "saving";
+    saving = saving.then(() => send(change));
+  }
+  async function send(change) {
     try {
       rollout.note = await ask("annotate", { run, name, star: isStarred(), note: rollout.note?.note ?? "", ...change });
       drawStar();

@@ -128,7 +128,7 @@ def test_problems_may_have_different_numbers_of_responses(pool):  # EVAL trap 13
 
 
 def test_policy_decides_correctness_and_lenient_is_reported(pool):
-    texts = [r"so \boxed{4}", "so 4", r"\boxed{5} or \boxed{4}", answering(4)]
+    texts = [r"so \boxed{4}", "so 4", r"\boxed{5}? No: \boxed{4}", answering(4)]
     graded_row = [(prompt("a", "4").problem, "?", tuple(Response(text) for text in texts))]
 
     def right(policy):
