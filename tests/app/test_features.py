@@ -112,10 +112,11 @@ def test_a_hidden_tab_sends_no_request(site):
     page.goto(f"{site.url}/overview?run=keys")
     page.clock.run_for(3000)
     site.ready()
-    urls = []
-    page.on("request", lambda request: urls.append(request.url))
     page.evaluate("Object.defineProperty(document, 'hidden', { get: () => window.isAway ?? false })")
     page.evaluate("window.isAway = true")
+    page.wait_for_load_state("networkidle")  # what was asked for before
+    urls = []
+    page.on("request", lambda request: urls.append(request.url))
     page.clock.run_for(60_000)
     assert [url for url in urls if "/ask/" in url] == []
     page.evaluate("window.isAway = false")

@@ -368,8 +368,9 @@ def test_chat_samples_from_two_models_grades_and_stops(site):
     page.locator('[data-number="samples"]').fill("16")
     page.locator('[data-number="max_tokens"]').fill("280")
     page.get_by_role("button", name="ask").click()
-    page.wait_for_selector('[data-sample="0"] .token')
-    page.get_by_role("button", name="stop").click()
+    page.get_by_role(
+        "button", name="stop"
+    ).click()  # at once: on a busy machine all tokens may be there before one is seen
     page.wait_for_selector('[data-chat="stopped"]')
     page.locator('[aria-label="gold"]').fill("")
     page.locator('[aria-label="question"]').fill("  ")
