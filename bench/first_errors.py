@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from data import load
 from data.arithmetic import Equation
+from data.families import value_of
 
 _EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(\d+)")
 # A step with what stands behind it: its check, and the verdict of the check.
@@ -75,8 +76,8 @@ def first_error(text: str, question: str, elementary: Elementary) -> str:
         errors.append(_error_of(step, match, known, has_slip=any(slips)))
         final = match["wait"] or match["step"]
         known.add(next(equations_in(final)).value)
-    found = next(filter(None, errors), "")
-    return found or (_OTHER_STEPS if errors else _NO_STEP)
+    first = next(filter(None, errors), "")
+    return first or (_OTHER_STEPS if errors else _NO_STEP)
 
 
 def _error_of(step: Equation, match: re.Match[str], known: set[int], *, has_slip: bool) -> str:
@@ -101,20 +102,11 @@ def first_error_of_search(text: str, question: str) -> str:
     """The same for a countdown, which has running values in the place of elementary steps."""
     target = int((re.search(r"(?:to make|Make) (\d+)", question) or re.search(r"(\d+)\.$", question) or [0, 0])[1])
     for expression, values, _, verdict in _CANDIDATE.findall(text.partition("</think>")[0]):
-        if int(values.split(",")[-1]) != _value(expression):
+        if int(values.split(",")[-1]) != value_of(expression):
             return "value of a candidate"
-        if (verdict == "yes") != (_value(expression) == target):
+        if (verdict == "yes") != (value_of(expression) == target):
             return "comparison"
     return _SEARCH_LEFT
-
-
-def _value(expression: str) -> int:
-    """The value of a candidate: terms with signs, each a number or a product of two."""
-    total = 0
-    for term in expression.replace("-", "+-").split("+"):
-        left, _, right = term.partition("*")
-        total += int(left) * int(right or 1)
-    return total
 
 
 def samples_file(folder: Path) -> Path:

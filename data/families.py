@@ -205,7 +205,7 @@ def candidates(level: int, numbers: tuple[int, ...]) -> list[tuple[str, int]]:
         ]
     else:
         shapes = _signed(words[0], words[1:])[1:]
-    return [(shape, value) for shape in shapes if (value := _value(shape)) > 0]
+    return [(shape, value) for shape in shapes if (value := value_of(shape)) > 0]
 
 
 def _signed(first: str, rest: list[str]) -> list[str]:
@@ -213,7 +213,7 @@ def _signed(first: str, rest: list[str]) -> list[str]:
     return [first + "".join(map("".join, zip(signs, rest, strict=True))) for signs in product("+-", repeat=len(rest))]
 
 
-def _value(shape: str) -> int:
+def value_of(shape: str) -> int:
     """The value of a sum of signed terms, each a number or a product of two."""
     total = 0
     for term in shape.replace("-", "+-").split("+"):
