@@ -36,8 +36,8 @@ def base(out: Path, name: str, args: argparse.Namespace) -> Path:
     """Build a base, unless it is there; its folder."""
     folder = out / "bases" / name
     if not (folder / "build.json").is_file():
-        given = ["--mixture", args.mixture, "--steps", str(args.steps), "--layers", str(args.layers)]
-        command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), *given, *BASES[name]]
+        flags = ["--mixture", args.mixture, "--steps", str(args.steps), "--layers", str(args.layers)]
+        command = [sys.executable, "-m", "reasoner", "base", "build", "--out", str(folder), *flags, *BASES[name]]
         subprocess.run([*command, "--dtype", args.dtype], check=True)
     return folder
 

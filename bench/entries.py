@@ -45,7 +45,7 @@ def compare(args: argparse.Namespace, name: str, entries: Mapping[str, Settings]
     }
     train_all(args.out, runs, jobs=args.jobs)
     heads = ["entry", "seeds", "pass@1", "gain", "greedy", "steps", "length", "KL", *(head for head, *_ in extra)]
-    rows = {entry: found for entry in chosen if (found := _row(args.out, entry, seeds, extra))}
+    rows = {entry: row for entry in chosen if (row := _row(args.out, entry, seeds, extra))}
     divider = ["---"] + ["---:"] * len(heads)
     lines = ["| " + " | ".join(cells) + " |" for cells in ([*heads, "minutes"], divider, *rows.values())]
     (args.out / f"{name}.md").write_text("\n".join(lines) + "\n")
@@ -72,17 +72,17 @@ def _row(out: Path, entry: str, seeds: list[int], extra: Sequence[Column]) -> li
     finished = [out / f"{entry}-{seed}" for seed in seeds if is_over(out / f"{entry}-{seed}")]
     if not finished:
         return None
-    found = [_figures(run, extra) for run in finished]
+    per_run = [_figures(run, extra) for run in finished]
     digits = {"after": 1, "gain": 1, "greedy": 1, "steps": 0, "length": 0, "kl": 3}
     digits |= {head: places for head, _, places in extra} | {"minutes": 1}
 
     def cell(key: str) -> str:
-        values = [figures[key] for figures in found]
+        values = [figures[key] for figures in per_run]
         form = f"{{:.{digits[key]}f}}".format
         spread = f" ({form(min(values))} to {form(max(values))})" if len(values) > 1 else ""
         return form(statistics.fmean(values)) + spread
 
-    return [f"`{entry}`", str(len(found)), *map(cell, digits)]
+    return [f"`{entry}`", str(len(per_run)), *map(cell, digits)]
 
 
 def _figures(run: Path, extra: Sequence[Column]) -> dict[str, float]:
@@ -137,5 +137,5 @@ def _draw(out: Path, name: str, entries: list[str], seeds: list[int]) -> None:
 def _curve(run: Path) -> tuple[list[float], list[float]]:
     """Thousands of sampled tokens, pass@1 in percent; nothing where the run is not there."""
     spent = {0: 0.0} | {int(line["step"]) + 1: line["num_tokens"] for line in read_metrics(run)}
-    found = looks(run)
-    return [spent[step] / 1e3 for step in found], list(found.values())
+    validations = looks(run)
+    return [spent[step] / 1e3 for step in validations], list(validations.values())

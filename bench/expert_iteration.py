@@ -26,12 +26,13 @@ HELD_OUT = {"eval.heldout_problems": 150, "eval.samples": 16, "validation.interv
 COLUMNS = {"tokens": "{:,.0f}", "minutes": "{:.1f}", "pass@1": "{:.1f}", "greedy": "{:.1f}"}
 
 
-def expert_iteration(out: Path, seed: int, rounds: int, threads: int) -> list[Figures]:
+def expert_iteration(out: Path, model: str, seed: int, rounds: int, threads: int) -> list[Figures]:
     """The figures of the first model and of each round."""
     name = f"expert-iteration-{seed}"
-    values = {"rounds": rounds, "seed": seed, "threads": threads, "run.dir": out, "run.name": name, **HELD_OUT}
+    values = {"model": model, "preset": "base", "rounds": rounds, "seed": seed, "threads": threads}
+    values |= {"run.dir": out, "run.name": name, **HELD_OUT}
     flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
-    command = [sys.executable, "-m", "reasoner", "expert-iteration", "--model", "base", *flags]
+    command = [sys.executable, "-m", "reasoner", "expert-iteration", *flags]
     out.mkdir(parents=True, exist_ok=True)
     with (out / f"{name}.log").open("a") as log:
         subprocess.run(command, stdout=log, stderr=log, check=True, env=os.environ | {"OMP_NUM_THREADS": str(threads)})
@@ -43,9 +44,16 @@ def expert_iteration(out: Path, seed: int, rounds: int, threads: int) -> list[Fi
     ]
 
 
-def grpo(out: Path, name: str, seed: int, tokens: float, threads: int) -> Figures:
+def grpo(out: Path, name: str, model: str, seed: int, tokens: float, threads: int) -> Figures:
     """The figures of a run of GRPO that samples so many tokens, with the settings of the preset but for its length."""
-    settings = {"seed": seed, "max_train_tokens": int(tokens), "steps": 10_000, **HELD_OUT}
+    settings = {
+        "model": model,
+        "preset": "base",
+        "seed": seed,
+        "max_train_tokens": int(tokens),
+        "steps": 10_000,
+        **HELD_OUT,
+    }
     train_all(out, {name: settings}, jobs=1, threads=threads)
     report, last = json.loads((out / name / "report.json").read_text()), read_metrics(out / name)[-1]
     evals = {"pass@1": report["after"]["sampled"], "greedy": report["after"]["greedy"]}
@@ -54,20 +62,20 @@ def grpo(out: Path, name: str, seed: int, tokens: float, threads: int) -> Figure
     }
 
 
-def of_seed(out: Path, seed: int, rounds: int, threads: int, *, tokens_only: bool) -> dict[str, Figures]:
+def of_seed(out: Path, model: str, seed: int, rounds: int, threads: int, *, tokens_only: bool) -> dict[str, Figures]:
     """The figures of a seed by method."""
-    figures = expert_iteration(out, seed, rounds, threads)
+    figures = expert_iteration(out, model, seed, rounds, threads)
     last = figures[-1]
-    same_tokens = grpo(out, f"grpo-tokens-{seed}", seed, last["tokens"], threads)
-    found = {
+    same_tokens = grpo(out, f"grpo-tokens-{seed}", model, seed, last["tokens"], threads)
+    by_method = {
         "base": figures[0],
         **{f"expert iteration, round {number}": row for number, row in enumerate(figures) if number},
         "GRPO, as many tokens": same_tokens,
     }
     if not tokens_only:
         tokens = same_tokens["tokens"] * last["minutes"] / same_tokens["minutes"]
-        found["GRPO, as many minutes"] = grpo(out, f"grpo-minutes-{seed}", seed, tokens, threads)
-    return found
+        by_method["GRPO, as many minutes"] = grpo(out, f"grpo-minutes-{seed}", model, seed, tokens, threads)
+    return by_method
 
 
 def markdown(seeds: list[dict[str, Figures]]) -> str:
@@ -85,12 +93,16 @@ def markdown(seeds: list[dict[str, Figures]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--model", default="base", help="the embedded base, or the folder of another base [base]")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--tokens-only", action="store_true", help="no GRPO of as many minutes: on a busy machine")
     args = parser.parse_args()
-    seeds = [of_seed(args.out, seed, args.rounds, args.threads, tokens_only=args.tokens_only) for seed in args.seeds]
+    seeds = [
+        of_seed(args.out, args.model, seed, args.rounds, args.threads, tokens_only=args.tokens_only)
+        for seed in args.seeds
+    ]
     text = markdown(seeds)
     (args.out / "expert_iteration.md").write_text(text)
     print(text, end="")

@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from data import load
-from data.arithmetic import Equation
+from data.arithmetic import Equation, Operator, equation
 from data.families import value_of
 
 _EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(\d+)")
@@ -37,11 +37,10 @@ _NO_ERROR = (_NO_STEP, _OTHER_STEPS, _SEARCH_LEFT)
 FAMILIES = ("sums", "products", "equations", "words", "countdown")
 
 
-def true_value(left: int, op: str, right: int) -> int | None:
+def true_value(left: int, op: Operator, right: int) -> int | None:
     """The value of a step; None for a division that is not exact."""
-    if op == "/":
-        return left // right if right and left % right == 0 else None
-    return {"+": left + right, "-": left - right, "*": left * right}[op]
+    is_exact = op != "/" or (right and left % right == 0)
+    return equation(left, op, right).value if is_exact else None
 
 
 @dataclass(slots=True)
@@ -111,10 +110,10 @@ def first_error_of_search(text: str, question: str) -> str:
 
 def samples_file(folder: Path) -> Path:
     """The responses of an evaluation, or of the last evaluation of a run. FileNotFoundError if there are none."""
-    found = sorted(folder.rglob("samples.parquet"), key=lambda file: file.stat().st_mtime)
-    if not found:
+    files = sorted(folder.rglob("samples.parquet"), key=lambda file: file.stat().st_mtime)
+    if not files:
         raise FileNotFoundError(f"{folder} holds no samples.parquet, in no folder below it")
-    return found[-1]
+    return files[-1]
 
 
 def table(counts: dict[str, Counter[str]], totals: Counter[str]) -> list[str]:

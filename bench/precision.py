@@ -57,8 +57,10 @@ def table(runs: dict[str, list[Path]]) -> str:
     }
     lines += [[], ["curves apart, points", "mean", "least", "most"], ["---", "---:", "---:", "---:"]]
     for name, some in pairs.items():
-        found = [apart(*pair) for pair in some]
-        lines.append([name, *(f"{value:.1f}" for value in (statistics.fmean(found), min(found), max(found)))])
+        differences = [apart(*pair) for pair in some]
+        lines.append(
+            [name, *(f"{value:.1f}" for value in (statistics.fmean(differences), min(differences), max(differences)))]
+        )
     return "\n".join(f"| {' | '.join(cells)} |" if cells else "" for cells in lines)
 
 

@@ -32,8 +32,8 @@ def _train(out: Path, threads: int, name: str, settings: Settings) -> None:
     if is_over(out / name):
         return
     shutil.rmtree(out / name, ignore_errors=True)
-    given = {"model": "base", "threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
-    flags = [text for key, value in given.items() for text in (f"--{key}", str(value))]
+    values = {"model": "base", "threads": threads, "run.dir": out, "run.name": name, "run.keep_last": 1, **settings}
+    flags = [text for key, value in values.items() for text in (f"--{key}", str(value))]
     command = [sys.executable, "-m", "reasoner", "train", *flags]
     with (out / f"{name}.log").open("w") as log:
         done = subprocess.run(command, stdout=log, stderr=log, env=os.environ | {"OMP_NUM_THREADS": str(threads)})

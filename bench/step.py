@@ -28,7 +28,7 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
     """Every step of each side, and the matrix products beside it."""
     workload = WORKLOADS[name]
     sizes = {"ours": args.micro_batch_tokens} | dict.fromkeys(args.beside, args.rows)
-    found: dict[str, list[dict[str, Any]]] = {side: [] for side in sizes}
+    measurements: dict[str, list[dict[str, Any]]] = {side: [] for side in sizes}
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         make_model(workload, Path(folder))
         sides = {
@@ -40,31 +40,31 @@ def measure(name: str, args: argparse.Namespace) -> dict[str, list[dict[str, Any
                 said = side.ask(number)
                 print(f"{name}, step {number}, {each}: {sum(said['seconds'].values()):.2f} s", file=sys.stderr)
                 if number:  # the first is for warming up
-                    found[each].append(said | {"ceiling": ceiling()})
-    return found
+                    measurements[each].append(said | {"ceiling": ceiling()})
+    return measurements
 
 
-def table(name: str, found: dict[str, list[dict[str, Any]]]) -> str:
-    beside = [side for side in found if side != "ours"]
+def table(name: str, measurements: dict[str, list[dict[str, Any]]]) -> str:
+    beside = [side for side in measurements if side != "ours"]
     ratios = [f"{BESIDE[side]} / ours" for side in beside]
     lines = [_row(f"**{name}**", "ours", *(BESIDE[side] for side in beside), *ratios)]
     lines.append("|---" + "|---:" * (1 + 2 * len(beside)) + "|")
     for part in (*PARTS, "step"):
-        seconds = [_median(said, part) for said in found.values()]
+        seconds = [_median(said, part) for said in measurements.values()]
         rest = [f"{other / seconds[0]:.2f}" if seconds[0] > 0.005 < other else "" for other in seconds[1:]]
         lines.append(_row(f"{part}, s", *(f"{number:.2f}" for number in seconds), *rest))
     for key, label in (("above", "above the weights"), ("peak", "of the process")):
-        most = [max(step[key] for step in said) / 2**20 for said in found.values()]
+        most = [max(step[key] for step in said) / 2**20 for said in measurements.values()]
         rest = [f"{other / most[0]:.2f}" for other in most[1:]]
         lines.append(_row(f"peak memory {label}, MiB", *(f"{number:,.0f}" for number in most), *rest))
     for label, share in (("step", _of_step), ("learning", _of_learning)):
-        shares = [statistics.median(share(step) / step["ceiling"] for step in said) for said in found.values()]
+        shares = [statistics.median(share(step) / step["ceiling"] for step in said) for said in measurements.values()]
         lines.append(
             _row(f"{label}, share of the ceiling", *(f"{number:.0%}" for number in shares), *("" for _ in beside))
         )
-    tops = [step["ceiling"] / 1e9 for said in found.values() for step in said]
+    tops = [step["ceiling"] / 1e9 for said in measurements.values() for step in said]
     spread = f"{statistics.median(tops):.0f} GFLOP/s in matrix products ({min(tops):.0f} to {max(tops):.0f})"
-    return "\n".join([*lines, "", f"{spread}; medians of {len(found['ours'])} steps."])
+    return "\n".join([*lines, "", f"{spread}; medians of {len(measurements['ours'])} steps."])
 
 
 def _row(*cells: str) -> str:
@@ -99,10 +99,10 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(args.threads)
-    found = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
+    measurements = {name: measure(name, args) for name in ([args.only] if args.only else WORKLOADS)}
     if args.out:
-        args.out.write_text(json.dumps(found))
-    print("\n\n".join(table(name, steps) for name, steps in found.items()))
+        args.out.write_text(json.dumps(measurements))
+    print("\n\n".join(table(name, steps) for name, steps in measurements.items()))
 
 
 if __name__ == "__main__":

@@ -75,11 +75,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/two-processes"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, help="of each run [the preset's]")
+    parser.add_argument("--heldout", type=int, help="held-out problems after each run [the preset's]")
     args = parser.parse_args()
-    steps = {} if args.steps is None else {"steps": args.steps}
+    chosen = {"steps": args.steps, "eval.heldout_problems": args.heldout}
+    chosen = {key: value for key, value in chosen.items() if value is not None}
     for seed in args.seeds:
         for size in SIZES:
-            run = {name_of(size, seed): {"seed": seed, "processes": size, **steps}}
+            run = {name_of(size, seed): {"seed": seed, "processes": size, **chosen}}
             train_all(args.out, run, jobs=1, threads=max(1, (os.cpu_count() or 1) // size))
     print(report(args.out, args.seeds))
 

@@ -21,10 +21,17 @@ def add_arguments(command: Parser) -> None:
     build.add_argument(
         "--out", type=Path, default=Path("runs/base"), metavar="FOLDER", help="new model folder [runs/base]"
     )
+    build.add_argument(
+        "--start",
+        type=Path,
+        metavar="FOLDER",
+        help="go on from this base's weights, size and tokenizer [random weights]",
+    )
     build.add_argument("--seed", type=int, default=0, help="seed of the corpus and of the first weights [0]")
     for name, (about, default) in _SIZES.items():
         flag = f"--{name.replace('_', '-')}"
         build.add_argument(flag, type=int, metavar="N", help=f"{about} [that of the recipe: {default:,}]")
+    build.add_argument("--lr-scale", type=float, default=1.0, metavar="X", help="factor of the learning rates [1]")
     _add_corpus_arguments(build)
     build.add_argument(
         "--dtype", choices=("float32", "bfloat16"), default="float32", help="bfloat16: faster where the CPU has it"
@@ -77,8 +84,11 @@ def build_base(args: argparse.Namespace) -> None:
     from reasoner.pretrain.train import Recipe
 
     sizes = {name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None}
-    recipe = replace(Recipe(), **sizes, dtype=args.dtype, mixture=_mixture(args))
-    build(args.out, seed=args.seed, recipe=recipe, threads=args.threads)
+    if args.start and (named := [name for name in sizes if name != "steps"]):
+        flag = named[0].replace("_", "-")
+        raise ValueError(f"--{flag} cannot be chosen with --start: the size is that of {args.start}")
+    recipe = replace(Recipe(), **sizes, dtype=args.dtype, lr_scale=args.lr_scale, mixture=_mixture(args))
+    build(args.out, seed=args.seed, recipe=recipe, threads=args.threads, start=args.start)
 
 
 def _mixture(args: argparse.Namespace) -> Mixture:

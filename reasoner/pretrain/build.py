@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from transformers import LlamaForCausalLM
 
 from reasoner.console import log
+from reasoner.models.loading import load_tokenizer
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
 from reasoner.pretrain.training_state import load, save, state_file
 
+SIZES = ("width", "layers", "heads", "feed_forward")  # what a recipe says of the model
 NUM_TOKENIZER_DOCUMENTS = 20_000
 _LOG_INTERVAL = 25  # steps
 _RECORD_INTERVAL = 100  # steps
 _STATE_INTERVAL = 50  # steps
 
 
-def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: int = 0) -> Path:
+def build(
+    out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: int = 0, start: Path | None = None
+) -> Path:
     """Train tokenizer and model into the new folder `out`, an ordinary transformers model folder.
 
-    The same seed, recipe, number of threads (0: all cores) and library versions give the same weights. Progress goes to
-    standard error. The folder appears whole or not at all; a build that was stopped goes on from a file beside it, to
-    the same weights. ValueError if `out` exists and is not empty, and for a recipe that no model can have.
+    start: the folder of a base whose weights, size and tokenizer the build starts from; None: random weights.
+
+    The same seed, recipe, start, number of threads (0: all cores) and library versions give the same weights. Progress
+    goes to standard error. The folder appears whole or not at all; a build that was stopped goes on from a file beside
+    it, to the same weights. ValueError if `out` exists and is not empty, if `start` is no base that was built here, and
+    for a recipe that no model can have.
     """
     recipe = recipe or Recipe()
+    earlier = _built(start) if start else None
+    if earlier:
+        recipe = replace(recipe, **{name: earlier["recipe"][name] for name in SIZES})
     _check_sizes(recipe)
     if out.exists() and any(out.iterdir()):
         raise ValueError(f"{out} exists and is not empty; name a new folder")
     out.parent.mkdir(parents=True, exist_ok=True)
     if threads:
         torch.set_num_threads(threads)
-    log(f"tokenizer: training on {NUM_TOKENIZER_DOCUMENTS:,} documents")
-    tokenizer = train_tokenizer(document(seed, index, recipe.mixture) for index in range(NUM_TOKENIZER_DOCUMENTS))
-    pretraining, state = Pretraining(tokenizer, recipe, seed), state_file(out, recipe, seed)
+    if start:
+        tokenizer, model = load_tokenizer(start), LlamaForCausalLM.from_pretrained(start, dtype=torch.float32)
+    else:
+        log(f"tokenizer: training on {NUM_TOKENIZER_DOCUMENTS:,} documents")
+        texts = (document(seed, index, recipe.mixture) for index in range(NUM_TOKENIZER_DOCUMENTS))
+        tokenizer, model = train_tokenizer(texts), None
+    pretraining, state = Pretraining(tokenizer, recipe, seed, model), state_file(out, recipe, seed, earlier)
     if state.is_file():
         load(pretraining, state)
         log(f"goes on after step {len(pretraining.losses):,}, from {state}")
@@ -51,7 +66,7 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     shutil.rmtree(partial, ignore_errors=True)
     model.save_pretrained(partial)
     tokenizer.save_pretrained(partial)
-    record = _record(pretraining, seed)
+    record = _record(pretraining, seed) | ({"start": earlier} if earlier else {})
     (partial / "build.json").write_text(json.dumps(record, indent=1) + "\n")
     if out.exists():
         out.rmdir()
@@ -61,9 +76,18 @@ def build(out: Path, *, seed: int = 0, recipe: Recipe | None = None, threads: in
     return out
 
 
+def _built(folder: Path) -> dict[str, Any]:
+    """The build.json of a base. ValueError if the folder has none."""
+    record = folder / "build.json"
+    if not record.is_file():
+        raise ValueError(f"{folder} is no base that `reasoner base build` wrote: it has no build.json")
+    content: dict[str, Any] = json.loads(record.read_text())
+    return content
+
+
 def _check_sizes(recipe: Recipe) -> None:
     """ValueError for sizes below 1, and where the heads do not share the width in even parts (rotary positions)."""
-    for name in ("width", "layers", "heads", "feed_forward", "steps"):
+    for name in (*SIZES, "steps"):
         if getattr(recipe, name) < 1:
             raise ValueError(f"{name} is {getattr(recipe, name)}; it must be at least 1")
     if recipe.width % (2 * recipe.heads):

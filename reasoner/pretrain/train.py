@@ -30,6 +30,7 @@ class Recipe:
     row_tokens: int = 320
     muon_lr: float = 0.02
     adamw_lr: float = 3e-3
+    lr_scale: float = 1.0  # factor of both learning rates
     warmup_steps: int = 100
     decay_share: float = 0.6  # fraction of the run, at its end, over which the learning rates decay linearly to 0
     dtype: Literal["float32", "bfloat16"] = "float32"  # bfloat16: of the layers' products; weights stay in float32
@@ -62,18 +63,21 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> 
 
 
 def learning_rate_factor(step: int, recipe: Recipe) -> float:
-    """The factor of the learning rates at a step: linear warm-up, constant, linear decay to 0."""
+    """The factor of the learning rates at a step: linear warm-up, constant, linear decay to 0; times the scale."""
     warmup = min(1.0, (step + 1) / recipe.warmup_steps)
     decay = (recipe.steps - step) / max(1.0, recipe.decay_share * recipe.steps)
-    return warmup * min(1.0, decay)
+    return recipe.lr_scale * warmup * min(1.0, decay)
 
 
 class Pretraining:
     """A model under training with its optimisers and its place in the corpus: all that a build goes on from."""
 
-    def __init__(self, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int) -> None:
+    def __init__(
+        self, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int, model: LlamaForCausalLM | None = None
+    ) -> None:
+        """model: whose training goes on, with new optimisers; None: one with random weights."""
         self.recipe = recipe
-        self.model = new_model(recipe, tokenizer, seed)
+        self.model = model or new_model(recipe, tokenizer, seed)
         self.stream = RowStream(tokenizer, seed, recipe.mixture, recipe.row_tokens)
         matrices = [p for n, p in self.model.named_parameters() if p.ndim == 2 and "embed" not in n]
         others = [p for n, p in self.model.named_parameters() if p.ndim != 2 or "embed" in n]

@@ -9,6 +9,7 @@ import hashlib
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -17,11 +18,11 @@ from safetensors.torch import save_file
 from reasoner.pretrain.train import Pretraining, Recipe
 
 
-def state_file(out: Path, recipe: Recipe, seed: int) -> Path:
+def state_file(out: Path, recipe: Recipe, seed: int, earlier: dict[str, Any] | None = None) -> Path:
     """The file beside the folder of a build, named after all that decides the weights, so that no other build reads
-    it: recipe, seed, threads and version of torch.
+    it: recipe, seed, threads, version of torch and the record (build.json) of the base it started from.
     """
-    decisive = json.dumps([asdict(recipe), seed, torch.get_num_threads(), torch.__version__], sort_keys=True)
+    decisive = json.dumps([asdict(recipe), seed, torch.get_num_threads(), torch.__version__, earlier], sort_keys=True)
     return out.with_name(f"{out.name}.{hashlib.sha256(decisive.encode()).hexdigest()[:16]}.state")
 
 

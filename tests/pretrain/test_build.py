@@ -62,6 +62,26 @@ def test_a_state_of_another_recipe_is_not_read(tmp_path):
     )
 
 
+def test_a_build_starts_from_the_weights_and_the_tokenizer_of_another_base(tmp_path, monkeypatch):
+    monkeypatch.setattr("reasoner.pretrain.build.NUM_TOKENIZER_DOCUMENTS", 300)
+    first = build(tmp_path / "first", recipe=TINY)
+    still = build(tmp_path / "still", recipe=Recipe(steps=2, rows=2, lr_scale=0.0), start=first, seed=1)
+    assert (still / "model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
+    assert (still / "tokenizer.json").read_bytes() == (first / "tokenizer.json").read_bytes()
+    moved = build(tmp_path / "moved", recipe=Recipe(steps=2, rows=2), start=first, seed=1)
+    assert (moved / "model.safetensors").read_bytes() != (first / "model.safetensors").read_bytes()
+    record = json.loads((moved / "build.json").read_text())
+    assert record["start"] == json.loads((first / "build.json").read_text())
+    assert (record["recipe"]["width"], record["recipe"]["steps"]) == (32, 2)
+
+
+def test_a_start_that_was_not_built_here_and_a_size_beside_it_are_refused(tmp_path, capsys):
+    with pytest.raises(ValueError, match=f"{tmp_path} is no base .* no build.json"):
+        build(tmp_path / "a", start=tmp_path)
+    assert main(["base", "build", "--out", str(tmp_path / "a"), "--start", "b", "--feed-forward", "64"]) != 0
+    assert "--feed-forward cannot be chosen with --start: the size is that of b" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("size", "message"),
     [({"width": 150, "heads": 4}, "width is 150; it must be a multiple of 8"), ({"layers": 0}, "layers is 0; it must")],
