@@ -48,20 +48,23 @@ class Mixture:
     working: Working = field(default_factory=Working)
 
 
-# Arithmetic in steps of one digit, with drills of carries and of the digits of quotients, harder problems, and checks
-# that are rare under the template, where unchecked steps are common.
+# To go on from the embedded base: arithmetic in steps of one digit, with drills of carries and of the digits of
+# quotients, harder problems, and checks that are rare under the template, where unchecked steps are common. The
+# template, which that base knows and which is long, takes less of the text.
 _DIGITS = Mixture(
-    families={"sums": 0.14, "products": 0.1, "equations": 0.26, "words": 0.26, "countdown": 0.24},
+    drills=0.5,
+    conversations=0.14,
+    families={"sums": 0.14, "products": 0.12, "equations": 0.26, "words": 0.24, "countdown": 0.24},
     levels=(1,) * 5 + (2,) * 7 + (3,) * 8,
     conversation_styles={"guess": 0.56, "quick": 0.16, "steps": 0.25, "check": 0.03},
     drill_kinds={
         "facts": 0.04,
         "tables": 0.12,
-        "one_digit_steps": 0.2,
-        "quotient_digits": 0.1,
-        "workings": 0.16,
+        "one_digit_steps": 0.24,
+        "quotient_digits": 0.08,
+        "workings": 0.18,
         "checks": 0.12,
-        "comparisons": 0.08,
+        "comparisons": 0.04,
         "searches": 0.18,
     },
     working=Working(one_digit=True),
