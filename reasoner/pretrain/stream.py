@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import torch
-from transformers import PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerBase
 
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.mixture import Mixture
@@ -23,7 +23,7 @@ class RowStream:
     (documents generated) and `waiting` (their token ids) are the position: with them a stream goes on.
     """
 
-    tokenizer: PreTrainedTokenizerFast
+    tokenizer: PreTrainedTokenizerBase
     seed: int
     mixture: Mixture
     row_tokens: int

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
 
 from reasoner.pretrain.mixture import Mixture
 from reasoner.pretrain.muon import Muon
@@ -37,7 +37,7 @@ class Recipe:
     mixture: Mixture = field(default_factory=Mixture)
 
 
-def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, seed: int) -> LlamaForCausalLM:
+def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerBase, seed: int) -> LlamaForCausalLM:
     """Create a model with random weights, a function of the seed.
 
     Llama with biases, not Qwen2: AutoTokenizer gives every Qwen2 model folder Qwen's pre-tokenizer, whatever its
@@ -73,7 +73,7 @@ class Pretraining:
     """A model under training with its optimisers and its place in the corpus: all that a build goes on from."""
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerFast, recipe: Recipe, seed: int, model: LlamaForCausalLM | None = None
+        self, tokenizer: PreTrainedTokenizerBase, recipe: Recipe, seed: int, model: LlamaForCausalLM | None = None
     ) -> None:
         """model: whose training goes on, with new optimisers; None: one with random weights."""
         self.recipe = recipe
