@@ -46,28 +46,18 @@ def places(number: int) -> list[int]:
 def work(step: Equation, *, one_digit: bool = False) -> list[Equation]:
     """Work a step out in elementary steps, the last of which has its value; [] if there is nothing simpler.
 
-    one_digit: whether sums and differences within it take numbers of one significant digit: 2082-1000=1082,
-    1082-800=282 instead of 2082-1800=282. Each part of a product is then added as soon as it is known.
+    one_digit: whether a division subtracts one significant digit at a time: 2082-1000=1082, 1082-800=282 instead of
+    2082-1800=282.
     """
-    if one_digit and step.op == "*":
-        chain = _added_at_once(_work_product(step.left, step.right))
-    else:
-        chain = _WORK[step.op](step.left, step.right)
-    if one_digit:
+    chain = _WORK[step.op](step.left, step.right)
+    if one_digit and step.op == "/":
         chain = [part for whole in chain for part in _one_digit_steps(whole)]
     return chain if len(chain) > 1 else []
 
 
-def _added_at_once(chain: list[Equation]) -> list[Equation]:
-    """A product's chain, "all parts, then their sums", with each sum behind the part that it adds."""
-    num_sums = len(chain) // 2
-    parts, sums = chain[: len(chain) - num_sums], chain[len(chain) - num_sums :]
-    return [*parts[:1], *(step for pair in zip(parts[1:], sums, strict=True) for step in pair)]
-
-
 def _one_digit_steps(step: Equation) -> list[Equation]:
-    """A sum or difference in steps of one significant digit each; a product as it is."""
-    return _running(step.left, step.op, places(step.right)) if step.op in "+-" else [step]
+    """A difference in steps of one significant digit each; another step as it is."""
+    return _running(step.left, step.op, places(step.right)) if step.op == "-" else [step]
 
 
 def _work_sum(a: int, b: int) -> list[Equation]:

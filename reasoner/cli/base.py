@@ -49,7 +49,7 @@ def _add_corpus_arguments(command: Parser) -> None:
         "--mixture",
         choices=("places", "digits"),
         default="places",
-        help="places: the embedded base's; digits: to go on from it, checks one digit at a time [places]",
+        help="places: the embedded base's; digits: to go on from it, divisions one digit at a time [places]",
     )
     command.add_argument(
         "--checks",

@@ -48,7 +48,7 @@ class Mixture:
     working: Working = field(default_factory=Working)
 
 
-# To go on from the embedded base: arithmetic in steps of one digit, with drills of carries and of the digits of
+# To go on from the embedded base: divisions that subtract one digit at a time, drills of carries and of the digits of
 # quotients, harder problems, and checks that are rare under the template, where unchecked steps are common. The
 # template, which that base knows and which is long, takes less of the text.
 _DIGITS = Mixture(
@@ -59,13 +59,13 @@ _DIGITS = Mixture(
     conversation_styles={"guess": 0.56, "quick": 0.16, "steps": 0.25, "check": 0.03},
     drill_kinds={
         "facts": 0.04,
-        "tables": 0.12,
-        "one_digit_steps": 0.24,
-        "quotient_digits": 0.08,
-        "workings": 0.18,
+        "tables": 0.2,
+        "one_digit_steps": 0.22,
+        "quotient_digits": 0.06,
+        "workings": 0.16,
         "checks": 0.12,
         "comparisons": 0.04,
-        "searches": 0.18,
+        "searches": 0.16,
     },
     working=Working(one_digit=True),
 )

@@ -27,7 +27,7 @@ Solution = tuple[str, str]  # (thought, answer)
 class Working:
     """How steps are worked out and checked."""
 
-    one_digit: bool = False  # whether sums and differences within a check take one significant digit at a time
+    one_digit: bool = False  # whether a division within a check subtracts one significant digit at a time
     corrections: bool = True  # False: what is checked was right, so that no check finds an error
 
 
