@@ -15,6 +15,7 @@ from typing import Any
 
 from reasoner.evals.paired import Difference, difference
 from reasoner.runs.index import RolloutIndex
+from reasoner.runs.index_queries import group_ids
 from verifiers.reflection.cues import LEXICON
 from verifiers.reflection.outcomes import LABELS, OUTCOMES, Member, Span, assign_labels, score, spans
 
@@ -155,7 +156,6 @@ def totals(lines: list[dict[str, Any]]) -> dict[str, Counter[str]]:
 
 def spans_of(index: RolloutIndex, step: int, group: int) -> dict[int, list[Span]]:
     """The reflection spans of a group's completions by rollout id. They are detected now and need no `study`."""
-    rows = index.rows("SELECT id FROM rollouts WHERE step = ? AND grp = ? ORDER BY id", [step, group])
-    numbers = [row["id"] for row in rows]
+    numbers = group_ids(index, step, group)
     members = assign_labels([_member(index.rollout(number)) for number in numbers])
     return {number: list(member.spans) for number, member in zip(numbers, members, strict=True)}

@@ -14,6 +14,14 @@ from verifiers.reflection.outcomes import LABELS
 
 ROWS = 2**24  # rollouts of a step, at most
 
+
+def ids_of_step(step: int) -> tuple[int, int]:
+    """The smallest and the largest id that a rollout of the step can have. The index is ordered by id, and not by step:
+    a condition on the step alone reads all rollouts of the run.
+    """
+    return step * ROWS, (step + 1) * ROWS - 1
+
+
 ORDERS = {
     "step": "id",
     "tokens": "tokens, id",

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, match, read_filter, sql
+from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, ids_of_step, match, read_filter, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
 from reasoner.runs.index_schema import SET_FLIPS, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
@@ -208,7 +208,7 @@ class RolloutIndex:
         step, group, sample = map(int, parts)
         row = self._db.execute(
             "SELECT * FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? AND sample = ?",
-            [step * ROWS, (step + 1) * ROWS - 1, group, sample],
+            [*ids_of_step(step), group, sample],
         ).fetchone()
         if row is None:
             raise ValueError(f"{self.run_dir} has no rollout {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from reasoner.runs.filters import ROWS, match
+from reasoner.runs.filters import ROWS, ids_of_step, match
 from reasoner.runs.index import RolloutIndex
 
 Rows = list[dict[str, Any]]
@@ -49,9 +49,17 @@ def group_range(index: RolloutIndex, step: int) -> list[int]:
 def group_members(index: RolloutIndex, step: int, group: int) -> Rows:
     """Sample number, reward, advantage and verdict of the rollouts of a group, in order."""
     return index.rows(
-        "SELECT sample, reward, advantage, verdict FROM rollouts WHERE step = ? AND grp = ? ORDER BY sample",
-        [step, group],
+        "SELECT sample, reward, advantage, verdict FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? ORDER BY sample",
+        [*ids_of_step(step), group],
     )
+
+
+def group_ids(index: RolloutIndex, step: int, group: int) -> list[int]:
+    """The ids of the rollouts of a group, in order."""
+    rows = index.rows(
+        "SELECT id FROM rollouts WHERE id BETWEEN ? AND ? AND grp = ? ORDER BY id", [*ids_of_step(step), group]
+    )
+    return [row["id"] for row in rows]
 
 
 def groups_of_problem(index: RolloutIndex, problem: str) -> Rows:
@@ -74,9 +82,9 @@ def problem_means(index: RolloutIndex, *, step: int | None = None) -> Rows:
     """
     return index.rows(
         "SELECT problem, COUNT(*) AS rollouts, AVG(verdict = 'correct') AS correct, AVG(reward) AS reward, "
-        "AVG(tokens) AS tokens, MIN(id) AS first FROM rollouts WHERE ? IS NULL OR step = ? "
+        "AVG(tokens) AS tokens, MIN(id) AS first FROM rollouts WHERE id BETWEEN ? AND ? "
         "GROUP BY problem ORDER BY problem",
-        [step, step],
+        [0, 2**62] if step is None else ids_of_step(step),
     )
 
 

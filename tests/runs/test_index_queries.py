@@ -7,10 +7,12 @@ import pytest
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import (
     first_self_correction,
+    group_ids,
     group_members,
     group_range,
     group_row,
     groups_of_problem,
+    problem_means,
     problem_rows,
     rollouts_of_problem,
     solve_rates,
@@ -50,6 +52,33 @@ def test_group_has_its_members_and_its_place_in_the_step(index, rows):
     ]
     assert group_row(index, 1, 2)["correct"] == sum(row["verdict"] == "correct" for row in own)
     assert group_range(index, 1) == [0, max(row["group"] for row in rows if row["step"] == 1)]
+
+
+def test_ids_of_a_group_are_those_of_its_rollouts(index):
+    assert [index.name(number) for number in group_ids(index, 1, 2)] == [
+        f"1.2.{member['sample']}" for member in group_members(index, 1, 2)
+    ]
+
+
+def test_a_rollout_and_its_group_are_looked_up_without_reading_the_whole_run(index):
+    statements = []
+    index._db.set_trace_callback(statements.append)
+    number = index.find("1.2.0").id
+    index.name(number)
+    group_ids(index, 1, 2), group_members(index, 1, 2), group_row(index, 1, 2), group_range(index, 1)
+    groups_of_problem(index, "any"), rollouts_of_problem(index, "any"), problem_means(index, step=1)
+    index._db.set_trace_callback(None)
+    assert len(statements) == 9
+    plans = {text: [row[-1] for row in index._db.execute(f"EXPLAIN QUERY PLAN {text}")] for text in statements}
+    assert not {text: plan for text, plan in plans.items() if any(line.startswith("SCAN") for line in plan)}
+
+
+def test_means_of_a_step_are_those_of_its_rollouts(index, rows):
+    own = Counter(row["problem_id"] for row in rows if row["step"] == 1)
+    assert {mean["problem"]: mean["rollouts"] for mean in problem_means(index, step=1)} == own
+    assert {mean["problem"]: mean["rollouts"] for mean in problem_means(index)} == Counter(
+        row["problem_id"] for row in rows
+    )
 
 
 def test_problem_has_all_its_groups_and_rollouts(index, rows):
