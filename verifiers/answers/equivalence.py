@@ -9,7 +9,7 @@ from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import equal_choices
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import bounds_of
-from verifiers.answers.integer_letters import as_families, equal_as_families
+from verifiers.answers.integer_letters import as_families, as_pairs, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
 from verifiers.answers.piecewise_equality import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
@@ -130,6 +130,7 @@ def _equal(gold: Value, answer: Value) -> Result:
         answer = bounds_of(answer) or answer
     if isinstance(gold, Relation) and (reals := as_reals(answer)) is not None and not reals.name:
         gold = bounds_of(gold) or gold
+    answer = as_pairs(gold, answer)
     gold, answer, is_same_name = without_names(gold, answer)
     if not is_same_name:
         return False

@@ -72,7 +72,7 @@ def long_name_of(tokens: Tokens) -> str:
         return tokens[1].text + tokens[2].text  # |AB| is AB
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
         return "".join(token.text for token in tokens)
-    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈")
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈", "#")
     is_name = is_name or tokens[0].is_word(*_QUANTITIES)
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):

@@ -191,6 +191,9 @@ def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value
         and other.name == value.node.name
     ):
         return other
+    letters = {token.text for token in piece if token.kind == "letter"}
+    if isinstance(value, Expression) and isinstance(other, Family) and letters == {value.node.name} != {""}:
+        return other  # n such that 3 ∤ n
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
         return Reals(intersection(value, other).intervals, other.name)
     raise UnreadableError("a condition on another kind of value")

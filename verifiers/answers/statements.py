@@ -13,11 +13,11 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, integers_without, of_form, spread_modulus
+from verifiers.answers.integer_sets import integer_set, integers_without, of_form, remainders, spread_modulus
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
-from verifiers.answers.number_sets import BETWEEN, between, named_interval
+from verifiers.answers.number_sets import BETWEEN, between, from_to, named_interval
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
@@ -207,7 +207,9 @@ def _permutations(tokens: Tokens) -> Value | None:
 # Forms that are read before all others where one of their signs or words is there.
 _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("powers",)), integer_set),
+    (frozenset(("remainder",)), remainders),
     (frozenset(BETWEEN), between),
+    (frozenset(("from",)), from_to),
     (frozenset(("open interval", "closed interval")), lambda tokens: named_interval(tokens, statement)),
     (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
     (frozenset(("form",)), lambda tokens: of_form(tokens, statement)),
