@@ -116,6 +116,7 @@ def _plain(value: Value) -> Value:
 def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return equal_relations(gold, answer)
+    answer = as_pairs(gold, answer)
     if (
         isinstance(gold, Assignments)
         and isinstance(answer, Assignments)
@@ -130,7 +131,6 @@ def _equal(gold: Value, answer: Value) -> Result:
         answer = bounds_of(answer) or answer
     if isinstance(gold, Relation) and (reals := as_reals(answer)) is not None and not reals.name:
         gold = bounds_of(gold) or gold
-    answer = as_pairs(gold, answer)
     gold, answer, is_same_name = without_names(gold, answer)
     if not is_same_name:
         return False

@@ -29,7 +29,9 @@ def as_pairs(gold: Value, answer: Value) -> Value:
 
     The gold has the integers that its question allows, which an answer need not repeat.
     """
-    return (_pairs(gold, answer) or answer) if isinstance(gold, Family) else answer
+    is_equation = isinstance(answer, Assignments) and (answer.is_chain or len(answer.names) == 1)
+    family = gold if isinstance(gold, Family) else _row(gold) if is_equation else None
+    return answer if family is None or isinstance(answer, Family) else _pairs(family, answer) or answer
 
 
 def _pairs(gold: Family, answer: Value) -> Family | None:
@@ -38,7 +40,7 @@ def _pairs(gold: Family, answer: Value) -> Family | None:
         others
         or size < 2
         or len({each.least for each in gold.parameters}) != 1
-        or gold.parameters[0].least not in (0, 1)
+        or gold.parameters[0].least not in (None, 0, 1)
     ):
         return None
     row = _plain_row(answer)

@@ -91,6 +91,17 @@ INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         for start in ("from", "between")
     },
     **{
+        f"{before}{parity} integers {start}": (("sign", parity), ("sign", "closed between"))
+        for before in ("", "all ", "the ", "all the ")
+        for parity in ("even", "odd")
+        for start in ("from", "between")
+    },
+    **{
+        f"{before}{phrase}": (("sign", "coprime"),)
+        for before in ("", "is ", "are ", "that are ", "which are ")
+        for phrase in ("coprime to", "coprime with", "relatively prime to", "relatively prime with")
+    },
+    **{
         f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
         for the in ("", "the ")
         for kind in ("open", "closed")

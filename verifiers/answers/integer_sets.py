@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, gcd
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
@@ -28,7 +28,7 @@ from verifiers.answers.values import (
 
 _CLASS = Parameter("the class of a congruence")
 _MEMBER = symbol("the member of a set of integers")
-_WORDS = ("multiples", "remainder", "powers", "squares", "cubes")
+_WORDS = ("multiples", "remainder", "powers", "squares", "cubes", "coprime")
 _LEAST = {"ℤ": None, "ℤ0": 0, "ℤ1": 1}
 MAX_LISTED = 60
 
@@ -50,6 +50,8 @@ def integer_set(tokens: Tokens) -> Family | None:
         return _family(node, least, is_natural=least is None)
     if kind == "powers":
         return _powers(behind, least)
+    if kind == "coprime":
+        return _coprime(behind, least)
     if kind == "multiples":
         return _family(multiply(_number(behind), _MEMBER), least, is_natural=is_natural)
     parts, marks = cut(behind, at_signs("divided", "when divided"))
@@ -59,6 +61,17 @@ def integer_set(tokens: Tokens) -> Family | None:
     residues = cut(parts[0], lambda token: token.is_sign(",") or token.is_word("or"))[0]
     step = multiply(_number(parts[1]), _MEMBER)
     return Family(tuple((add(_number(each), step),) for each in residues), (Parameter(_MEMBER.name, least),))
+
+
+def _coprime(tokens: list[Token], least: int | None) -> Family:
+    """The residue classes of the integers without a common factor with a number."""
+    modulus = rational(_number(tokens))
+    if modulus is None or modulus.denominator != 1 or not 1 < modulus <= MAX_LISTED or least not in (None, 0, 1):
+        raise UnreadableError("coprime to what?")
+    step = multiply(number(modulus), _MEMBER)
+    residues = [each for each in range(1, int(modulus)) if gcd(each, int(modulus)) == 1]
+    parameter = Parameter(_MEMBER.name, None if least is None else 0)
+    return Family(tuple((add(number(each), step),) for each in residues), (parameter,))
 
 
 def remainders(tokens: Tokens) -> Family | None:

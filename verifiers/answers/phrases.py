@@ -185,6 +185,8 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         raise UnreadableError("a call")
     if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
         rest = rest[2:]
+    if start and tokens[start - 1].is_word("equation") and rest and rest[0].is_sign("("):
+        raise UnreadableError("the number of an equation")
     is_stop = len(rest) > 1 and rest[0].is_sign(".") and rest[1].gap  # Answer. 12
     if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]

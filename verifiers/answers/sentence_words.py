@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 VERBS = frozenset(
-    ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives"]
+    ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives", "yields"]
 )
 _SAFE_WORDS = (
     "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then "
@@ -112,7 +112,7 @@ _HEDGE_WORDS = (
     "not neither nor maybe perhaps possibly probably either guess unsure unknown think could might cannot can't isn't "
     "unless depends wrong incorrect around about approximately roughly but false never untrue "
     "may failed contradiction contradicts rejected ruled refuted doubt doubtful unlikely hardly disagree reject "
-    "exclude excluded"
+    "exclude excluded thought believed assumed supposed claimed rumored guessed predicted"
 )
 HEDGES = frozenset(_HEDGE_WORDS.split())
 # In the part of a sentence that states the value.
@@ -140,12 +140,27 @@ AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "tho
 _OTHER_WORDS = (
     "i previous next other another naive someone somebody bound "
     "bounds mistake trap estimate example candidate candidates distractor decoy hint without otherwise originally "
-    "initially case half twice double old original former initial earlier"
+    "initially case half twice double before old original former initial earlier"
 )
 OTHERS = frozenset(_OTHER_WORDS.split())
 # One of several answers: "one solution is 7".
 # Quantities that something has: "has degree 36".
 QUANTITY_NOUNS = QUANTITIES | {"degree", "order", "rank", "dimension", "cardinality", "size", "determinant", "trace"}
+# What makes another number of the answer: "the answer plus 2 is 36"; the participles also of "it": "doubled, it is 36".
+_CHANGING_WORDS = (
+    "plus minus times half twice double square cube root reciprocal opposite negative inverse sum difference product "
+    "quotient power multiplied divided"
+)
+PARTICIPLES = frozenset(
+    ["squared", "cubed", "doubled", "halved", "tripled", "increased", "decreased", "reduced", "multiplied"]
+)
+CHANGING = frozenset(_CHANGING_WORDS.split()) | PARTICIPLES
+# Behind a noun and "were": "54 tickets were sold".
+_PASSIVE_WORDS = (
+    "sold made baked eaten used needed planted bought sent played picked produced served printed built drawn"
+)
+PASSIVES = frozenset(_PASSIVE_WORDS.split())
+MODALS = ("to", "must", "can", "will", "should")
 ONE_OF = ("one", "first", "second", "third", "last", "possible")
 ANSWERS = ("solution", "root", "answer", "possibility", "possible", "case")
 PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
@@ -167,6 +182,7 @@ _NOTHING_WORDS = "such exist exists possible satisfy satisfies the of in this eq
 NOTHING = OBJECTS | frozenset(_NOTHING_WORDS.split())
 _LIMIT_WORDS = "limit integral maximum minimum derivative inverse sum series such a an it"
 LIMITS = frozenset(_LIMIT_WORDS.split())  # what may not exist
+HAVING = ("has", "have", "had")
 HAVING_NOTHING = (["does", "not", "have", "any"], ["do", "not", "have", "any"], ["does", "not", "have", "a"])
 _BEFORE_NOTHING_WORDS = "there is are exist exists so hence thus therefore the equation system has"
 BEFORE_NOTHING = frozenset(_BEFORE_NOTHING_WORDS.split())

@@ -21,21 +21,21 @@ from verifiers.answers.sentence_words import (
     ANSWERS,
     APPROXIMATELY,
     ASSUMPTIONS,
-    BEFORE_NOTHING,
+    CHANGING,
     CLAUSES,
     CONDITIONS,
     COUNTING,
     DENIALS,
     DOUBT,
-    HAVING_NOTHING,
+    HAVING,
     HEDGES,
     JOINING,
-    LIMITS,
+    MODALS,
     NEEDED,
-    NOTHING,
-    OBJECTS,
     ONE_OF,
     OTHERS,
+    PARTICIPLES,
+    PASSIVES,
     PLACES,
     PLACING,
     PLAIN_SIGNS,
@@ -83,7 +83,8 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     runs = zip(tokens, tokens[1:], tokens[2:], strict=False)
     if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
         return
-    whole, tokens = tokens, without_range(without_division(without_closing(with_plain_verbs(list(tokens)))))
+    whole = with_plain_verbs(list(tokens))
+    tokens = without_range(without_division(without_closing(whole)))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
@@ -118,7 +119,7 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     if not core:
         return None
     is_bare = not lead and not rest and end == len(tokens)
-    is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
+    is_call = bool(lead) and core[0].is_sign("(", "[") and (not core[0].gap or lead[-1].is_word("equation"))
     if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
         core, rest = tokens[first : end - 1], []
     if len(core) > 2 and core[-2].is_word("of") and core[-1].is_word("them"):
@@ -138,7 +139,10 @@ def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
     words = [token.text for token in tokens if token.kind == "word"]
-    if _is_about_another([token.text for token in tokens[: max(0, verb - 1)]]):
+    subject = tokens[: max(0, verb - 1)]
+    letters = {token.text for token in subject if token.kind == "letter"}
+    is_equation = len(letters) == 1 and any(token.is_sign("+", "-", "*", "/", "^") for token in subject)  # x + 2 is 7
+    if _is_about_another([token.text for token in subject]) or (is_equation and "of" not in words):
         return None
     if not verb or not OTHERS.isdisjoint(words) or any(word in HEDGES or word in ASSUMPTIONS for word in words):
         return None
@@ -156,18 +160,24 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     if is_more:  # she needs 5 more cards
         words.remove("more")
     in_front = [token.text for token in tokens[: places[0]] if token.kind == "word"]
-    if _is_about_another(in_front):
+    if _is_about_another(in_front) or any(word in HEDGES or word in DOUBT for word in words):
         return None
     behind_it = [token.text for token in tokens[places[0] + 1 :] if not token.is_sign(".")]
     end = len(in_front)
     words[end - _num_stating(in_front, behind_it) : end] = []
+    if (
+        in_front[2:3] != []
+        and in_front[2] in HAVING
+        and in_front[0] in ("the", "each", "every")
+        and in_front[1] in words
+    ):
+        words.remove(in_front[1])  # the cube has
     if in_front[1:3] == ["of", "them"] and in_front[0] in ("each", "all", "both"):
         words.remove("them")
-    if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
+    if any(word in RELATIVE or word in AMONG for word in words):
         return None
-    if any(
-        token.kind == "word" and in_words(token.text) is not None for token in tokens[: places[0]]
-    ):  # three of the 7
+    has_numbers = any(in_words(word) is not None for word in in_front)  # three of the 7, but: one can choose
+    if has_numbers and in_front[:2] != ["one", "can"]:
         return None
     first, end = places[0], places[0] + 1
     while end < len(tokens) and tokens[end].is_sign("%"):
@@ -206,10 +216,13 @@ def _num_stating(words: list[str], behind: list[str]) -> int:
         end -= 1
     if end and words[end - 1] in STATING:
         return len(words) - end + 1
-    if end > 1 and words[end - 1] in STATING_BEHIND_TO and words[end - 2] == "to":  # needs to play 45 games
+    if end > 1 and words[end - 1] in STATING_BEHIND_TO and words[end - 2] in MODALS:  # needs to play 45 games
         return len(words) - end + 2
-    if end > 1 and words[end - 1] in QUANTITY_NOUNS and words[end - 2] in ("has", "have", "had"):  # has degree 36
+    has_verb = any(word in HAVING for word in words[max(0, end - 3) : end - 1])
+    if end > 1 and words[end - 1] in QUANTITY_NOUNS and has_verb:  # has degree 36
         return len(words) - end + 2
+    if end and words[end - 1] == "in" and behind[-1:] == ["ways"] and len(behind) < 4:  # can be done in 54 ways
+        return len(words)
     if words in (["in"], ["after"]):  # in 28 ways
         is_noun = len(behind) == 1 and has_noun(behind) and behind[0] not in RELATIVE
         return int(is_noun)
@@ -315,8 +328,9 @@ def _is_lead(tokens: list[Token]) -> bool:
 def _is_about_another(words: list[str]) -> bool:
     """Whether a subject is one of several answers, or made of the answer: "one solution is 7", "its square is 49"."""
     is_one = any(one in ONE_OF and other in ANSWERS for one, other in pairwise(words))
-    changed = [word for word in words if word in RELATIVE or word in PARTS]
-    return is_one or (bool(changed) and ("answer" in words or "result" in words or words[:1] == ["its"]))
+    is_changed = any(word in CHANGING or word in PARTS for word in words)
+    is_answer = "answer" in words or "result" in words or words[:1] == ["its"]
+    return is_one or (is_changed and is_answer) or ("it" in words and not PARTICIPLES.isdisjoint(words))
 
 
 def _is_rest(tokens: list[Token]) -> bool:
@@ -325,10 +339,18 @@ def _is_rest(tokens: list[Token]) -> bool:
     if words[:2] == ["is", "the"] and AFFIRMING.issuperset(words):  # is the least possible value
         return True
     is_condition = any(word in CONDITIONS for word in words)
-    is_condition = is_condition or (
-        words[-1:] != [] and words[-1] in PRONOUNS and words[-2:-1] != ["of"]
-    )  # 45 beats it
-    if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
+    is_on_it = words[-1:] != [] and words[-1] in PRONOUNS and words[-2:-1] != ["of"]  # 45 beats it
+    if "answer" in words and not AFFIRMING.issuperset(words):  # 54 differs from the answer
+        return False
+    size = 3 if words[-3:-1] == ["can", "be"] else 2 if words[-2:-1] == ["were"] else 0
+    if size and words[-1] in PASSIVES and len(words) < size + 3 and has_noun(words[:-size]):  # tickets were sold
+        return True
+    if (
+        is_condition
+        or is_on_it
+        or any(word in DOUBT or word in RELATIVE for word in words)
+        or (words and words[0] in JOINING)
+    ):
         return False
     if not PREDICATES.isdisjoint(words):
         verb = next(place for place, word in enumerate(words) if word in PREDICATES)
@@ -346,25 +368,3 @@ def _counted(words: list[str]) -> list[str] | None:
     if place is None or words[0] != "is" or words[place + 1] != "of" or not AFFIRMING.issuperset(words[:place]):
         return None
     return words[place + 2 :]
-
-
-def states_nothing(tokens: Tokens) -> bool:
-    """Whether a sentence of words says that there is nothing: "There are no such integers", "no such pair exists"."""
-    words = [token.text for token in tokens if not token.is_sign(".")]
-    if not words or any(token.kind not in ("word", "letter") for token in tokens if not token.is_sign(".")):
-        return False
-    if words[-3:] in (["does", "not", "exist"], ["do", "not", "exist"]) and len(words) > 3:
-        return all(word in NOTHING or word in LIMITS for word in words[:-3])  # the limit does not exist
-    have = next((words[: k + 1] for k in range(len(words)) if words[k - 3 : k + 1] in HAVING_NOTHING), [])
-    words = ["no", *words[len(have) :]] if have else words  # the equation does not have any solutions
-    while words and words[0] in BEFORE_NOTHING:
-        words = words[1:]
-    if words[:1] == ["none"]:
-        return all(word in ("exist", "exists") for word in words[1:])
-    if words[:1] != ["no"] or len(words) < 2:
-        return False
-    rest = [word for word in words[1:] if len(word) > 1 or word == "a"]
-    letters = [word for word in words[1:] if len(word) == 1]
-    if len(letters) == 1 and "such" in rest:
-        return all(word in NOTHING for word in rest)
-    return all(word in NOTHING for word in rest) and any(word in OBJECTS for word in rest)

@@ -26,7 +26,8 @@ from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
-from verifiers.answers.sentences import bare, stated_values, states_nothing
+from verifiers.answers.sentences import bare, stated_values
+from verifiers.answers.sentences_of_nothing import states_nothing
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
@@ -234,8 +235,10 @@ def _except(pieces: list[list[Token]], value: Value) -> Value:
 
 
 def _is_congruence(tokens: Tokens) -> bool:
-    """Whether there is one congruence and nothing else: its commas separate residues."""
-    return len(cut(tokens, at_signs("≡"))[1]) == 1 == sum(token.is_word("mod") for token in tokens)
+    """Whether there is one congruence, `n ≡ 2, 3 (mod 7)` or `2, 3 (mod 7)`, whose commas separate residues."""
+    num_congruences = len(cut(tokens, at_signs("≡"))[1])
+    is_bare = not num_congruences and tokens[-1:] != [] and not cut(tokens, RELATIONS)[1] and tokens[0].kind == "number"
+    return (num_congruences == 1 or is_bare) and sum(token.is_word("mod") for token in tokens) == 1
 
 
 def _spread_exclusions(tokens: Tokens) -> list[Token]:
