@@ -76,7 +76,7 @@ def _family(value: Value, parameters: list[Parameter]) -> Value:
         return function_family(value.node, next(iter(letters - known)), parameters)
     if not letters & known or letters - known:
         raise UnreadableError("parameters that are not those of the family")
-    if not all(any(names(node) for node in each) for each in items):
+    if not all(len(each) > 1 or any(names(node) for node in each) for each in items):
         raise UnreadableError("members without a parameter")
     name = value.names[0] if isinstance(value, Assignments) and len(value.names) == 1 else ""
     return Family(tuple(items), tuple(each for each in parameters if each.name in letters), name)

@@ -10,7 +10,7 @@ _LEAD_WORDS = (
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
     "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
     "total vector matrix "
-    "conclude find finally deduce follows clearly ans my our see "
+    "conclude find finally deduce follows clearly ans my our see giving "
     "correct count desired required requested vertex center centre midpoint"
 )
 LEADS = frozenset(_LEAD_WORDS.split())

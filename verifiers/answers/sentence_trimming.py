@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from verifiers.answers.sentence_words import BOUNDS, CLOSINGS, EQUATING, OPENINGS, RANGED, RANGES
+from verifiers.answers.sentence_words import BOUNDS, CLOSINGS, EQUATING, OPENINGS, PRINCIPLES, RANGED, RANGES
 from verifiers.answers.token import Token
 
 
@@ -13,6 +13,10 @@ def without_closing(tokens: list[Token]) -> list[Token]:
         end -= 1
     words = [token.text for token in tokens[:end]]
     size = next((len(each) for each in CLOSINGS if words[-len(each) :] == each), 0)
+    comma = next((place for place in range(end - 1, 0, -1) if tokens[place].is_sign(",")), end)
+    is_reason = words[comma + 1 : comma + 2] == ["by"] and words[-1] in PRINCIPLES
+    if is_reason and all(token.kind == "word" for token in tokens[comma + 1 : end]):  # by the pigeonhole principle
+        return tokens[:comma]
     if not size or size == end:
         return tokens
     if words[-size - 1] == ",":

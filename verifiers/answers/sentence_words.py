@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 VERBS = frozenset(
-    ["is", "are", "equals", "equal", "be", "was", "were", "get", "gets", "have", "has", "obtain", "gives", "yields"]
+    [
+        "is",
+        "are",
+        "equals",
+        "equal",
+        "be",
+        "was",
+        "were",
+        "get",
+        "gets",
+        "have",
+        "has",
+        "obtain",
+        "gives",
+        "yields",
+        "exist",
+    ]
 )
 _SAFE_WORDS = (
     "exactly precisely only just simply total altogether overall namely final answer the so therefore thus hence then "
     "a an of minimum maximum number value given by equal to found indeed always also now clearly coordinates "
-    "length area volume perimeter circumference radius diameter height width probability chance size measure cost price"
+    "length area volume perimeter circumference radius diameter height width probability chance size measure cost "
+    "price us"
 )
 SAFE = frozenset(_SAFE_WORDS.split())  # between the verb and the value
 # In front of "of" there.
@@ -51,6 +68,7 @@ EQUATING = tuple(
         "comes to", "came to", "amounts to", "sums to", "evaluates to", "simplifies to", "reduces to", "comes out to",
         "came out to", "works out to", "worked out to", "comes out at", "works out at", "adds up to", "add up to",
         "added up to", "sum up to", "sums up to", "comes out as", "works out as",
+        "end up with", "ends up with", "left with", "leaves us with", "leaves him with", "leaves her with",
     )
 )  # fmt: skip
 # Directly in front of a number at the end of a sentence that says where something is, lies or happens.
@@ -81,11 +99,22 @@ _OPENINGS = (
 OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
 _CLOSING_WORDS = (
     "so we are done; and we are done; we are done; as required; as desired; as claimed; as wanted; as needed; done; "
-    "by symmetry; by inspection; by induction; by construction; by the pigeonhole principle; "
-    "by the chinese remainder theorem; by the pythagorean theorem; "
+    "by symmetry; by inspection; by induction; by construction; "
     "as was to be shown; and the proof is complete"
 )
 CLOSINGS = tuple(words.split() for words in _CLOSING_WORDS.split("; "))  # behind the last comma
+PRINCIPLES = (
+    "principle",
+    "theorem",
+    "rule",
+    "law",
+    "formula",
+    "identity",
+    "inequality",
+    "lemma",
+    "argument",
+    "property",
+)
 COUNTING = ("number", "count", "total")  # "is the number of ..." behind a value
 REJECTED = ("extraneous", "rejected", "discarded", "inadmissible", "invalid", "negative", "impossible")
 NEEDED = frozenset(_NEEDED_WORDS.split())  # behind "are": 12 coins are needed
@@ -140,7 +169,7 @@ AMONG = frozenset(["or", "and", "up", "out", "infinitely", "them", "these", "tho
 _OTHER_WORDS = (
     "i previous next other another naive someone somebody bound "
     "bounds mistake trap estimate example candidate candidates distractor decoy hint without otherwise originally "
-    "initially case half twice double before old original former initial earlier"
+    "initially case half twice double before let approximation old original former initial earlier"
 )
 OTHERS = frozenset(_OTHER_WORDS.split())
 # One of several answers: "one solution is 7".
@@ -149,7 +178,7 @@ QUANTITY_NOUNS = QUANTITIES | {"degree", "order", "rank", "dimension", "cardinal
 # What makes another number of the answer: "the answer plus 2 is 36"; the participles also of "it": "doubled, it is 36".
 _CHANGING_WORDS = (
     "plus minus times half twice double square cube root reciprocal opposite negative inverse sum difference product "
-    "quotient power multiplied divided"
+    "quotient power multiplied divided floor ceiling part"
 )
 PARTICIPLES = frozenset(
     ["squared", "cubed", "doubled", "halved", "tripled", "increased", "decreased", "reduced", "multiplied"]

@@ -186,6 +186,6 @@ WORDS = frozenset(_KNOWN_WORDS.split())
 _SMALL_WORDS = (
     "buy pay put got had did she him ran ate cut let new now lot car bus box bag cup hat egg men pen way ask see "
     "saw say sat met led red big age own tea toy pie cat dog cow pig hen fee tax tip job gas map key row lap bar "
-    "boy use end die run hit fit sit add won who our yet fed dug do My Our"
+    "boy use end die run hit fit sit add won who our yet fed dug do us My Our"
 )
 SMALL_WORDS = frozenset(_SMALL_WORDS.split())
