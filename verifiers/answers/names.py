@@ -17,9 +17,9 @@ def name_of(tokens: Tokens) -> str | None:
     """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
     if len(tokens) > 2 and tokens[0].text == "m" and tokens[1].is_sign("∠"):  # the measure of an angle
         tokens = tokens[1:]
-    inside = tokens[1:-1] if len(tokens) == 4 and tokens[0].is_sign("|") and tokens[-1].is_sign("|") else []
-    if inside and all(token.kind == "letter" and token.text.isupper() for token in inside):  # |AB| is AB
-        tokens = inside
+    between = tokens[1:-1] if len(tokens) == 4 and tokens[0].is_sign("|") and tokens[-1].is_sign("|") else []
+    if between and all(token.kind == "letter" and token.text.isupper() for token in between):  # |AB| is AB
+        tokens = between
     is_angle = bool(tokens) and tokens[0].is_sign("∠")
     if tokens and tokens[0].is_sign("∠", "△"):
         tokens = tokens[1:]

@@ -85,9 +85,10 @@ def primes(
     if conditions and conditions[0].is_sign("except"):
         within = intersection(within, complement(numbers_of(conditions[1:], statement)))
     elif any(token.is_sign("form") for token in conditions):
-        residues = of_form(conditions, statement)
-        if not isinstance(residues, Family):
+        form = of_form(conditions, statement)
+        if not isinstance(form, Family):
             raise UnreadableError("primes of another form")
+        residues = form
     elif any(token.is_sign("remainder") for token in conditions):
         residues = integer_set(conditions)
     elif conditions:
