@@ -65,7 +65,10 @@ def item(tokens: Tokens, statement: Statement) -> Value:
     if signs_ == ["∤"]:  # 3 ∤ n
         if len(sides[1]) != 1 or sides[1][0].kind != "letter":
             raise UnreadableError("what is not divisible?")
-        return other_residues(residue_class([Token("number", "0"), Token("word", "mod"), *sides[0]]))
+        multiples = residue_class([Token("number", "0"), Token("word", "mod"), *sides[0]])
+        if not isinstance(multiples, Family):
+            raise UnreadableError("no divisor")
+        return other_residues(multiples)
     if "≡" in signs_ or "≢" in signs_:
         return _congruence(sides, signs_, statement)
     if signs_ in (["∈"], ["∉"]):
