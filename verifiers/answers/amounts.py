@@ -11,6 +11,7 @@ from verifiers.answers.number_words import changes_value, has_noun
 from verifiers.answers.rationals import rational
 from verifiers.answers.results import Result
 from verifiers.answers.scalars import equal_scalars
+from verifiers.answers.sentence_words import PRONOUNS
 from verifiers.answers.sentences import is_doubt, is_predicate, is_relative
 from verifiers.answers.slices import Tokens, nesting
 from verifiers.answers.symbols import WORDS
@@ -25,7 +26,11 @@ _NO_NOUNS = frozenset(_NO_NOUN_WORDS.split())  # behind a number: what follows i
 _NUMBERED = ("grade", "place", "floor", "century", "position", "row", "column")  # the 12th of them is number 12
 _COMPARISONS = frozenset(("too", "less", "fewer", "than"))
 _DIMENSIONS = ("old", "long", "wide", "tall", "high", "deep", "thick", "away", "apart")  # behind a unit
-_PREPOSITIONS = ("in", "at", "on", "by", "and", "for", "from", "with")
+_PREPOSITION_WORDS = (
+    "in at on by and for from with among amongst before after until excluding including versus ignoring counting "
+    "besides without despite unlike where while when against"
+)
+_PREPOSITIONS = frozenset(_PREPOSITION_WORDS.split())
 _CODES = ("usd", "eur", "gbp", "inr", "jpy", "cny", "rmb", "chf", "rs")
 
 
@@ -85,7 +90,9 @@ def number_of_things(tokens: Tokens) -> Amount | None:
     ):
         return None
     is_plural = words[-1].endswith("s") and not words[-1].endswith("ss")
-    if words[-1] == "more" or not _COMPARISONS.isdisjoint(words):
+    if "answer" in words:  # 54 differs from the answer
+        return None
+    if words[-1] == "more" or (words[-1] in PRONOUNS and words[-2:-1] != ["of"]) or not _COMPARISONS.isdisjoint(words):
         return None
     if len(words) == 1 and is_relative(words[0]) and not is_plural:
         return None

@@ -8,7 +8,7 @@ from verifiers.answers.symbols import NUMBER_SETS
 from verifiers.answers.values import Choice, Expression, Value
 
 CHOICES = "ABCDEFGHJ"
-_AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "player", "is"])
+_AROUND = frozenset(["the", "correct", "final", "answer", "choice", "option", "statement", "player", "is", "true"])
 _SIGNS = ("(", ")", "{", "}", ".", ":")
 _BOLD = {sign: letter for letter, sign in NUMBER_SETS.items()}  # \mathbf{C} is read as the set of complex numbers
 

@@ -27,6 +27,7 @@ _ENOUGH = 3  # points at which both have a value
 _MAX_TERMS = 200  # of a sum
 _SCALES = ((7, 90), (101, 900), (1, 13))  # numerators, in units of the denominator below
 _DENOMINATORS = (7, 11, 13, 17, 19)
+_HALVES_AND_THIRDS = tuple(Fraction(n, d) for d in (2, 3) for n in range(1, 8 * d) if n % d)  # for letters in exponents
 _WHOLE = ("factorial", "doublefactorial", "binomial", "sum", "product")
 _ROUNDED = ("floor", "ceil")  # whole numbers for the letters below, both whole and other numbers for all others
 _WHOLE_LETTERS = frozenset("ijkmnKMN")
@@ -51,7 +52,7 @@ def equal_expressions(gold: Node, answer: Node) -> bool | None:
     is_whole = is_whole or (is_rounded and letters <= _WHOLE_LETTERS)
     whole = islice(points(letters, is_whole=True), _NUM_WHOLE if is_rounded and not is_whole else 0)
     num_equal = 0
-    for point in chain(whole, points(letters, is_whole=is_whole)):
+    for point in chain(whole, points(letters, is_whole=is_whole, powers=_powers(gold) | _powers(answer))):
         left, right = _at(gold, point), _at(answer, point)
         if left is None or right is None:
             continue
@@ -162,6 +163,13 @@ def _has_root_of_letter(node: Node) -> bool:
     return roots or any(each.op == "div" and names(each.args[1]) for exponent in exponents for each in exponent.walk())
 
 
+def _powers(node: Node) -> frozenset[Node]:
+    """The powers with letters in their exponents, where a fraction makes a root of its denominator; not those of e."""
+    return frozenset(
+        each for each in node.walk() if each.op == "power" and each.args[0].op != "e" and names(each.args[1])
+    )
+
+
 def _has_alternating(node: Node) -> bool:
     """Whether there is a power of a negative number with a letter in its exponent: (-1)^n."""
     return any(
@@ -198,12 +206,17 @@ def _have_values(gold: Node, answer: Node) -> bool | None:
     return False if runs[0] and has(gold, "absolute") else None
 
 
-def points(letters: frozenset[str], *, is_whole: bool = False) -> Iterator[dict[str, Node]]:
+def points(
+    letters: frozenset[str], *, is_whole: bool = False, powers: frozenset[Node] = frozenset()
+) -> Iterator[dict[str, Node]]:
     """Sample points: the first three positive, one negative, the rest mixed, of three orders of size.
 
     They depend on the letters' names only. At two of the mixed points letters that follow each other have opposite
-    signs. `is_whole`: positive integers, for factorials and rounding.
+    signs. `is_whole`: positive integers, for factorials and rounding. Letters in the exponents of `powers` are halves
+    and thirds below 8, so that they are roots of small index; those in their bases are positive.
     """
+    exponents: frozenset[str] = frozenset().union(*(names(each.args[1]) for each in powers))
+    bases: frozenset[str] = frozenset([_BASE.name]).union(*(names(each.args[0]) for each in powers))
     ranks = {name: rank for rank, name in enumerate(sorted(letters))}
     for place in range(2 * _NUM_POINTS):
         low, high = _SCALES[place % 3]
@@ -216,9 +229,11 @@ def points(letters: frozenset[str], *, is_whole: bool = False) -> Iterator[dict[
                 continue
             denominator = _DENOMINATORS[draw % 5]
             value = Fraction(low * denominator + draw // 8 % ((high - low) * denominator), 10 * denominator)
+            if name in exponents:
+                value = _HALVES_AND_THIRDS[draw // 8 % len(_HALVES_AND_THIRDS)]
             signs = {0: 0, 1: 0, 2: 0, 3: 1, 4: ranks[name], 5: ranks[name] + 1, 6: ranks[name] >> 1}
             is_negative = signs.get(place, draw >> 20) & 1
-            point[name] = number(-value if is_negative and name != _BASE.name else value)
+            point[name] = number(-value if is_negative and name not in bases else value)
         yield point
 
 
@@ -228,7 +243,7 @@ def proportional(gold: Node, answer: Node, *, has_sign: bool = False) -> bool | 
         return None
     first: tuple[Node, Node] | None = None
     num_equal = 0
-    for point in points(names(gold) | names(answer)):
+    for point in points(names(gold) | names(answer), powers=_powers(gold) | _powers(answer)):
         left, right = replace_symbols(gold, point), replace_symbols(answer, point)
         if not _have_values(left, right):
             continue

@@ -9,7 +9,7 @@ from verifiers.answers.amounts import equal_amounts
 from verifiers.answers.choices import equal_choices
 from verifiers.answers.comparison import equal_expressions
 from verifiers.answers.conditions import bounds_of
-from verifiers.answers.integer_letters import as_families, equal_as_families
+from verifiers.answers.integer_letters import as_families, as_pairs, equal_as_families
 from verifiers.answers.named_values import equal_named, without_names
 from verifiers.answers.piecewise_equality import equal_piecewise
 from verifiers.answers.rationals import NoValueError, TooLargeError, rational
@@ -116,6 +116,7 @@ def _plain(value: Value) -> Value:
 def _equal(gold: Value, answer: Value) -> Result:
     if isinstance(gold, Relation) and gold.signs == ("=",) and isinstance(answer, Assignments):
         return equal_relations(gold, answer)
+    answer = as_pairs(gold, answer)
     if (
         isinstance(gold, Assignments)
         and isinstance(answer, Assignments)

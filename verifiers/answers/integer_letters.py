@@ -5,6 +5,7 @@ from __future__ import annotations
 from verifiers.answers.families import equal_families
 from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.parameters import function_family
+from verifiers.answers.reals import complement
 from verifiers.answers.results import Result
 from verifiers.answers.tree import Node, has, is_infinite, names, signs, symbol
 from verifiers.answers.values import Assignments, Expression, Family, Nothing, Parameter, Reals, Sequence, Value
@@ -21,6 +22,52 @@ def as_families(gold: Value, answer: Value) -> tuple[Value, Value]:
         is_open = all(_has_multiples_of_pi(each) for each in sides)
         return (_family(gold) or gold, _family(answer) or answer) if is_open else sides
     return _family(gold) or gold, _family(answer) or answer
+
+
+def as_pairs(gold: Value, answer: Value) -> Value:
+    """(k, k) or a = b, beside the pairs (m, m) for positive integers m, as pairs of such integers; others as they are.
+
+    The gold has the integers that its question allows, which an answer need not repeat.
+    """
+    is_equation = isinstance(answer, Assignments) and (answer.is_chain or len(answer.names) == 1)
+    family = gold if isinstance(gold, Family) else _row(gold) if is_equation else None
+    return answer if family is None or isinstance(answer, Family) else _pairs(family, answer) or answer
+
+
+def _pairs(gold: Family, answer: Value) -> Family | None:
+    (size, *others) = {len(item) for item in gold.items}
+    if (
+        others
+        or size < 2
+        or len({each.least for each in gold.parameters}) != 1
+        or gold.parameters[0].least not in (None, 0, 1)
+    ):
+        return None
+    row = _plain_row(answer)
+    if isinstance(answer, Assignments) and len(answer.equal_letters()) == size:
+        letter = answer.equal_letters()[-1]
+        row = Family(((symbol(letter),) * size,), (Parameter(letter),))
+    elif row is None and isinstance(answer, Assignments) and len(answer.names) == 1 and size == 2:
+        value, name = answer.items[0], answer.names[0]
+        if isinstance(value, Expression) and len(names(value.node)) == 1 and name not in names(value.node):
+            (letter,) = names(value.node)
+            pair = (symbol(letter), value.node) if letter < name else (value.node, symbol(letter))
+            row = Family((pair,), (Parameter(letter),)) if len(name) == 1 else None
+    if row is None or any(each.least is not None for each in row.parameters):
+        return None
+    least, is_natural = gold.parameters[0].least, gold.parameters[0].is_natural
+    return Family(row.items, tuple(Parameter(each.name, least, is_natural) for each in row.parameters))
+
+
+def _plain_row(value: Value) -> Family | None:
+    """A tuple with letters, or a list of one or several of them, as a family; None for other values."""
+    items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
+    rows = [_row(each, any_letters=True) for each in items]
+    known = [each for each in rows if each is not None]
+    if len(known) < len(rows) or not known:
+        return None
+    parameters = dict.fromkeys(each for row in known for each in row.parameters)
+    return Family(tuple(item for row in known for item in row.items), tuple(parameters))
 
 
 def _has_multiples_of_pi(value: Value) -> bool:
@@ -57,7 +104,7 @@ def _family(value: Value) -> Family | None:
     return Family(tuple((node,) for node in nodes), tuple(Parameter(name) for name in sorted(letters)))
 
 
-def _row(value: Value) -> Family | None:
+def _row(value: Value, *, any_letters: bool = False) -> Family | None:
     """(2k, 2k + 1) and x = 2k, y = 2k + 1 without a word about k; None for other values."""
     items: tuple[Value, ...] = ()
     if isinstance(value, Assignments) and len(value.names) > 1:
@@ -66,14 +113,16 @@ def _row(value: Value) -> Family | None:
         items = value.items
     nodes = tuple(item.node for item in items if isinstance(item, Expression))
     letters = frozenset().union(*map(names, nodes))
-    if not items or len(nodes) < len(items) or not letters or not letters <= _INTEGER_LETTERS:
+    if not items or len(nodes) < len(items) or not letters or not (any_letters or letters <= _INTEGER_LETTERS):
         return None
     return Family((nodes,), tuple(Parameter(name) for name in sorted(letters)))
 
 
 def _bounded(value: Reals) -> Family | None:
     """n ≥ 3 as the integers from 3 on; None without an integer letter, and for other sets."""
-    has_least = bool(value.intervals) and not is_infinite(value.intervals[0].low)
+    others = complement(value).intervals
+    is_without_points = bool(others) and all(part.low == part.high for part in others)  # n ≠ 3
+    has_least = bool(value.intervals) and (is_without_points or not is_infinite(value.intervals[0].low))
     if value.name not in _INTEGER_LETTERS or not has_least or not is_infinite(value.intervals[-1].high):
         return None
     integers = integers_in(value, Parameter(value.name))

@@ -68,6 +68,14 @@ INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
     },
     **{f"{before}prime{noun}": (("sign", "primes"),) for before in ALL for noun in ("", "s", " number", " numbers")},
     **{
+        f"{before}{power}{end} of {article}prime{noun}": (("sign", "primes"), ("sign", "^"), ("number", exponent))
+        for before in ALL
+        for power, exponent in (("square", "2"), ("cube", "3"), ("fourth power", "4"))
+        for end in ("", "s")
+        for article in ("", "a ", "all ", "the ")
+        for noun in ("", "s", " number", " numbers")
+    },
+    **{
         f"{before}{many}": (("sign", "∞many"),)
         for before in ("", "there are ", "there exist ", "an ")
         for many in ("infinitely many", "infinite number of", "infinite")
@@ -81,6 +89,17 @@ INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         f"{before}integers {start}": (("sign", "ℤ"), ("sign", "closed between"))
         for before in ("", "all ", "the ", "all the ")
         for start in ("from", "between")
+    },
+    **{
+        f"{before}{parity} integers {start}": (("sign", parity), ("sign", "closed between"))
+        for before in ("", "all ", "the ", "all the ")
+        for parity in ("even", "odd")
+        for start in ("from", "between")
+    },
+    **{
+        f"{before}{phrase}": (("sign", "coprime"),)
+        for before in ("", "is ", "are ", "that are ", "which are ")
+        for phrase in ("coprime to", "coprime with", "relatively prime to", "relatively prime with")
     },
     **{
         f"{the}{kind} interval {start}": (("sign", f"{kind} between"),)
@@ -106,7 +125,20 @@ INTEGER_SETS: dict[str, tuple[tuple[str, str], ...]] = {
         (("sign", "permutations"),),
     ),
     **dict.fromkeys(("including", "and including"), (("sign", "including"),)),
-    **{f"{before}perfect square{end}": (("sign", "squares"),) for before in ALL for end in ("", "s")},
-    **{f"{before}perfect cube{end}": (("sign", "cubes"),) for before in ALL for end in ("", "s")},
+    **{
+        f"{before}{phrase}": (("sign", f"{power}s"),)
+        for before in ALL
+        for power in ("square", "cube")
+        for end in ("", "s")
+        for phrase in (
+            *(
+                f"perfect {power}{end}",
+                f"{power} number{end}",
+                f"{power}{end} of integers",
+                f"{power}{end} of an integer",
+            ),
+            f"{power}{end} of some integer",
+        )
+    },
     **dict.fromkeys(("of the form", "numbers of the form", "is of the form", "are of the form"), (("sign", "form"),)),
 }

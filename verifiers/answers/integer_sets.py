@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
-from math import ceil, floor
+from math import ceil, floor, gcd
 
 from verifiers.answers.expressions import expression
 from verifiers.answers.qualifiers import parameters_of
@@ -14,13 +14,23 @@ from verifiers.answers.reals import complement
 from verifiers.answers.slices import Tokens, at_signs, cut, nesting
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import Node, add, has, is_infinite, multiply, names, number, replace_symbols, signs, symbol
-from verifiers.answers.values import Expression, Family, Interval, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import (
+    Expression,
+    Family,
+    Function,
+    Interval,
+    Parameter,
+    RealFamily,
+    Reals,
+    Sequence,
+    Value,
+)
 
 _CLASS = Parameter("the class of a congruence")
 _MEMBER = symbol("the member of a set of integers")
-_WORDS = ("multiples", "remainder", "powers", "squares", "cubes")
+_WORDS = ("multiples", "remainder", "powers", "squares", "cubes", "coprime")
 _LEAST = {"ℤ": None, "ℤ0": 0, "ℤ1": 1}
-_MAX_LISTED = 60
+MAX_LISTED = 60
 
 
 def integer_set(tokens: Tokens) -> Family | None:
@@ -40,13 +50,37 @@ def integer_set(tokens: Tokens) -> Family | None:
         return _family(node, least, is_natural=least is None)
     if kind == "powers":
         return _powers(behind, least)
+    if kind == "coprime":
+        return _coprime(behind, least)
     if kind == "multiples":
         return _family(multiply(_number(behind), _MEMBER), least, is_natural=is_natural)
     parts, marks = cut(behind, at_signs("divided", "when divided"))
     if len(marks) != 1:
         raise UnreadableError("a remainder without a divisor")
     least = 0 if least is not None else None
-    return _family(add(_number(parts[0]), multiply(_number(parts[1]), _MEMBER)), least)
+    residues = cut(parts[0], lambda token: token.is_sign(",") or token.is_word("or"))[0]
+    step = multiply(_number(parts[1]), _MEMBER)
+    return Family(tuple((add(_number(each), step),) for each in residues), (Parameter(_MEMBER.name, least),))
+
+
+def _coprime(tokens: list[Token], least: int | None) -> Family:
+    """The residue classes of the integers without a common factor with a number."""
+    modulus = rational(_number(tokens))
+    if modulus is None or modulus.denominator != 1 or not 1 < modulus <= MAX_LISTED or least not in (None, 0, 1):
+        raise UnreadableError("coprime to what?")
+    step = multiply(number(modulus), _MEMBER)
+    residues = [each for each in range(1, int(modulus)) if gcd(each, int(modulus)) == 1]
+    parameter = Parameter(_MEMBER.name, None if least is None else 0)
+    return Family(tuple((add(number(each), step),) for each in residues), (parameter,))
+
+
+def remainders(tokens: Tokens) -> Family | None:
+    """ "integers that leave remainder 1 or 4 when divided by 5"; None for other tokens, and for several divisors."""
+    marks = [token for token in tokens if token.is_sign("remainder", "when divided", "divided")]
+    has_several = any(token.is_word("or") for token in tokens)
+    is_one = [mark.is_sign("remainder") for mark in marks] == [True, False]
+    is_plain = not any(token.is_sign("<", ">", "≤", "≥", "primes", "except") for token in tokens)
+    return integer_set(tokens) if has_several and is_one and is_plain else None
 
 
 def _family(node: Node, least: int | None, *, is_natural: bool = False) -> Family:
@@ -116,8 +150,10 @@ def spread_modulus(tokens: Tokens) -> Tokens:
     return result
 
 
-def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family | None:
+def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Value | None:
     """Numbers of the form 4k + 1, "n of the form 2^k - 1 where k > 1": letters without a condition are integers.
+
+    Functions "of the form f(x) = cx" are what stands behind these words.
 
     None where "form" is an ordinary word.
     """
@@ -126,7 +162,7 @@ def of_form(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Family | No
         return None
     _domain(tokens[:place], "form")
     value = statement(tokens[place + 1 :])
-    if isinstance(value, Family):
+    if isinstance(value, Family | RealFamily | Function):
         return value
     if not isinstance(value, Expression) or not names(value.node):
         raise UnreadableError("a form without a letter")
@@ -152,16 +188,19 @@ def shifted_integers(tokens: Tokens) -> Family:
 
 def integers_in(reals: Reals, parameter: Parameter) -> Value:
     """The integers of a set of reals: those of an interval without an upper end as a family, else a list."""
+    is_open = len(reals.intervals) > 1 and is_infinite(reals.intervals[0].low) and is_infinite(reals.intervals[-1].high)
+    if is_open and parameter.least is None:
+        return _all_integers_without(complement(reals))
     values: list[Node] = []
     letter, parameters = symbol(parameter.name), []
     for part in reals.intervals:
-        least, last = _first_integer(part), _last_integer(part)
+        least, last = first_integer(part), last_integer(part)
         if parameter.least is not None:
             least = parameter.least if least is None else max(least, parameter.least)
         if last is None:
             is_natural = parameter.is_natural and is_infinite(part.low)
             parameters.append(Parameter(parameter.name, least, is_natural))
-        elif least is None or last - least >= _MAX_LISTED:
+        elif least is None or last - least >= MAX_LISTED:
             raise UnreadableError("integers without a least one")
         else:
             values += map(number, range(least, last + 1))
@@ -208,19 +247,21 @@ def _residues(family: Family) -> tuple[int, set[int]]:
     pairs = [(int(row[0] or 0), int(row[1] or 0)) for row in values]
     moduli = {after - before for before, after in pairs}
     modulus = moduli.pop()
-    if moduli or not 0 < modulus <= _MAX_LISTED:
+    if moduli or not 0 < modulus <= MAX_LISTED:
         raise UnreadableError("a modulus")
     return modulus, {before % modulus for before, _ in pairs}
 
 
-def _first_integer(part: Interval) -> int | None:
+def first_integer(part: Interval) -> int | None:
+    """The least integer of an interval; None without a lower end."""
     low = None if is_infinite(part.low) else rational(part.low)
     if low is None and not is_infinite(part.low):
         raise UnreadableError("an end that is not rational")
     return None if low is None else ceil(low) + (not part.has_low and low.denominator == 1)
 
 
-def _last_integer(part: Interval) -> int | None:
+def last_integer(part: Interval) -> int | None:
+    """The largest integer of an interval; None without an upper end."""
     high = None if is_infinite(part.high) else rational(part.high)
     if high is None and not is_infinite(part.high):
         raise UnreadableError("an end that is not rational")
@@ -234,8 +275,20 @@ def integers_without(family: Family, exceptions: Reals) -> Value:
         raise UnreadableError("exceptions from other integers")
     parameter = family.parameters[0]
     if parameter.least is None:
-        raise UnreadableError("exceptions from all integers")
+        return _all_integers_without(exceptions)
     return integers_in(complement(exceptions), Parameter(parameter.name, parameter.least))
+
+
+def _all_integers_without(exceptions: Reals) -> Family:
+    """All integers but a few as those above, those below and those between the exceptions."""
+    values = [rational(part.low) for part in exceptions.intervals if part.low == part.high]
+    known = {int(value) for value in values if value is not None and value.denominator == 1}
+    if not known or len(known) < len(exceptions.intervals) or max(known) - min(known) > MAX_LISTED:
+        raise UnreadableError("exceptions that are no integers")
+    above = add(number(max(known) + 1), _MEMBER)
+    below = add(number(min(known) - 1), multiply(number(-1), _MEMBER))
+    between = [number(each) for each in range(min(known), max(known)) if each not in known]
+    return Family(tuple((each,) for each in (above, below, *between)), (Parameter(_MEMBER.name, 0),))
 
 
 def with_dots(parts: list[list[Token]]) -> Value:
@@ -278,7 +331,7 @@ def _finite(values: list[Fraction]) -> Sequence:
     steps = {after - before for before, after in pairwise(values[:-1])}
     step = steps.pop() if len(steps) == 1 else Fraction(0)
     count = (values[-1] - values[0]) / step + 1 if step else Fraction(0)
-    if count.denominator != 1 or not len(values) < count <= _MAX_LISTED:
+    if count.denominator != 1 or not len(values) < count <= MAX_LISTED:
         raise UnreadableError("a sequence")
     return Sequence("set", tuple(Expression(number(values[0] + place * step)) for place in range(int(count))))
 
@@ -306,7 +359,10 @@ def residue_class(tokens: Tokens) -> Value:
     modulus = expression(right)
     residues = [each for part in cut(left, lambda token: token.is_sign(",") or token.is_word("or", "and"))[0] if part
                 for each in signs(expression(part))]  # fmt: skip
-    if not residues or modulus.op != "number" or modulus.value.denominator != 1 or modulus.value < 1:
+    value = None if names(modulus) else rational(modulus)
+    is_number = modulus.op == "number" and modulus.value.denominator == 1 and modulus.value > 0
+    is_multiple_of_pi = value is None and not names(modulus) and has(modulus, "pi", "degrees")  # x ≡ π/6 (mod 2π)
+    if not residues or not (is_number or is_multiple_of_pi):
         raise UnreadableError("a modulus")
     shift = multiply(modulus, symbol(_CLASS.name))
     return Family(tuple((add(each, shift),) for each in residues), (_CLASS,))

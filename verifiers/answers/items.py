@@ -8,7 +8,8 @@ from verifiers.answers.amounts import amount, has_unit
 from verifiers.answers.conditions import condition
 from verifiers.answers.evaluation import approximation
 from verifiers.answers.expressions import expression
-from verifiers.answers.integer_sets import integers_with, other_residues
+from verifiers.answers.integer_classes import integer_class, within
+from verifiers.answers.integer_sets import integers_with, other_residues, residue_class
 from verifiers.answers.names import function_name_of, long_name_of, name_of, names_of
 from verifiers.answers.qualifiers import DOMAINS, is_domain, parameters_of
 from verifiers.answers.reals import as_reals, complement, points
@@ -30,13 +31,15 @@ from verifiers.answers.values import (
 )
 
 _MAX_ROUNDING = 0.05  # of a number: 22/7 ≈ 3
-RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "≢", "↦", "∥", "⊥")
+RELATIONS = at_signs("=", "<", ">", "≤", "≥", "≠", "∈", "∉", "≈", "≡", "≢", "↦", "∥", "⊥", "∤")
 
 
 def item(tokens: Tokens, statement: Statement) -> Value:
     """The value of one item: a relation or a term. A bracket around a whole statement is left out."""
     sides, relations = cut(tokens, RELATIONS)
     signs_ = [each.text for each in relations]
+    if [token.kind for token in tokens] == ["number", "sign", "letter"] and tokens[1].is_sign("|"):  # 6 | n
+        return residue_class([Token("number", "0"), Token("word", "mod"), tokens[0]])
     if not signs_:
         return term(tokens, statement)
     if any(not side for side in sides):
@@ -59,6 +62,13 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         return _mapping(sides[0], sides[1])
     if signs_ == ["≡"] and not any(token.is_word("mod") for token in tokens):
         signs_ = ["="]  # f(x) ≡ 0
+    if signs_ == ["∤"]:  # 3 ∤ n
+        if len(sides[1]) != 1 or sides[1][0].kind != "letter":
+            raise UnreadableError("what is not divisible?")
+        multiples = residue_class([Token("number", "0"), Token("word", "mod"), *sides[0]])
+        if not isinstance(multiples, Family):
+            raise UnreadableError("no divisor")
+        return other_residues(multiples)
     if "≡" in signs_ or "≢" in signs_:
         return _congruence(sides, signs_, statement)
     if signs_ in (["∈"], ["∉"]):
@@ -69,6 +79,11 @@ def item(tokens: Tokens, statement: Statement) -> Value:
         raise UnreadableError("a relation of several kinds")
     if sides[0][0].is_sign(*DOMAINS):
         return _integers_with(sides[0], tokens, statement)
+    if (numbers := integer_class(sides[0])) is not None:  # even integers greater than 2
+        bounds = item([Token("letter", "n"), *tokens[len(sides[0]) :]], statement)
+        if not isinstance(bounds, Reals):
+            raise UnreadableError("bounds of another kind")
+        return within(numbers, bounds)
     if len(sides) == 2 and len(sides[0]) < 3 and sides[0][0].is_sign("ℝ"):  # all real numbers (x) less than 3
         letter = sides[0][1:] or [Token("letter", "x")]
         result = item([*letter, relations[0], *sides[1]], statement)
@@ -141,7 +156,7 @@ def _with_approximation(value: Value, tokens: Tokens) -> Value:
 
 
 def _membership(left: Tokens, right: Tokens, statement: Statement, *, is_member: bool) -> Value:
-    if left[0].is_sign("ℝ") and len(left) < 3 and is_member:  # any real number in [4, 8]
+    if left[0].is_sign("ℝ") and len(left) < 3:  # any real number in [4, 8], all real x outside [0, 1]
         left = [*left[1:]] or [Token("letter", "x")]
     letters = names_of(left)
     if letters is None and is_member and (reals := as_reals(term(right, statement))) is not None:
@@ -218,9 +233,10 @@ def _chain(sides: list[list[Token]], statement: Statement) -> Value | None:
 def _is_quantity(left: Tokens) -> bool:
     r"""Whether a left side is ⌊S⌋, |AB| or \sum a_n, of which a number is the value and no solution."""
     is_rounded = left[0].is_sign("⌊", "⌈") and bracket_content(left) is not None
+    is_count = left[0].is_sign("#") and len(left) > 1
     inside = left[1:-1] if left[0].is_sign("|", "‖") and left[0] == left[-1] else []
     is_length = len(inside) == 2 and all(token.kind == "letter" and token.text.isupper() for token in inside)
-    return is_rounded or is_length or (left[0].kind == "function" and left[0].text in ("sum", "product"))
+    return is_rounded or is_count or is_length or (left[0].kind == "function" and left[0].text in ("sum", "product"))
 
 
 def _named(left: Tokens, value: Value) -> Value:

@@ -21,12 +21,20 @@ def without_names(gold: Value, answer: Value) -> tuple[Value, Value, bool]:
         return gold, answer, is_same
     if gold_name and isinstance(answer, Relation) and isinstance(gold, Expression):
         return Relation(("=",), (symbol(gold_name), gold.node)), answer, True
-    if gold_name and answer_name and gold_name != answer_name:
+    if gold_name and answer_name and not _is_same_name(gold_name, answer_name):
         if isinstance(gold, Expression) and isinstance(answer, Expression) and names(gold.node) | names(answer.node):
             sides = [Relation(("=",), (symbol(n), v.node)) for n, v in ((gold_name, gold), (answer_name, answer))]
             return sides[0], sides[1], True
         return gold, answer, False
     return gold, answer, True
+
+
+def _is_same_name(gold: str, answer: str) -> bool:
+    """Whether two names are one: r and radius, the angles B and ABC."""
+    short, long = sorted((gold, answer), key=len)
+    is_word = len(short) == 1 and len(long) > 3 and long.isalpha() and long.islower() and long[0] == short.casefold()
+    is_angle = len(short) == 1 and len(long) == 3 and long.isupper() and long.isalpha() and long[1] == short
+    return gold == answer or is_word or is_angle
 
 
 def _has_many(value: Value) -> bool:

@@ -15,6 +15,11 @@ _QUANTITIES = frozenset(_QUANTITY_WORDS.split())  # words in front of what they 
 
 def name_of(tokens: Tokens) -> str | None:
     """The name that tokens are: a letter with its index, up to three capitals, a word, a function of letters."""
+    if len(tokens) > 2 and tokens[0].text == "m" and tokens[1].is_sign("∠"):  # the measure of an angle
+        tokens = tokens[1:]
+    between = tokens[1:-1] if len(tokens) == 4 and tokens[0].is_sign("|") and tokens[-1].is_sign("|") else []
+    if between and all(token.kind == "letter" and token.text.isupper() for token in between):  # |AB| is AB
+        tokens = between
     is_angle = bool(tokens) and tokens[0].is_sign("∠")
     if tokens and tokens[0].is_sign("∠", "△"):
         tokens = tokens[1:]
@@ -72,7 +77,7 @@ def long_name_of(tokens: Tokens) -> str:
         return tokens[1].text + tokens[2].text  # |AB| is AB
     if tokens[0].kind == "operator" or (tokens[0].kind == "function" and tokens[0].text in ("sum", "product")):
         return "".join(token.text for token in tokens)
-    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈")
+    is_name = tokens[0].kind in ("letter", "function") or tokens[0].text in ("max", "min", "∠", "|", "⌊", "⌈", "#")
     is_name = is_name or tokens[0].is_word(*_QUANTITIES)
     has_words = any(token.kind == "word" and token.text not in _QUANTITIES for token in tokens)
     if not is_name or has_words or any(token.is_sign("^", "∖") for token in tokens):

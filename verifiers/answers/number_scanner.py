@@ -19,6 +19,7 @@ class NumberScanner:
         self.closing: list[str] = []  # what each open brace is: "" dropped, "text", "}" kept
         self.depth = 0  # of brackets in which a comma separates
         self.wide: set[int] = set()  # places of the tokens behind a wide space or a line break
+        self.quads: set[int] = set()  # those behind a wide space
         self.short_digits = 0  # arguments of one digit that the last command still takes
 
     def _peek(self, distance: int = 0) -> str:
@@ -56,7 +57,8 @@ class NumberScanner:
         start = self.at
         digits = self._digits()
         is_behind_comma = start > 1 and self.text[start - 1] == "," and self.text[start - 2].isdigit()  # 27,54,108
-        while digits and len(digits) < 400 and digits[0] != "0" and not is_behind_comma and self._group():
+        is_first_group = 0 < len(digits) < 4 and digits[0] != "0" and not is_behind_comma
+        while is_first_group and len(digits) < 400 and self._group():
             digits += self._digits()
         is_decimal = self._peek() == "." and self._peek(1).isdigit()
         if is_decimal or (self._peek() == "." and self.text.startswith((*PERIODS, "("), self.at + 1)):

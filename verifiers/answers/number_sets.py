@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifiers.answers.expressions import expression
+from verifiers.answers.integer_classes import integer_class, within
 from verifiers.answers.integer_sets import integers_in
 from verifiers.answers.reals import ALL_REALS, complement, interval, points
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, MINUS_INFINITY, number
-from verifiers.answers.values import Nothing, Parameter, Reals, Sequence, Value
+from verifiers.answers.values import Family, Nothing, Parameter, Reals, Sequence, Value
 
 BETWEEN = ("between", "open between", "closed between")
 _INCLUSIVE = ("inclusive", "inclusively")
+_EXCLUSIVE = ("exclusive", "exclusively")
 _HALVES = {
     "ℝ+": interval(number(0), INFINITY, has_low=False, has_high=False),
     "ℝ-": interval(MINUS_INFINITY, number(0), has_low=False, has_high=False),
@@ -30,8 +32,10 @@ def between(tokens: Tokens) -> Value | None:
     left, right = [token for token in tokens[:place] if not token.is_sign("ℝ")], list(tokens[place + 1 :])
     if left and left[0].is_sign("ℤ"):
         return _integers_between(right)
+    if left and (numbers := integer_class(left)) is not None:
+        return _class_between(numbers, right)
     is_closed = tokens[place].text.startswith("closed") or (bool(right) and right[-1].is_word(*_INCLUSIVE))
-    while right and (right[-1].is_word(*_INCLUSIVE, "exclusive", "exclusively") or right[-1].is_sign(",")):
+    while right and (right[-1].is_word(*_INCLUSIVE, *_EXCLUSIVE) or right[-1].is_sign(",")):
         right.pop()
     ends = cut(right, lambda token: token.is_word("and") or token.is_sign(":"))[0]
     if len(left) > 1 or (left and left[0].kind != "letter") or len(ends) != 2:
@@ -48,6 +52,24 @@ def _integers_between(right: list[Token]) -> Value:
     if not is_stated or not isinstance(reals, Reals):
         raise UnreadableError("with the ends or without?")
     return integers_in(reals, Parameter("n"))
+
+
+def _class_between(numbers: Family, right: list[Token]) -> Value:
+    """ "even integers between 1 and 9": the ends must be no members, or it must be said whether they count."""
+    is_stated = any(token.is_sign(":") or token.is_word(*_INCLUSIVE, *_EXCLUSIVE) for token in right)
+    is_open = any(token.is_word(*_EXCLUSIVE) for token in right)
+    several = [between([Token("sign", sign), *right]) for sign in ("closed between", "between")]
+    lists = [within(numbers, each) for each in several if isinstance(each, Reals)]
+    if len(lists) != 2 or (lists[0] != lists[1] and not is_stated):
+        raise UnreadableError("with the ends or without?")
+    return lists[is_open]
+
+
+def from_to(tokens: Tokens) -> Value | None:
+    """ "from 0 to 4 inclusive"; None where it is not said whether the ends count."""
+    if not tokens[0].is_word("from") or not tokens[-1].is_word(*_INCLUSIVE, *_EXCLUSIVE):
+        return None
+    return between([Token("sign", "between"), *tokens[1:]])
 
 
 def named_interval(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Value | None:

@@ -53,6 +53,8 @@ _CHANGING_AT_END = frozenset(
         "odd",
         "short",
         "shy",
+        "ahead",
+        "behind",
         "tops",
         "max",
         "maximum",
@@ -130,6 +132,7 @@ def changes_value(words: Sequence[str]) -> bool:
         or words[-1] in _CHANGING_AT_END
         or " ".join(words) in _CHANGING_ALONE
         or (words[0] in ("squared", "cubed") and (len(words) == 1 or words[1].removesuffix("s") not in _LENGTHS))
+        or sum(word in ("squared", "cubed") for word in words) > 1
         or words[0] in ("below", "beneath")
         or tuple(words[:2]) in _CHANGING_AT_START
         or any(first in _BELOW and second in _LEVELS for first, second in pairs)

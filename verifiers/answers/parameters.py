@@ -76,7 +76,7 @@ def _family(value: Value, parameters: list[Parameter]) -> Value:
         return function_family(value.node, next(iter(letters - known)), parameters)
     if not letters & known or letters - known:
         raise UnreadableError("parameters that are not those of the family")
-    if not all(any(names(node) for node in each) for each in items):
+    if not all(len(each) > 1 or any(names(node) for node in each) for each in items):
         raise UnreadableError("members without a parameter")
     name = value.names[0] if isinstance(value, Assignments) and len(value.names) == 1 else ""
     return Family(tuple(items), tuple(each for each in parameters if each.name in letters), name)
@@ -191,6 +191,9 @@ def _under(value: Value, piece: list[Token], statement: Callable[[Tokens], Value
         and other.name == value.node.name
     ):
         return other
+    letters = {token.text for token in piece if token.kind == "letter"}
+    if isinstance(value, Expression) and isinstance(other, Family) and letters == {value.node.name} != {""}:
+        return other  # n such that 3 ∤ n
     if isinstance(value, Reals) and isinstance(other, Reals) and other.name and value.name in ("", other.name):
         return Reals(intersection(value, other).intervals, other.name)
     raise UnreadableError("a condition on another kind of value")

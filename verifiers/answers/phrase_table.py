@@ -10,9 +10,11 @@ _LEAD_WORDS = (
     "get have result equals point points pair pairs ordered roots root range domain union it be given by obtain "
     "only possible function functions equation that which all x-values triple triples quadruple quadruples coordinates "
     "total vector matrix "
-    "conclude find finally deduce follows clearly ans"
+    "conclude find finally deduce follows clearly ans my our see giving "
+    "correct count desired required requested vertex center centre midpoint"
 )
 LEADS = frozenset(_LEAD_WORDS.split())
+LEADS_BEHIND = {"follows": "it", "see": "we"}  # words that lead only behind their subject
 
 _REAL_PHRASES = (
     "all real numbers; all reals; any real number; every real number; real numbers; the real numbers; "
@@ -121,6 +123,19 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     "is in": (("sign", "∈"),),
     "in": (("sign", "∈"),),
     "is in the interval": (("sign", "∈"),),
+    **dict.fromkeys(
+        ("outside", "outside of", "outside the interval", "is outside", "is outside of", "not in", "is not in"),
+        (("sign", "∉"),),
+    ),
+    **dict.fromkeys(("inside", "is inside", "lying in", "inside the interval"), (("sign", "∈"),)),
+    "diverges to": (),
+    **{
+        f"{before}{kind}{noun}": ()
+        for before in ("", "all ", "the ")
+        for kind in ("linear ", "quadratic ", "constant ", "exponential ")
+        for noun in ("functions", "polynomials")
+    },
+    "the system is inconsistent": (("sign", "∅"),),
     "in the interval": (("sign", "∈"),),
     "can be": (("sign", "∈"),),
     "is any": (("sign", "∈"),),
@@ -133,7 +148,7 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     **{
         f"{before}{parity}{noun}": (("sign", parity),)
         for parity in ("even", "odd")
-        for before in ("", "is ", "is an ", "an ", "all ", "every ", "any ", "the ")
+        for before in ("", "is ", "is an ", "an ", "all ", "every ", "any ", "the ", "must be ", "has to be ", "be ")
         for noun in ("", " integer", " integers", " number", " numbers")
     },
     **{
@@ -172,12 +187,12 @@ PHRASES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     **{
         f"{before}at {most}": (("sign", sign),)
-        for before in ("that are ", "which are ", "are ", "")
+        for before in ("that are ", "which are ", "are ", "", "that is ", "which is ")
         for most, sign in (("least", "≥"), ("most", "≤"))
     },
     **{
         f"{before}{than} than": (("sign", sign),)
-        for before in ("that are ", "which are ", "that are strictly ")
+        for before in ("that are ", "which are ", "that are strictly ", "that is ", "which is ")
         for than, sign in (("greater", ">"), ("larger", ">"), ("less", "<"), ("smaller", "<"))
     },
     "positive infinity": (("sign", "∞"),),

@@ -11,7 +11,7 @@ from itertools import takewhile
 
 from verifiers.answers.factors import decimal
 from verifiers.answers.number_words import PARTS, SCALES_AND_PARTS, in_words
-from verifiers.answers.phrase_table import LEADS, PHRASES
+from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND, PHRASES
 from verifiers.answers.sentence_words import QUANTITIES
 from verifiers.answers.slices import brackets
 from verifiers.answers.symbols import NUMBER_SETS
@@ -24,7 +24,7 @@ _LONGEST = max(map(len, _PHRASE_WORDS))
 _PLURALS = {"halves": 2, **{f"{word}s": value for word, value in PARTS.items()}}
 _NO_NOUNS = ("of", "or", "and", "by", "in", "to", "is", "are")  # behind a number in words
 _BEHIND_LETTER_WORDS = (
-    "is are belongs and or where can in be any with such satisfying for greater less between lies must except if"
+    "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
 _BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
 _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
@@ -139,6 +139,9 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
             and after[0].gap
         ):
             token = Token("word", "a", gap=True)
+        is_verb = bool(before) and before[0].is_word("is", "has", "have", "with", "get", "got")
+        if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
+            continue  # there is a 3/8 chance
         result.append(token)
     return result
 
@@ -169,15 +172,21 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
         tokens = tokens[1:]
     while tokens and tokens[0].is_sign("=", "→", "□"):
         tokens = tokens[1:]
+    if len(tokens) > 1 and tokens[0].is_word("given") and not tokens[1].is_word("by"):  # given 45 students
+        return list(tokens)
     while start < min(len(tokens), _MAX_LEADS) and tokens[start].kind == "word" and tokens[start].text in LEADS:
-        if tokens[start].text == "follows" and not (start and tokens[start - 1].is_word("it")):
+        if (subject := LEADS_BEHIND.get(tokens[start].text)) and not (start and tokens[start - 1].is_word(subject)):
             return list(tokens)
         start += 1
+    if start + 1 < len(tokens) and tokens[start].is_word("any", "every", "each") and tokens[start + 1].kind == "letter":
+        start += 1  # any n ≥ 4
     rest = list(tokens[start:])
     if start and rest and rest[0].is_sign("(", "[") and not rest[0].gap:
         raise UnreadableError("a call")
     if start and len(rest) > 2 and rest[0].is_sign("'") and rest[1].text == "s":  # it's 15
         rest = rest[2:]
+    if start and tokens[start - 1].is_word("equation") and rest and rest[0].is_sign("("):
+        raise UnreadableError("the number of an equation")
     is_stop = len(rest) > 1 and rest[0].is_sign(".") and rest[1].gap  # Answer. 12
     if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]

@@ -1,16 +1,18 @@
-"""Sets of primes: "all odd primes", "every prime p > 2", "primes other than 2", "primes congruent to 1 mod 4"."""
+"""Sets of primes and of their powers: "all odd primes", "every prime p > 2", "primes congruent to 1 mod 4"."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from verifiers.answers.expressions import expression
 from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.piecewise_equality import holds
+from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order
-from verifiers.answers.slices import Tokens
+from verifiers.answers.slices import Tokens, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import INFINITY, is_infinite, number
-from verifiers.answers.values import Family, Primes, Reals, Value
+from verifiers.answers.tree import INFINITY, is_infinite, names, number, replace_symbols
+from verifiers.answers.values import Assignments, Expression, Family, Primes, Reals, Sequence, Value
 
 _LARGEST = 500
 _NOISE = ("all", "every", "any", "a", "an", "the", "is", "are", "each", "number", "numbers", "where", "with")
@@ -23,6 +25,30 @@ def _sieve() -> tuple[int, ...]:
 PRIMES = _sieve()
 
 
+def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> Primes | None:
+    """ "p or p^2 where p is prime": the values of expressions at all primes; None for other tokens."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word("where")), 0)
+    behind = [token for token in tokens[place + 1 :] if not (token.is_sign("∈") or token.is_word(*_NOISE))]
+    if not place or len(behind) != 2 or behind[0].kind != "letter" or not behind[1].is_sign("primes"):
+        return None
+    head = list(tokens[:place])
+    while head and (head[-1].is_sign(",") or head[-1].is_word("and")):
+        head.pop()
+    if len(head) < 2 or any(token.is_sign("≡", "≢", "<", ">", "≤", "≥", "≠", "∈", "primes") for token in head):
+        return None
+    value = statement(head)
+    value = value.items[0] if isinstance(value, Assignments) and len(value.names) == 1 else value
+    items = value.items if isinstance(value, Sequence) and value.kind in ("list", "set") else (value,)
+    nodes = [each.node for each in items if isinstance(each, Expression)]
+    if len(nodes) < len(items) or any(names(node) != {behind[0].text} for node in nodes):
+        raise UnreadableError("values of another letter")
+    values = [rational(replace_symbols(node, {behind[0].text: number(p)})) for node in nodes for p in PRIMES]
+    whole = {int(each) for each in values if each is not None and each.denominator == 1}
+    if len([each for each in values if each is not None and each.denominator == 1]) < len(values):
+        raise UnreadableError("values that are not whole")
+    return Primes(tuple(sorted(whole)))
+
+
 def primes(
     tokens: Tokens,
     statement: Callable[[Tokens], Value],
@@ -32,6 +58,18 @@ def primes(
     place = next((place for place, token in enumerate(tokens) if token.is_sign("primes")), None)
     if place is None:
         return None
+    pieces, _ = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
+    if len(pieces) > 1 and all(any(token.is_sign("primes") for token in piece) for piece in pieces):
+        several = [primes(piece, statement, numbers_of) for piece in pieces]  # primes and squares of primes
+        return Primes(tuple(sorted({each for value in several if value is not None for each in value.members})))
+    if (values := _values_at_primes(tokens, statement)) is not None:
+        return values
+    if [token.text for token in tokens[-2:-1]] == ["^"] and len(tokens) - place == 3:
+        exponent = rational(expression(tokens[-1:]))
+        bases = primes(tokens[:-2], statement, numbers_of)
+        if exponent is None or exponent not in (2, 3, 4) or bases is None:
+            raise UnreadableError("other powers of primes")
+        return Primes(tuple(p ** int(exponent) for p in bases.members))
     rest = [token for k, token in enumerate(tokens) if k != place and not token.is_word(*_NOISE)]
     letter = next((token for token in rest if token.kind == "letter"), None)
     letter_text = "" if letter is None else letter.text
@@ -47,7 +85,10 @@ def primes(
     if conditions and conditions[0].is_sign("except"):
         within = intersection(within, complement(numbers_of(conditions[1:], statement)))
     elif any(token.is_sign("form") for token in conditions):
-        residues = of_form(conditions, statement)
+        form = of_form(conditions, statement)
+        if not isinstance(form, Family):
+            raise UnreadableError("primes of another form")
+        residues = form
     elif any(token.is_sign("remainder") for token in conditions):
         residues = integer_set(conditions)
     elif conditions:

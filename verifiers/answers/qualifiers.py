@@ -13,6 +13,7 @@ DOMAINS = {"ℤ": None, "ℤ0": 0, "ℤ1": 1, "ℕ": 1}
 _MAX_VALUES = 40
 _MARKS = frozenset("{}^_")
 _RELATIONS = ("∈", "<", ">", "≤", "≥", "≠")
+_DECLARING = ("real", "constant", "arbitrary", "is", "a", "an", "any")  # words behind a parameter
 INTEGER_LETTERS = frozenset("nkmlj")
 
 Qualifiers = tuple[list[Parameter], list[tuple[str, tuple[Node, ...]]], list[list[Token]]]
@@ -25,6 +26,10 @@ def split_qualifiers(tokens: Tokens) -> tuple[list[Token], Qualifiers | None]:
     ):
         return list(tokens), None
     head, behind = _split(tokens)
+    for piece in behind:
+        if _is_tuple(piece):  # (1, n) for n ≥ 1, (2, 3)
+            head = [*head, Token("sign", ","), *piece]
+    behind = [piece for piece in behind if not _is_tuple(piece)]
     if not behind:
         return head, None
     parameters: list[Parameter] = []
@@ -81,6 +86,11 @@ def _split(tokens: Tokens) -> tuple[list[Token], list[list[Token]]]:
     return head, _conditions(behind)
 
 
+def _is_tuple(piece: list[Token]) -> bool:
+    inside = bracket_content(piece)
+    return inside is not None and inside[0] == "(" and bool(cut(inside[1], at_signs(","))[1])
+
+
 def _joined(pieces: list[list[Token]]) -> list[Token]:
     return [token for piece in pieces for token in piece]
 
@@ -91,6 +101,9 @@ def _is_condition(piece: list[Token], head: list[Token]) -> bool:
         return bool(piece)
     if piece[0].kind != "letter" or any(token.is_sign(*_RELATIONS) for token in head):
         return False
+    is_declared = len(piece) > 1 and all(token.is_word(*_DECLARING) for token in piece[1:])  # k real
+    if is_declared and any(token.text == piece[0].text for token in head):
+        return True
     values = cut(head, at_signs("="))[0][-1]
     is_in_values = len(values) > 1 and any(token == piece[0] or token.text == piece[0].text for token in values)
     return is_in_values and any(token.is_sign(*_RELATIONS) for token in piece[1:])

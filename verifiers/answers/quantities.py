@@ -104,6 +104,9 @@ def _clock(tokens: Tokens) -> Clock | None:
     pieces, colons = cut(tokens, at_signs(":"))
     behind = "".join(token.text for token in pieces[-1][1:] if token.text != ".").casefold()
     numbers = [piece[0].text for piece in pieces if piece]
+    hour, point, minute = numbers[0].partition(".") if numbers else ("", "", "")
+    if point and not colons and len(minute) == 2:  # 8.15 a.m.
+        pieces, colons, numbers = [tokens[:1], *pieces], [Token("sign", ":")], [hour, minute]
     if (
         behind not in ("am", "pm")
         or len(colons) > 1

@@ -12,7 +12,7 @@ from verifiers.answers.reals import ALL_REALS, as_reals
 from verifiers.answers.results import Result
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.token import Token, UnreadableError
-from verifiers.answers.tree import Node, has, names, number, replace_symbols, subtract
+from verifiers.answers.tree import Node, has, names, number, replace_symbols, subtract, symbol
 from verifiers.answers.values import (
     Assignments,
     Expression,
@@ -161,6 +161,10 @@ def as_real_families(gold: Value, answer: Value) -> tuple[Value, Value]:
 
 def _opened(value: Value, family: RealFamily) -> Value:
     """A value beside a family: its letters that are no variables of the family are parameters."""
+    sizes = {len(item) for item in family.items}
+    if isinstance(value, Assignments) and len(value.equal_letters()) in sizes:  # x = y = z beside (t, t, t)
+        letter = symbol(value.equal_letters()[-1])
+        value = Sequence("tuple", tuple(Expression(letter) for _ in value.equal_letters()))
     try:
         name, argument, items = _parts(value)
     except UnreadableError:
@@ -171,7 +175,7 @@ def _opened(value: Value, family: RealFamily) -> Value:
     if argument and family.argument:
         variables = (variables - {family.argument}) | {argument}
     free = letters - variables - {argument}
-    if free & _NO_CONSTANTS:
+    if free & _NO_CONSTANTS and (variables or not isinstance(value, Sequence)):
         return value
     return RealFamily(tuple(items), tuple((each, ALL_REALS) for each in sorted(free)), name, argument)
 

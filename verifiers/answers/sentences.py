@@ -5,39 +5,52 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from verifiers.answers.number_words import changes_value, in_words, is_part_of_amount
-from verifiers.answers.phrase_table import LEADS
+from verifiers.answers.number_words import PARTS, changes_value, has_noun, in_words, is_part_of_amount
+from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND
+from verifiers.answers.sentence_trimming import (
+    behind_opening,
+    with_plain_verbs,
+    without_closing,
+    without_division,
+    without_range,
+)
 from verifiers.answers.sentence_words import (
     ADVERBS,
     AFFIRMING,
     AMONG,
+    ANSWERS,
     APPROXIMATELY,
     ASSUMPTIONS,
-    BEFORE_NOTHING,
-    BOUNDS,
+    CHANGING,
     CLAUSES,
     CONDITIONS,
+    COUNTING,
     DENIALS,
     DOUBT,
+    HAVING,
     HEDGES,
     JOINING,
+    MODALS,
     NEEDED,
-    NOTHING,
-    OBJECTS,
-    OPENINGS,
+    ONE_OF,
     OTHERS,
+    PARTICIPLES,
+    PASSIVES,
+    PLACES,
+    PLACING,
     PLAIN_SIGNS,
     PREDICATES,
     PRONOUNS,
     QUANTITIES,
-    RANGED,
-    RANGES,
+    QUANTITY_NOUNS,
     REASONS,
+    REJECTED,
     RELATIVE,
     REMARKS,
     SAFE,
     STATING,
-    STATING_PAIRS,
+    STATING_BEHIND_TO,
+    STATING_PHRASES,
     VERBS,
 )
 from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
@@ -67,13 +80,17 @@ def bare(tokens: list[Token]) -> list[Token]:
 
 def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     """The tokens that may be the value that a sentence states, likeliest first; none where it does not state one."""
-    whole, tokens = tokens, _without_range(_without_division(list(tokens)))
+    runs = zip(tokens, tokens[1:], tokens[2:], strict=False)
+    if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
+        return
+    whole = with_plain_verbs(list(tokens))
+    tokens = without_range(without_division(without_closing(whole)))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
-    if (rest := _behind_opening(tokens)) is not tokens:
+    if (rest := behind_opening(tokens)) is not tokens:
         tokens = rest
         yield rest
     if any(_says_again(*three) for three in zip(tokens, tokens[1:], tokens[2:], strict=False)):
@@ -81,13 +98,6 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     for reading in (_between_words, _behind_verb, _only_number):
         if value := reading(tokens):
             yield value
-
-
-def _behind_opening(tokens: list[Token]) -> list[Token]:
-    """The tokens behind "As a result," and the like, which say nothing about the value."""
-    place = next((place for place, token in enumerate(tokens) if token.is_sign(",")), 0)
-    is_opening = tuple(token.text for token in tokens[:place]) in OPENINGS
-    return tokens[place + 1 :] if is_opening else tokens
 
 
 def _says_again(before: Token, token: Token, after: Token) -> bool:
@@ -109,7 +119,7 @@ def _between_words(tokens: list[Token]) -> list[Token] | None:
     if not core:
         return None
     is_bare = not lead and not rest and end == len(tokens)
-    is_call = bool(lead) and core[0].is_sign("(", "[") and not core[0].gap
+    is_call = bool(lead) and core[0].is_sign("(", "[") and (not core[0].gap or lead[-1].is_word("equation"))
     if [token.text for token in tokens[end - 1 :]] in (["in", "total"], ["in", "all"]):  # not 12 inches
         core, rest = tokens[first : end - 1], []
     if len(core) > 2 and core[-2].is_word("of") and core[-1].is_word("them"):
@@ -129,6 +139,11 @@ def _behind_verb(tokens: list[Token]) -> list[Token] | None:
     """The value behind the last verb: "The 4th prime is 7", "The volume of $ABCD$ is 120"."""
     verb = next((place for place in range(len(tokens), 0, -1) if tokens[place - 1].is_word(*VERBS)), 0)
     words = [token.text for token in tokens if token.kind == "word"]
+    subject = tokens[: max(0, verb - 1)]
+    letters = {token.text for token in subject if token.kind == "letter"}
+    is_equation = len(letters) == 1 and any(token.is_sign("+", "-", "*", "/", "^") for token in subject)  # x + 2 is 7
+    if _is_about_another([token.text for token in subject]) or (is_equation and "of" not in words):
+        return None
     if not verb or not OTHERS.isdisjoint(words) or any(word in HEDGES or word in ASSUMPTIONS for word in words):
         return None
     return _between_words(tokens[verb - 1 :])
@@ -144,13 +159,25 @@ def _only_number(tokens: list[Token]) -> list[Token] | None:
     is_more = tokens[places[0] + 1 : places[0] + 2] == [Token("word", "more", gap=True)] and "than" not in words
     if is_more:  # she needs 5 more cards
         words.remove("more")
-    if [token.text for token in tokens[places[0] - 2 : places[0]]] == ["remainder", "of"]:
-        words.remove("remainder")
-    if any(word in HEDGES or word in DOUBT or word in RELATIVE or word in AMONG for word in words):
+    in_front = [token.text for token in tokens[: places[0]] if token.kind == "word"]
+    if _is_about_another(in_front) or any(word in HEDGES or word in DOUBT for word in words):
         return None
-    if any(
-        token.kind == "word" and in_words(token.text) is not None for token in tokens[: places[0]]
-    ):  # three of the 7
+    behind_it = [token.text for token in tokens[places[0] + 1 :] if not token.is_sign(".")]
+    end = len(in_front)
+    words[end - _num_stating(in_front, behind_it) : end] = []
+    if (
+        in_front[2:3] != []
+        and in_front[2] in HAVING
+        and in_front[0] in ("the", "each", "every")
+        and in_front[1] in words
+    ):
+        words.remove(in_front[1])  # the cube has
+    if in_front[1:3] == ["of", "them"] and in_front[0] in ("each", "all", "both"):
+        words.remove("them")
+    if any(word in RELATIVE or word in AMONG for word in words):
+        return None
+    has_numbers = any(in_words(word) is not None for word in in_front)  # three of the 7, but: one can choose
+    if has_numbers and in_front[:2] != ["one", "can"]:
         return None
     first, end = places[0], places[0] + 1
     while end < len(tokens) and tokens[end].is_sign("%"):
@@ -172,12 +199,38 @@ def _is_stated(tokens: list[Token], behind: list[Token]) -> bool:
     words = [token.text for token in tokens if not token.is_sign(":")]
     if not OTHERS.isdisjoint(words):
         return False
+    if _num_stating(words, [token.text for token in behind if not token.is_sign(".")]):
+        return True
     while words and words[-1] in (*ADVERBS, *PRONOUNS):
         words.pop()
         if not words:
             is_counted = any(token.is_word(*PREDICATES) for token in behind)  # only 28 cases were checked
             return len(tokens) == 1 and tokens[0].is_word(*ADVERBS) and not is_counted  # exactly 15 values of x work
-    return words[-1:] != [] and (words[-1] in STATING or tuple(words[-2:]) in STATING_PAIRS)
+    return False
+
+
+def _num_stating(words: list[str], behind: list[str]) -> int:
+    """How many of the last words in front of a number state it: "comes out to", "takes them exactly"; 0 for none."""
+    end = len(words)
+    while end and words[end - 1] in (*ADVERBS, *PRONOUNS):
+        end -= 1
+    if end and words[end - 1] in STATING:
+        return len(words) - end + 1
+    if end > 1 and words[end - 1] in STATING_BEHIND_TO and words[end - 2] in MODALS:  # needs to play 45 games
+        return len(words) - end + 2
+    has_verb = any(word in HAVING for word in words[max(0, end - 3) : end - 1])
+    if end > 1 and words[end - 1] in QUANTITY_NOUNS and has_verb:  # has degree 36
+        return len(words) - end + 2
+    if end and words[end - 1] == "in" and behind[-1:] == ["ways"] and len(behind) < 4:  # can be done in 54 ways
+        return len(words)
+    if words in (["in"], ["after"]):  # in 28 ways
+        is_noun = len(behind) == 1 and has_noun(behind) and behind[0] not in RELATIVE
+        return int(is_noun)
+    is_place = not behind and (tuple(words) in PLACES or any(word in VERBS or word in PLACING for word in words))
+    for phrase in (*STATING_PHRASES, *(PLACES if is_place else ())):
+        if tuple(words[max(0, end - len(phrase)) : end]) == phrase:
+            return len(words) - end + len(phrase)
+    return 0
 
 
 def _is_prose(token: Token) -> bool:
@@ -207,27 +260,6 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
     return tokens
 
 
-def _without_division(tokens: list[Token]) -> list[Token]:
-    """ "The remainder is 7" of "The remainder is 7 when divided by 11"; other tokens as they are."""
-    place = next((place for place, token in enumerate(tokens) if token.is_word("when", "upon", "on", "after")), 0)
-    behind = [token.text for token in tokens[place + 1 :] if not token.is_sign(".")]
-    is_division = len(behind) == 3 and behind[:2] in (["divided", "by"], ["division", "by"])
-    return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
-
-
-def _without_range(tokens: list[Token]) -> list[Token]:
-    """ "45 integers" of "45 integers less than 1000", which says of which integers there are so many."""
-    place = next((place for place, token in enumerate(tokens) if token.is_word(*RANGED)), 0)
-    behind = tokens[place + 1 :]
-    while behind and behind[-1].is_sign("."):
-        behind = behind[:-1]
-    if not any(token.kind == "number" for token in tokens[:place]) or len(behind) < 2:  # all integers less than 1000
-        return tokens
-    is_range = behind[0].is_word(*RANGES) and (not behind[0].is_word("not") or behind[1].is_word("exceeding"))
-    is_plain = all(token.kind == "number" or token.is_word(*BOUNDS) for token in behind[1:])
-    return tokens[: place + 1] if is_range and is_plain else tokens
-
-
 def _without_repetition(tokens: list[Token]) -> list[Token]:
     """7 (seven) as 7, 3.46 (to two decimal places) as 3.46, and 3.46 (approximately) as ≈ 3.46."""
     place = next((place for place in range(len(tokens) - 1, 0, -1) if tokens[place].is_sign("(")), 0)
@@ -242,6 +274,9 @@ def _without_repetition(tokens: list[Token]) -> list[Token]:
         return tokens[:place]
     if inside[1][0].kind == "word" and all(_is_remark(token) for token in inside[1]):
         return tokens[:place]
+    texts = [token.text for token in inside[1]]
+    if texts[:2] == ["the", "other"] and texts[2:3] != [] and texts[-2:-1] == ["is"] and texts[-1] in REJECTED:
+        return tokens[:place]  # (the other root is extraneous)
     before = in_words(" ".join(token.text for token in tokens[:place]))
     if before is not None and [token.text for token in inside[1]] == [str(before)]:  # seven (7)
         return inside[1]
@@ -282,40 +317,54 @@ def _is_lead(tokens: list[Token]) -> bool:
     if behind[:2] == ["those", "with"]:  # the values are those with 1 < m < 3
         behind = behind[2:]
     pairs = pairwise(["", *behind])
-    if "follows" in words and "it" not in words:
+    if any(word in words and subject not in words for word, subject in LEADS_BEHIND.items()):
         return False
     if any(word == "of" and before not in QUANTITIES for before, word in pairs):
         return False
-    return all(word in SAFE or word in LEADS for word in behind) and OTHERS.isdisjoint(subject)
+    is_safe = all(word in SAFE or word in LEADS for word in behind) and (words[0] != "given" or words[1:2] == ["by"])
+    return is_safe and OTHERS.isdisjoint(subject) and not _is_about_another(subject)
+
+
+def _is_about_another(words: list[str]) -> bool:
+    """Whether a subject is one of several answers, or made of the answer: "one solution is 7", "its square is 49"."""
+    is_one = any(one in ONE_OF and other in ANSWERS for one, other in pairwise(words))
+    is_changed = any(word in CHANGING or word in PARTS for word in words)
+    is_answer = "answer" in words or "result" in words or words[:1] == ["its"]
+    return is_one or (is_changed and is_answer) or ("it" in words and not PARTICIPLES.isdisjoint(words))
 
 
 def _is_rest(tokens: list[Token]) -> bool:
     """Whether the words behind a value are a noun or say that it is the answer."""
     words = [token.text for token in tokens if token.kind == "word"]
+    if words[:2] == ["is", "the"] and AFFIRMING.issuperset(words):  # is the least possible value
+        return True
     is_condition = any(word in CONDITIONS for word in words)
-    if is_condition or any(word in DOUBT or word in RELATIVE for word in words) or (words and words[0] in JOINING):
+    is_on_it = words[-1:] != [] and words[-1] in PRONOUNS and words[-2:-1] != ["of"]  # 45 beats it
+    if "answer" in words and not AFFIRMING.issuperset(words):  # 54 differs from the answer
+        return False
+    size = 3 if words[-3:-1] == ["can", "be"] else 2 if words[-2:-1] == ["were"] else 0
+    if size and words[-1] in PASSIVES and len(words) < size + 3 and has_noun(words[:-size]):  # tickets were sold
+        return True
+    if (
+        is_condition
+        or is_on_it
+        or any(word in DOUBT or word in RELATIVE for word in words)
+        or (words and words[0] in JOINING)
+    ):
         return False
     if not PREDICATES.isdisjoint(words):
         verb = next(place for place, word in enumerate(words) if word in PREDICATES)
+        if (counted := _counted(words)) is not None:  # is the largest number of regions
+            return PREDICATES.isdisjoint(counted) and OTHERS.isdisjoint(counted) and not changes_value(counted)
         is_needed = words[verb] in ("is", "are") and verb > 0 and not NEEDED.isdisjoint(words[verb:])
         return (AFFIRMING | NEEDED).issuperset(words[verb:] if is_needed else words)
     long_words = [word for word in words if len(word) > 2]
     return not long_words or not changes_value(long_words)
 
 
-def states_nothing(tokens: Tokens) -> bool:
-    """Whether a sentence of words says that there is nothing: "There are no such integers", "no such pair exists"."""
-    words = [token.text for token in tokens if not token.is_sign(".")]
-    if not words or any(token.kind not in ("word", "letter") for token in tokens if not token.is_sign(".")):
-        return False
-    while words and words[0] in BEFORE_NOTHING:
-        words = words[1:]
-    if words[:1] == ["none"]:
-        return all(word in ("exist", "exists") for word in words[1:])
-    if words[:1] != ["no"] or len(words) < 2:
-        return False
-    rest = [word for word in words[1:] if len(word) > 1 or word == "a"]
-    letters = [word for word in words[1:] if len(word) == 1]
-    if len(letters) == 1 and "such" in rest:
-        return all(word in NOTHING for word in rest)
-    return all(word in NOTHING for word in rest) and any(word in OBJECTS for word in rest)
+def _counted(words: list[str]) -> list[str] | None:
+    """ "regions in the plane" of "is the largest number of regions in the plane"; None for other words."""
+    place = next((place for place, word in enumerate(words) if word in COUNTING and words[place + 1 :]), None)
+    if place is None or words[0] != "is" or words[place + 1] != "of" or not AFFIRMING.issuperset(words[:place]):
+        return None
+    return words[place + 2 :]

@@ -13,11 +13,11 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, integers_without, of_form, spread_modulus
+from verifiers.answers.integer_sets import integer_set, integers_without, of_form, remainders, spread_modulus
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
-from verifiers.answers.number_sets import BETWEEN, between, named_interval
+from verifiers.answers.number_sets import BETWEEN, between, from_to, named_interval
 from verifiers.answers.parameters import attach
 from verifiers.answers.phrases import drop_leads, join_words, number_in_front, rewrite
 from verifiers.answers.pieces import one_line_cases
@@ -26,7 +26,8 @@ from verifiers.answers.qualifiers import split_qualifiers
 from verifiers.answers.quantities import quantity
 from verifiers.answers.rationals import NoValueError, TooLargeError
 from verifiers.answers.reals import ALL_REALS, as_reals, complement, intersection
-from verifiers.answers.sentences import bare, stated_values, states_nothing
+from verifiers.answers.sentences import bare, stated_values
+from verifiers.answers.sentences_of_nothing import states_nothing
 from verifiers.answers.slices import Tokens, at_signs, cut
 from verifiers.answers.terms import numbers_of
 from verifiers.answers.token import Token, UnreadableError
@@ -207,7 +208,9 @@ def _permutations(tokens: Tokens) -> Value | None:
 # Forms that are read before all others where one of their signs or words is there.
 _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] = (
     (frozenset(("powers",)), integer_set),
+    (frozenset(("remainder",)), remainders),
     (frozenset(BETWEEN), between),
+    (frozenset(("from",)), from_to),
     (frozenset(("open interval", "closed interval")), lambda tokens: named_interval(tokens, statement)),
     (frozenset(("primes",)), lambda tokens: primes(tokens, statement, numbers_of)),
     (frozenset(("form",)), lambda tokens: of_form(tokens, statement)),
@@ -232,8 +235,10 @@ def _except(pieces: list[list[Token]], value: Value) -> Value:
 
 
 def _is_congruence(tokens: Tokens) -> bool:
-    """Whether there is one congruence and nothing else: its commas separate residues."""
-    return len(cut(tokens, at_signs("≡"))[1]) == 1 == sum(token.is_word("mod") for token in tokens)
+    """Whether there is one congruence, `n ≡ 2, 3 (mod 7)` or `2, 3 (mod 7)`, whose commas separate residues."""
+    num_congruences = len(cut(tokens, at_signs("≡"))[1])
+    is_bare = not num_congruences and tokens[-1:] != [] and not cut(tokens, RELATIONS)[1] and tokens[0].kind == "number"
+    return (num_congruences == 1 or is_bare) and sum(token.is_word("mod") for token in tokens) == 1
 
 
 def _spread_exclusions(tokens: Tokens) -> list[Token]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence as Items
 from verifiers.answers.results import Equality, Result, all_equal
 from verifiers.answers.token import UnreadableError
 from verifiers.answers.tree import Node, signs
-from verifiers.answers.values import Expression, Matrix, Sequence, Value
+from verifiers.answers.values import Amount, Expression, Matrix, Sequence, Value
 
 
 def equal_matrices(gold: Value, answer: Value, equal: Equality) -> Result:
@@ -93,8 +93,13 @@ def _expand(value: Sequence) -> list[Value]:
 
 
 def equal_unordered(gold: Items[Value], answer: Items[Value], equal: Equality) -> Result:
-    """Whether two lists hold the same values, in any order; repeated values count only where all are the same."""
+    """Whether two lists hold the same values, in any order.
+
+    Repeated values count where all are the same, and among angles and amounts, whose list is no set of solutions.
+    """
     gold, answer = _flat(gold), _flat(answer)
+    if len(gold) != len(answer) and any(map(_is_measured, gold)):
+        return False
     if len(gold) != len(answer):
         gold, answer = _distinct(gold, equal), _distinct(answer, equal)
         if len(gold) != len(answer) or len(gold) < 2:
@@ -110,6 +115,10 @@ def equal_unordered(gold: Items[Value], answer: Items[Value], equal: Equality) -
         else:
             return False
     return True if is_decided else None
+
+
+def _is_measured(value: Value) -> bool:
+    return isinstance(value, Amount) or (isinstance(value, Expression) and value.node.op == "degrees")
 
 
 def _flat(values: Items[Value]) -> list[Value]:

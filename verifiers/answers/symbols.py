@@ -17,7 +17,8 @@ _STYLE_WORDS = (
     "left right middle big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm displaystyle "
     "textstyle scriptstyle limits nolimits Large large LARGE Huge huge small tiny normalsize qed hfill ensuremath "
     "boxed quad qquad thinspace space noindent rm bf it strut nonumber num SI si qty unit "
-    "mathstrut smash blacksquare checkmark Box qedsymbol hline fbox framebox"
+    "mathstrut smash blacksquare checkmark Box qedsymbol hline fbox framebox "
+    "underbrace overbrace"
 )
 STYLES = frozenset(_STYLE_WORDS.split())
 PLAIN_MATRICES = frozenset(["pmatrix", "bmatrix", "vmatrix", "matrix", "cases"])  # \pmatrix{1&2\cr 3&4}
@@ -34,12 +35,13 @@ _SIGN_WORDS = (
     "emptyset ∅ varnothing ∅ empty ∅ circ ° degree ° degrees ° mid | vert | lvert | rvert | equiv ≡ approx ≈ "
     "simeq ≈ to → rightarrow → lbrace \\{ rbrace \\} lbrack [ rbrack ] langle ⟨ rangle ⟩ lfloor ⌊ rfloor ⌋ lceil "
     "⌈ rceil ⌉ colon : reals ℝ prime ' % % dollar $ percent % subset ⊂ subseteq ⊂ ldots … dots … cdots … square □ "
-    "forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ S § "
-    "top ⊤ intercal ⊤"
+    "measuredangle ∠ forall ∀ R ℝ Z ℤ N ℕ Q ℚ Vert ‖ parallel ∥ perp ⊥ angle ∠ triangle △ parallel ∥ S § "
+    "top ⊤ intercal ⊤ nmid ∤"
 )
 _SIGN_COMMANDS = _SIGN_WORDS.split()
 COMMANDS: dict[str, tuple[str, str]] = {
     **{name: ("sign", sign) for name, sign in zip(_SIGN_COMMANDS[::2], _SIGN_COMMANDS[1::2], strict=True)},
+    "Pr": ("letter", "P"),
     "land": ("word", "and"),
     "wedge": ("word", "and"),
     "lor": ("word", "or"),
@@ -136,7 +138,7 @@ VULGAR = {
 
 # Characters with a meaning: (kind, text). The first of a pair is as written.
 CHARACTERS: dict[str, tuple[str, str]] = {
-    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£₹¥…∀⊂‖↦∥"},
+    **{sign: ("sign", sign) for sign in "+-*/^_=<>()[]|!',;:&%#±∓≤≥≠∪∩∖∞∈∉∅≡≈→ℝℤℕℚℂ°⌊⌋⌈⌉⟨⟩€£₹¥…∀⊂‖↦∥∤"},
     **dict.fromkeys("−–—‐‑﹣", ("sign", "-")),
     **dict.fromkeys("×·⋅∙∗•", ("sign", "*")),
     **dict.fromkeys("÷⁄∕", ("sign", "/")),
@@ -184,6 +186,6 @@ WORDS = frozenset(_KNOWN_WORDS.split())
 _SMALL_WORDS = (
     "buy pay put got had did she him ran ate cut let new now lot car bus box bag cup hat egg men pen way ask see "
     "saw say sat met led red big age own tea toy pie cat dog cow pig hen fee tax tip job gas map key row lap bar "
-    "boy use end die run hit fit sit add"
+    "boy use end die run hit fit sit add won who our yet fed dug do us My Our"
 )
 SMALL_WORDS = frozenset(_SMALL_WORDS.split())

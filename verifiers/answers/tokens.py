@@ -40,7 +40,7 @@ def tokenize(text: str) -> tuple[Token, ...]:
     """The tokens of an answer. UnreadableError for an unknown command or character, and over MAX_TOKENS."""
     scanner = _Scanner(text if text.isascii() else text.translate(FULL_WIDTH))
     scanner.scan()
-    return tuple(with_commas(scanner.tokens, scanner.wide) if scanner.wide else scanner.tokens)
+    return tuple(with_commas(scanner.tokens, scanner.wide, scanner.quads) if scanner.wide else scanner.tokens)
 
 
 class _Scanner(AccentScanner):
@@ -111,6 +111,7 @@ class _Scanner(AccentScanner):
                 self.at += self._peek() == "."
             self.gap = self.gap or name in (*WIDE_SPACES, "thinspace", "space", "hspace")
             self._wide_space(name in WIDE_SPACES)
+            self.quads |= {len(self.tokens)} if name in WIDE_SPACES else set()
         elif name in TEXT_STYLES:
             self._open("text")
         elif name in _FONTS:

@@ -57,6 +57,19 @@ class Assignments:
     items: tuple[Value, ...]
     is_chain: bool = False
 
+    def equal_letters(self) -> tuple[str, ...]:
+        """The letters of `x = y = z`, which have one value that is not said; () for other values."""
+        last = self.items[-1]
+        is_letter = isinstance(last, Expression) and last.node.op == "symbol"
+        if (
+            not (self.is_chain or len(self.names) == 1)
+            or not is_letter
+            or not all(len(name) == 1 for name in self.names)
+        ):
+            return ()
+        assert isinstance(last, Expression)
+        return () if last.node.name in self.names else (*self.names, last.node.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Function:

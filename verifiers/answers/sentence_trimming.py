@@ -1,0 +1,67 @@
+"""Parts of a sentence that say nothing of its value: openings, closings, the division that left a remainder."""
+
+from __future__ import annotations
+
+from verifiers.answers.sentence_words import BOUNDS, CLOSINGS, EQUATING, OPENINGS, PRINCIPLES, RANGED, RANGES
+from verifiers.answers.token import Token
+
+
+def without_closing(tokens: list[Token]) -> list[Token]:
+    """The tokens without ", so we are done" and the like behind them."""
+    end = len(tokens)
+    while end and tokens[end - 1].is_sign("."):
+        end -= 1
+    words = [token.text for token in tokens[:end]]
+    size = next((len(each) for each in CLOSINGS if words[-len(each) :] == each), 0)
+    comma = next((place for place in range(end - 1, 0, -1) if tokens[place].is_sign(",")), end)
+    is_reason = words[comma + 1 : comma + 2] == ["by"] and words[-1] in PRINCIPLES
+    if is_reason and all(token.kind == "word" for token in tokens[comma + 1 : end]):  # by the pigeonhole principle
+        return tokens[:comma]
+    if not size or size == end:
+        return tokens
+    if words[-size - 1] == ",":
+        return tokens[: end - size - 1]
+    return tokens[: end - size] if words[-size] == "by" else tokens
+
+
+def behind_opening(tokens: list[Token]) -> list[Token]:
+    """The tokens behind "As a result," and the like, which say nothing about the value."""
+    place = next((place for place, token in enumerate(tokens) if token.is_sign(",")), 0)
+    is_opening = tuple(token.text for token in tokens[:place]) in OPENINGS
+    return tokens[place + 1 :] if is_opening else tokens
+
+
+def without_division(tokens: list[Token]) -> list[Token]:
+    """ "The remainder is 7" of "The remainder is 7 when divided by 11"; other tokens as they are."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word("when", "upon", "on", "after")), 0)
+    behind = [token.text for token in tokens[place + 1 :] if not token.is_sign(".")]
+    is_division = len(behind) == 3 and behind[:2] in (["divided", "by"], ["division", "by"])
+    return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
+
+
+def without_range(tokens: list[Token]) -> list[Token]:
+    """ "45 integers" of "45 integers less than 1000", which says of which integers there are so many."""
+    place = next((place for place, token in enumerate(tokens) if token.is_word(*RANGED)), 0)
+    behind = tokens[place + 1 :]
+    while behind and behind[-1].is_sign("."):
+        behind = behind[:-1]
+    if not any(token.kind == "number" for token in tokens[:place]) or len(behind) < 2:  # all integers less than 1000
+        return tokens
+    is_range = behind[0].is_word(*RANGES) and (not behind[0].is_word("not") or behind[1].is_word("exceeding"))
+    is_plain = all(token.kind == "number" or token.is_word(*BOUNDS) for token in behind[1:])
+    return tokens[: place + 1] if is_range and is_plain else tokens
+
+
+def with_plain_verbs(tokens: list[Token]) -> list[Token]:
+    """The tokens with "comes out to", "evaluates to" and the like as "equals"."""
+    result: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        size = next((len(each) for each in EQUATING if _begins(tokens[place:], each)), 0)
+        result.append(Token("word", "equals", gap=True) if size and place else tokens[place])
+        place += size if size and place else 1
+    return result
+
+
+def _begins(tokens: list[Token], words: tuple[str, ...]) -> bool:
+    return tuple(token.text for token in tokens[: len(words)] if token.kind == "word") == words
