@@ -74,6 +74,14 @@ def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
     assert "1 graded, 1 correct" in capsys.readouterr().out
 
 
+def test_a_reason_that_is_being_typed_stays_when_another_verdict_is_saved(site):
+    page = site.open("/disagreements?run=a&steps=0:1")
+    page.locator("article[data-answer='7']").get_by_label("reason").fill("not yet judg")
+    page.locator("article[data-answer='0.5']").get_by_role("button", name="wrong").click()
+    expect(page.locator("article[data-answer='0.5'] [role=status]")).to_contain_text("wrong")
+    expect(page.locator("article[data-answer='7']").get_by_label("reason")).to_have_value("not yet judg")
+
+
 def test_a_later_verdict_replaces_the_earlier_one(library):
     values = {"run": "a", "question": QUESTION, "gold": "1/2", "answer": "7", "correct": True}
     for ask in asking(library):
