@@ -112,7 +112,7 @@ CASES = {
         "[data-card][data-label=self-correction]",
     ),
     "words": (
-        "/reflection?run=whole", "words", choose("words", "wait", "unicorn"), "[data-words]:text-is('0 completions')",
+        "/reflection?run=whole", "words", choose("words", "sum", "unicorn"), "[data-words]:text-is('0 completions')",
     ),
     "failures": (
         "/failures?run=whole", "failures", choose("cause", "truncated", "malformed"),
