@@ -29,7 +29,7 @@ from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0  # seconds that a test waits at most for what it expects of a page
+PATIENCE = 120.0  # seconds that a test waits at most for what it expects of a page
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [

@@ -50,7 +50,6 @@ def test_a_million_rollouts_are_indexed_and_queried_in_time(million):
 def test_the_page_is_never_blocked_and_jumps_anywhere(million, chromium):
     with served(million.parent, million.parent) as url:
         page = new_page(chromium, viewport={"width": 1440, "height": 900})
-        page.set_default_timeout(120_000)
         page.add_init_script(WATCH)
         for path in ("/rollouts?run=big", "/overview?run=big", "/problems?run=big&by=problem"):
             page.goto(url + path)
