@@ -19,6 +19,7 @@ from reasoner.runs.json_files import is_file
 from reasoner.runs.run_dir import check_inside
 
 _PATIENCE = 1.5  # seconds that a query waits for an index that is being built
+_ANALYSIS_PATIENCE = 1.0  # the same for a query that needs the analysis
 _ACTIVE = 30.0  # seconds after its last query during which a run's index is updated
 _PAUSE = 1.0  # seconds between two updates
 
@@ -78,7 +79,7 @@ class RunLibrary:
         `with_analysis`: have reflection spans and causes of failures found too. ValueError for a run without rollouts.
         """
         run_dir = self.run(name)
-        patience = _PAUSE if with_analysis else _PATIENCE
+        patience = _ANALYSIS_PATIENCE if with_analysis else _PATIENCE
         self._updater.wake(run_dir, with_analysis=with_analysis, patience=patience)
         index = RolloutIndex(run_dir)
         try:

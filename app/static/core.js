@@ -58,6 +58,22 @@ export async function ask(query, values = {}) {
   return reply;
 }
 
+// An `ask` for content of which only one is shown at a time. Replies may arrive in another order than they were asked for:
+// a call that a later one has replaced returns undefined, also when it fails.
+export function latestOnly() {
+  let calls = 0;
+  return async (query, values) => {
+    const call = calls += 1;
+    try {
+      const reply = await ask(query, values);
+      return call === calls ? reply : undefined;
+    } catch (error) {
+      if (call !== calls) return undefined;
+      throw error;
+    }
+  };
+}
+
 // ------------------------------------------------------------------------------------------------ addresses
 
 // The present page and its parameters as a URL. In a published file they stand behind the #.
@@ -121,6 +137,12 @@ export function duration(seconds) {
 
 // The time since a moment, which is in seconds since 1970.
 export const ago = (seconds) => (seconds ? `${duration(Date.now() / 1000 - seconds)} ago` : "–");
+
+// The time since a moment as an element, and how those in an element are brought up to date.
+export const age = (seconds) => el("span", { data: { since: String(seconds ?? 0) } }, ago(seconds));
+export function updateAges(root) {
+  for (const one of root.querySelectorAll("[data-since]")) one.textContent = ago(Number(one.dataset.since));
+}
 
 // A hostile text for a cell of a list: control and direction marks are made visible.
 export const visible = (text) =>

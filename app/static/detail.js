@@ -2,12 +2,34 @@
 import { ask, checkbox, copy, count, el, isOffered, joinParts, link, number, put, select, verdictBadge, visible, withSign } from "./core.js";
 import { COLOURINGS, legend, markSpans, marksOf, renderFormulas, spanTitle, tokens, unitsOf } from "./text.js";
 
-// Show a rollout in the pane. `onchange` is called with the name of another rollout that is to be shown.
+let saving = Promise.resolve();  // changes of notes, one after the other: each is sent with what the one before left
+let unsaved = 0;  // changes that were not answered yet
+
+// Show `children` in the pane instead of a rollout, also instead of one that is on its way.
+export function clearPane(pane, ...children) {
+  pane.request = pane.keys = null;
+  delete pane.dataset.state;
+  delete pane.dataset.rollout;
+  put(pane, ...children);
+}
+
+// Show a rollout in the pane, unless another one is asked for meanwhile. `onchange` is called with the name of another
+// rollout that is to be shown.
 export async function detail(pane, { run, name, page, onchange }) {
   const statistic = page.params.colour ?? (page.params.tok ? "logprobs" : "none"), withFormulas = page.params.formulas === "1";
   const { text = "", regex = "" } = page.params, query = [text, regex && `/${regex}/`].filter(Boolean).join(" ");
+  const request = pane.request = {};  // replies may arrive in another order
   pane.dataset.state = "loading";
-  const rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, ...(regex ? { regex } : {}) });
+  pane.keys = null;  // those of the rollout before would star that one
+  let rollout;
+  try {
+    await saving;  // its note may be the one that is being saved
+    rollout = await ask("rollout", { run, name, with_formulas: withFormulas, text, ...(regex ? { regex } : {}) });
+  } catch (error) {
+    if (pane.request === request) clearPane(pane, el("p", { class: "error", role: "alert" }, error.message));
+    return;
+  }
+  if (pane.request !== request) return;
   const redraw = (values) => { page.set(values); return detail(pane, { run, name, page, onchange }); };
   const unit = unitsOf(rollout.completion);
   const view = { run, name, rollout, statistic, withFormulas, query, unit, hits: rollout.hits.map((hit) => hit.map(unit)), redraw };
@@ -69,17 +91,18 @@ function noteFields({ run, name, rollout }) {
     star.textContent = isStarred() ? "★" : "☆";
     star.setAttribute("aria-pressed", String(isStarred()));
   }
-  let saving = Promise.resolve();  // one change after the other: each is sent with what the one before left
   function save(change) {
     status.textContent = "saving";
+    unsaved += 1;
     saving = saving.then(() => send(change));
   }
   async function send(change) {
     try {
       rollout.note = await ask("annotate", { run, name, star: isStarred(), note: rollout.note?.note ?? "", ...change });
       drawStar();
-      status.textContent = "saved";
+      if (unsaved === 1) status.textContent = "saved";
     } catch (error) { status.textContent = error.message; }
+    unsaved -= 1;
   }
   const toggleStar = () => save({ star: !isStarred() });
   drawStar();

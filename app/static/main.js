@@ -27,7 +27,7 @@ const GO = {
   r: "runs", o: "overview", l: "rollouts", p: "problems", f: "reflection", w: "failures", d: "disagreements", e: "evals", c: "compare", h: "chat", n: "notes",
 };
 
-let current = null;  // what the open page returned, with its `page`
+let current = null;  // what the open page returned
 let openingNumber = 0;  // of the latest call of show(): an older one stops
 let root, main, nav, runPicker, statusDot;
 let runRows = [];
@@ -74,7 +74,9 @@ function drawNav(name, run) {
 
 // Draw the list of runs and the state of the selected one.
 async function drawRuns(run) {
-  runRows = (await ask("runs")).runs;
+  const { runs } = await ask("runs");
+  if (run !== params().run) return;  // another one was selected meanwhile, and is drawn by its own call
+  runRows = runs;
   put(runPicker, run ? null : el("option", { value: "" }, runRows.length ? "choose a run" : "no runs"),
     runRows.map((row) => el("option", { value: row.name, selected: row.name === run }, row.name)));
   const row = runRows.find((one) => one.name === run);
@@ -89,10 +91,10 @@ export function go(page, values = {}, { replace = false } = {}) {
   return show();
 }
 
-// Change parameters of the address without opening the page again.
-function set(values, { push = false } = {}) {
+// Change parameters of the address of the open page without opening it again.
+function set(page, values, { push = false } = {}) {
   history[push ? "pushState" : "replaceState"]({}, "", address(pageName(), { ...params(), ...values }));
-  if (current) current.page.params = params();
+  page.params = params();
 }
 
 // Open the page of the present address.
@@ -115,13 +117,13 @@ async function show() {
     document.title = `${(PAGES[name] ?? SUBPAGES[name])[0]}${values.run ? ` · ${values.run}` : ""} · reasoner`;
     const module = await import(`./pages/${name}.js`);
     if (opening !== openingNumber) return;
-    const page = { params: values, set, go, name };
+    const page = { params: values, set: (...change) => opening === openingNumber && set(page, ...change), go, name };
     const content = el("div", { class: `page ${name}` });
     put(main, content);
     const handlers = (await module.open(content, page)) ?? {};
     if (opening !== openingNumber) return handlers.close?.();
-    current = { ...handlers, page };
-    root.dataset.state = "ready";
+    current = handlers;
+    requestAnimationFrame(() => { if (opening === openingNumber) root.dataset.state = "ready"; });  // charts are drawn with a frame
   } catch (error) {
     if (opening === openingNumber) showError(error);
   }
@@ -140,7 +142,7 @@ async function poll() {
     const opened = current;
     try {
       await opened.live();
-      if (opened === current) await drawRuns(params().run);
+      if (opened === current && !document.hidden) await drawRuns(params().run);
     } catch (error) {
       if (opened === current) { statusDot.className = "dot stopped"; statusDot.textContent = error.message; }
     }

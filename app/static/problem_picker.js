@@ -1,5 +1,5 @@
 // A list of a run's problems from which one is picked, to ask a model about it.
-import { ask, count, el, number, percent, put, select, tableRow, visible } from "./core.js";
+import { count, el, latestOnly, number, percent, put, select, tableRow, visible } from "./core.js";
 
 const PAGE_SIZE = 20;
 const ORDERS = [["-rate", "lowest pass rate"], ["rate", "highest pass rate"], ["flips", "most flips"], ["problem", "name"], ["first sampled", "first sampled"]];
@@ -7,12 +7,14 @@ const ORDERS = [["-rate", "lowest pass rate"], ["rate", "highest pass rate"], ["
 // The picker as an element. `onpick` is called with {question, gold, rule} of a problem.
 export function problemPicker(run, onpick) {
   const view = { sort: "-rate", subject: "", offset: 0 }, body = el("div");
+  const askProblem = latestOnly(), askProblems = latestOnly();
   const box = el("details", { data: { picker: run }, ontoggle: () => { if (box.open && !body.children.length) load(); } },
     el("summary", {}, `pick a problem of run ${run}`), body);
   const change = (values) => { Object.assign(view, { offset: 0, ...values }); return load(); };
 
   async function pick(id) {
-    const problem = await ask("problem", { run, id });
+    const problem = await askProblem("problem", { run, id });
+    if (!problem) return;
     for (const row of body.querySelectorAll("tr")) row.classList.toggle("current", row.dataset.pick === id);
     onpick({ question: problem.question, gold: problem.gold, rule: problem.verifier });
   }
@@ -23,7 +25,9 @@ export function problemPicker(run, onpick) {
 
   async function load() {
     try {
-      const data = await ask("problems", { run, by: "problem", ...view, limit: PAGE_SIZE }), last = Math.min(data.total, view.offset + PAGE_SIZE);
+      const data = await askProblems("problems", { run, by: "problem", ...view, limit: PAGE_SIZE });
+      if (!data) return;
+      const last = Math.min(data.total, view.offset + PAGE_SIZE);
       put(body, el("div", { class: "bar-row" },
         select("order of problems", ORDERS, view.sort, (sort) => change({ sort })),
         select("family", [["", "all"], ...data.subjects.map((name) => [name, name])], view.subject, (subject) => change({ subject })),

@@ -1,4 +1,8 @@
-"""Fixtures of the page tests: the dashboard in its own process, and a real browser on it."""
+"""Fixtures of the page tests: the dashboard in its own process, and a real browser on it.
+
+A page changes some time after an action, and on a busy machine late. What a test expects of it is waited for: with
+`expect`, or `wait_for_value` where every character counts or the value is not one of a page.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,7 @@ from verifiers.rewards import add_reward
 from verifiers.score import RewardInput
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0  # seconds that a test waits at most for what it expects of a page
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 ADDRESS = re.compile(r"http://localhost:\d+")
 FLAGS = [
@@ -44,7 +49,8 @@ NASTY = (
 @contextmanager
 def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
     """Serve the folders by `reasoner app` in a fork; yields its address."""
-    command = forkserver(DASHBOARD).start("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
+    arguments = ("app", str(runs), "--evals", str(evals), "--port", "0", *flags)
+    command = forkserver(DASHBOARD).start(*arguments, module="tests.fixtures.patient_dashboard")
     try:
         while not (match := ADDRESS.search(command.errors())):
             assert command.poll() is None, f"the dashboard ended: {command.errors()}"
@@ -53,18 +59,51 @@ def served(runs: Path, evals: Path, *flags: str) -> Iterator[str]:
         yield match[0]
     finally:
         command.send_signal(signal.SIGTERM)
-        command.wait(timeout=20)
+        command.wait(timeout=PATIENCE)
 
 
 def _wait_until_it_listens(port: int) -> None:
     """The address is printed a moment before connections are accepted."""
-    for _ in range(2000):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
         for host in ("localhost", "::1"):  # without an entry for ::1, localhost is 127.0.0.1 alone
             with suppress(OSError):
                 socket.create_connection((host, port), timeout=10).close()
                 return
         time.sleep(0.01)
     raise AssertionError(f"nothing listens on port {port}")
+
+
+def expect(subject: Any) -> Any:
+    """Playwright's assertions about a page or a locator, which wait until they hold."""
+    from playwright.sync_api import expect  # an optional package
+
+    return expect(subject)
+
+
+def wait_for_value(read: Callable[[], Any], value: Any) -> None:
+    """Assert that what `read()` returns becomes equal to the value."""
+    end = time.monotonic() + PATIENCE
+    while (latest := read()) != value and time.monotonic() < end:
+        time.sleep(0.05)
+    assert latest == value
+
+
+def wait_for_address(page: Any, text: str) -> None:
+    """Wait until the page's address contains the text."""
+    page.wait_for_url(lambda url: text in url)
+
+
+def ready(page: Any, state: str = "ready") -> None:
+    """Wait until the dashboard has opened the page of the present address."""
+    page.wait_for_selector(f'#reasoner[data-state="{state}"]')
+
+
+def new_page(browser: Any, **options: Any) -> Any:
+    """A page in a browser context of its own."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000 * PATIENCE)
+    return context.new_page()
 
 
 def train(runs: Path, name: str, *, seed: int = 0) -> Path:

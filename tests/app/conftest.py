@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.browsing import CHROMIUM, FLAGS, NASTY, made_up, served, train
+from tests.app.browsing import CHROMIUM, FLAGS, NASTY, PATIENCE, made_up, new_page, ready, served, train
 from tests.app.damage import write_healthy
 from tests.app.library_of import asking, labels_of, rows_of, write_library
 
@@ -26,13 +26,13 @@ class Site:
 
     def __init__(self, url: str, runs: Path, page: Any) -> None:
         self.url, self.runs, self.page = url, runs, page
-        self.faults: list[str] = []
+        self._faults: list[str] = []
+        self._is_refused = False
         self._listeners = {
-            "pageerror": lambda error: self.faults.append(f"page error: {error}"),
-            "console": lambda m: self.faults.append(f"console: {m.text}") if m.type == "error" else None,
+            "pageerror": lambda error: self._faults.append(f"page error: {error}"),
+            "console": lambda m: self._faults.append(f"console: {m.text}") if m.type == "error" else None,
             "request": self._request,
         }
-        self.page.set_default_timeout(20_000)
         for event, listener in self._listeners.items():
             self.page.on(event, listener)
 
@@ -42,12 +42,13 @@ class Site:
             self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.page.context.clear_cookies()
         self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)  # where it points at nothing of the next page
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
 
     def _request(self, request: Any) -> None:
         if not request.url.startswith((self.url, "data:", "blob:")):
-            self.faults.append(f"a request left: {request.url}")
+            self._faults.append(f"a request left: {request.url}")
 
     def open(self, path: str) -> Any:
         self.page.goto(self.url + path)
@@ -55,14 +56,19 @@ class Site:
         return self.page
 
     def ready(self, state: str = "ready") -> None:
-        self.page.wait_for_selector(f'#reasoner[data-state="{state}"]')
+        ready(self.page, state)
+
+    @property
+    def faults(self) -> list[str]:
+        """The errors so far; without those of refused requests, if some are rightly refused."""
+        return [fault for fault in self._faults if not (self._is_refused and "status of 400" in fault)]
 
     def refused(self) -> None:
-        """Forget the error that the browser reports for a request that was rightly refused."""
-        self.faults = [fault for fault in self.faults if "status of 400" not in fault]
+        """Allow the errors that the browser reports for requests that are rightly refused, whenever it reports them."""
+        self._is_refused = True
 
     def ask(self, query: str, **values: Any) -> Any:
-        return self.page.request.post(f"{self.url}/ask/{query}", data=values).json()
+        return self.page.request.post(f"{self.url}/ask/{query}", data=values, timeout=1000 * PATIENCE).json()
 
 
 _OPEN = ExitStack()  # of the browser
@@ -75,6 +81,7 @@ def _browser() -> Any:
         if os.environ.get("REASONER_REQUIRE_BROWSER"):
             pytest.fail("REASONER_REQUIRE_BROWSER is set, and there is no chromium")
         pytest.skip("no chromium")
+    playwright.expect.set_options(timeout=1000 * PATIENCE)
     started = _OPEN.enter_context(playwright.sync_playwright())
     browser = started.chromium.launch(executable_path=CHROMIUM, headless=True, args=FLAGS)
     _OPEN.callback(browser.close)
@@ -125,9 +132,9 @@ def address(real: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def tab(chromium: Any) -> Iterator[Any]:
     """A browser page for the tests of a file: a new one for each test would load and compile Gradio's scripts again."""
-    context = chromium.new_context(accept_downloads=True)
-    yield context.new_page()
-    context.close()
+    page = new_page(chromium, accept_downloads=True)
+    yield page
+    page.context.close()
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def write_library(folder: Path) -> Path:
     return folder
 
 
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> bool:
+def until(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
     """Wait until `holds()` is true because of another thread; returns whether it is."""
     end = time.monotonic() + seconds
     while not (is_done := holds()) and time.monotonic() < end:

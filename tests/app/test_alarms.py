@@ -3,7 +3,7 @@
 import pytest
 
 from reasoner.runs.health import Alarm, record
-from tests.app.browsing import NASTY, grow, made_up
+from tests.app.browsing import NASTY, expect, grow, made_up
 
 SAID = ["<think>2+2=4.</think> <answer>4</answer>", "5"]
 
@@ -23,12 +23,13 @@ def real(tmp_path_factory):
 
 def test_run_list_counts_alarms(site):
     page = site.open("/")
-    assert page.locator('tr[data-run="nasty"] [data-alarms]').inner_text() == "2 alarms"
-    assert page.locator('tr[data-run="well"] [data-alarms]').count() == 0
+    expect(page.locator('tr[data-run="nasty"] [data-alarms]')).to_have_text("2 alarms")
+    expect(page.locator('tr[data-run="well"] [data-alarms]')).to_have_count(0)
 
 
 def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
     page = site.open("/overview?run=nasty")
+    expect(page.locator("[data-alarm]")).to_have_count(2)
     newest, first = page.locator("[data-alarm]").all()
     for word in ("when", "meaning", "help"):
         assert f"{word} first" in first.inner_text()
@@ -43,16 +44,17 @@ def test_a_run_shows_its_alarms_the_newest_first_as_they_are_written(site):
 def test_an_alarm_appears_while_the_page_is_open(site):
     page = site.open("/overview?run=well")
     page.evaluate("window.same = true")
-    assert page.locator("[data-alarm]").count() == 0
+    expect(page.locator("[data-alarm]")).to_have_count(0)
     record(site.runs / "well", [alarm("sudden")])
     page.wait_for_selector('[data-alarm="sudden"]')
     grow(site.runs / "well", 3, texts=SAID)
     page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
-    assert page.locator("[data-alarm]").count() == 1 and page.evaluate("window.same") is True
+    expect(page.locator("[data-alarm]")).to_have_count(1)
+    assert page.evaluate("window.same") is True
 
 
 @pytest.mark.parametrize("width", [390, 1440])
 def test_alarms_are_no_wider_than_the_window(site, width):
     site.page.set_viewport_size({"width": width, "height": 844})
     page = site.open("/overview?run=nasty")
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")

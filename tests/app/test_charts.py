@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.app.browsing import grow, made_up
+from tests.app.browsing import expect, grow, made_up, wait_for_value
 
 RUN = "curves"
 
@@ -36,7 +36,15 @@ def chart(page, title):
 
 
 def ticks(page, title, axis="y"):
-    return chart(page, title).get_attribute(f"data-{axis}ticks").split("|")
+    """The labels of an axis; [""] where nothing is drawn."""
+    return (chart(page, title).get_attribute(f"data-{axis}ticks") or "").split("|")
+
+
+def wait_for_reward(page, *, highest, points):
+    """Wait until the chart of the reward ends at this label and has so many points."""
+    wait_for_value(
+        lambda: (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")), (highest, points)
+    )
 
 
 def drag(page, title, start, end):
@@ -104,11 +112,11 @@ def check_ticks(ticks, low, high, count, options):
 
 def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
     page = site.open(f"/overview?run={RUN}")
-    assert ticks(page, "zero-variance groups") == ["0.0 %", "0.2 %", "0.4 %"]
+    wait_for_value(lambda: ticks(page, "zero-variance groups"), ["0.0 %", "0.2 %", "0.4 %"])
+    wait_for_value(lambda: ticks(page, "Reward", "x"), ["5", "10", "15", "20", "25", "30", "35", "40"])
     assert ticks(page, "truncated completions")[0] == "0 %" and "-" not in "".join(ticks(page, "truncated completions"))
     assert "1.0e-6" in ticks(page, "learning rate")
-    assert ticks(page, "Reward", "x") == ["5", "10", "15", "20", "25", "30", "35", "40"]
-    assert chart(page, "Response length").locator("figcaption").inner_text() == "Response length, tokens"
+    expect(chart(page, "Response length").locator("figcaption")).to_have_text("Response length, tokens")
     for plot in page.locator("[data-yticks]").all():
         for axis in ("data-xticks", "data-yticks"):
             texts = plot.get_attribute(axis).split("|")
@@ -118,19 +126,20 @@ def test_axes_have_labels_of_their_own_in_the_units_of_the_values(site):
 def test_legend_hides_a_series_and_rescales_the_axis(site):
     page = site.open(f"/overview?run={RUN}")
     key = chart(page, "Reward").locator('[data-line="reward"]')
-    assert key.get_attribute("aria-pressed") == "true"
-    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")) == ("50", "120")
+    expect(key).to_have_attribute("aria-pressed", "true")
+    wait_for_reward(page, highest="50", points="120")
     key.click()
-    assert key.get_attribute("aria-pressed") == "false"
-    assert (ticks(page, "Reward")[-1], chart(page, "Reward").get_attribute("data-points")) == ("0.8", "80")
+    expect(key).to_have_attribute("aria-pressed", "false")
+    wait_for_reward(page, highest="0.8", points="80")
     page.keyboard.press("Enter")
-    assert key.get_attribute("aria-pressed") == "true" and ticks(page, "Reward")[-1] == "50"
+    expect(key).to_have_attribute("aria-pressed", "true")
+    wait_for_reward(page, highest="50", points="120")
     page.keyboard.press("Tab")
     page.keyboard.press("Space")
-    assert chart(page, "Reward").locator('[data-line="correct"]').get_attribute("aria-pressed") == "false"
+    expect(chart(page, "Reward").locator('[data-line="correct"]')).to_have_attribute("aria-pressed", "false")
     for name in ("reward", "well-formed"):
         chart(page, "Reward").locator(f'[data-line="{name}"]').click()
-    assert chart(page, "Reward").get_attribute("data-points") == "0"
+    expect(chart(page, "Reward")).to_have_attribute("data-points", "0")
 
 
 def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
@@ -138,43 +147,45 @@ def test_hidden_series_stay_hidden_and_focused_when_the_run_grows(site):
     page = site.open("/overview?run=growing")
     key = chart(page, "Reward").locator('[data-line="reward"]')
     key.click()
+    expect(key).to_have_attribute("aria-pressed", "false")
     grow(run, 3, texts=["4", "5"])
     page.wait_for_selector('[data-tile="step"]:has-text("4 / 100")')
-    assert key.get_attribute("aria-pressed") == "false"
-    assert page.evaluate("document.activeElement.dataset.line") == "reward"
-    assert chart(page, "Reward").get_attribute("data-points") == "4"
+    expect(chart(page, "Reward")).to_have_attribute("data-points", "4")
+    expect(key).to_have_attribute("aria-pressed", "false")
+    expect(key).to_be_focused()
 
 
 def test_zoom_shows_its_range_and_can_be_reset(site):
     page = site.open(f"/overview?run={RUN}")
     reward = chart(page, "Reward")
     range_text = reward.locator("[data-range]")
-    assert range_text.inner_text() == "step 1 to 40" and not reward.locator(".reset").is_visible()
+    expect(range_text).to_have_text("step 1 to 40")
+    expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.3, 0.6)
-    first, last = map(int, re.fullmatch(r"step (\d+) to (\d+) of 1 to 40", range_text.inner_text()).groups())
+    expect(range_text).to_have_text(re.compile(r"^step \d+ to \d+ of 1 to 40$"))
+    first, last = map(int, re.findall(r"\d+", range_text.inner_text())[:2])
     assert 8 <= first <= 14 and 20 <= last <= 27
     assert set(ticks(page, "Reward", "x")) <= {str(step) for step in range(first, last + 1)}
     reward.get_by_role("button", name="reset zoom").click()
-    assert range_text.inner_text() == "step 1 to 40" and reward.get_attribute("data-zoom") is None
-    assert not reward.locator(".reset").is_visible()
+    expect(range_text).to_have_text("step 1 to 40")
+    wait_for_value(lambda: reward.get_attribute("data-zoom"), None)
+    expect(reward.locator(".reset")).to_be_hidden()
     drag(page, "Reward", 0.5, 1.3)  # let go outside the chart
-    assert re.fullmatch(r"step \d+ to 40 of 1 to 40", range_text.inner_text())
+    expect(range_text).to_have_text(re.compile(r"^step \d+ to 40 of 1 to 40$"))
     page.get_by_label("x axis").select_option("minutes")
-    assert (
-        range_text.inner_text().startswith("minutes") and "of" not in range_text.inner_text()
-    )  # the zoom was of steps
+    expect(range_text).to_have_text(re.compile(r"^minutes(?!.*of)"))  # the zoom was of steps
 
 
 def test_a_narrow_zoom_shows_at_least_one_whole_step(site):
     page = site.open(f"/overview?run={RUN}")
     drag(page, "Reward", 0.5, 0.515)
-    first, last = map(
-        int, re.match(r"step (\d+) to (\d+) of", chart(page, "Reward").locator("[data-range]").inner_text()).groups()
-    )
+    range_text = chart(page, "Reward").locator("[data-range]")
+    expect(range_text).to_have_text(re.compile(r"^step \d+ to \d+ of"))
+    first, last = map(int, re.findall(r"\d+", range_text.inner_text())[:2])
     assert last == first + 1 and ticks(page, "Reward", "x") == [str(first), str(last)]
 
 
 def test_values_that_are_not_above_zero_leave_the_logarithmic_axis_empty(site):
     page = site.open(f"/overview?run={RUN}&log=1")
-    assert chart(page, "truncated completions").get_attribute("data-points") == "0"
-    assert ticks(page, "zero-variance groups")[0] == "0.01 %"
+    expect(chart(page, "truncated completions")).to_have_attribute("data-points", "0")
+    wait_for_value(lambda: ticks(page, "zero-variance groups")[0], "0.01 %")

@@ -8,7 +8,7 @@ from data import Problem
 from reasoner.cli.main import main
 from reasoner.runs import rollouts as store
 from reasoner.types import Completion, Prompt, RolloutGroup
-from tests.app.browsing import NASTY, served
+from tests.app.browsing import NASTY, expect, served
 from tests.app.conftest import visit
 from tests.app.library_of import asking, open_run
 from verifiers import RewardWeights, Score, Verdict
@@ -51,22 +51,19 @@ def site(library, tab):
 def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
     page = site.open("/disagreements?run=a")
     card = page.locator("article[data-answer='7']")
-    assert (
-        page.locator("article").count() == 1
-        and card.locator("[data-grader=ours]").get_attribute("data-verdict") == "wrong"
-    )
-    assert card.locator("[data-grader=math-verify]").get_attribute("data-verdict") == "wrong"
-    assert card.locator("[data-grader=majority]").get_attribute("data-verdict") == "75 % of the group"
+    expect(page.locator("article")).to_have_count(1)
+    for grader, verdict in (("ours", "wrong"), ("math-verify", "wrong"), ("majority", "75 % of the group")):
+        expect(card.locator(f"[data-grader={grader}]")).to_have_attribute("data-verdict", verdict)
     page.get_by_label("steps").fill("0")
     page.get_by_label("steps").press("Enter")
     card = page.locator("article[data-answer='0.5']")
-    card.wait_for()
-    assert card.locator("[data-grader=math-verify]").get_attribute("data-verdict") == "correct"
+    expect(card.locator("[data-grader=math-verify]")).to_have_attribute("data-verdict", "correct")
     assert "</script><script>window.PWNED=2</script>" in card.inner_text()
     card.get_by_label("reason").fill("a decimal of the gold <b>")
     card.get_by_role("button", name="correct").click()
     page.wait_for_selector("article[data-answer='0.5'][data-decided=true]")
-    assert page.locator("[data-done='1']").count() == 1 and page.evaluate("window.PWNED") is None
+    expect(page.locator("[data-done='1']")).to_have_count(1)
+    assert page.evaluate("window.PWNED") is None
     page.reload()
     page.wait_for_selector("article[data-answer='0.5'][data-decided=true]")
     file = library / "runs" / "a" / "grading_cases.jsonl"
@@ -75,6 +72,14 @@ def test_a_verdict_by_hand_becomes_a_grading_case(site, library, capsys):
     assert case["why"] == "a decimal of the gold <b>" and case["verifier"] == "maths"
     assert main(["grade", str(file)]) == 0
     assert "1 graded, 1 correct" in capsys.readouterr().out
+
+
+def test_a_reason_that_is_being_typed_stays_when_another_verdict_is_saved(site):
+    page = site.open("/disagreements?run=a&steps=0:1")
+    page.locator("article[data-answer='7']").get_by_label("reason").fill("not yet judg")
+    page.locator("article[data-answer='0.5']").get_by_role("button", name="wrong").click()
+    expect(page.locator("article[data-answer='0.5'] [role=status]")).to_contain_text("wrong")
+    expect(page.locator("article[data-answer='7']").get_by_label("reason")).to_have_value("not yet judg")
 
 
 def test_a_later_verdict_replaces_the_earlier_one(library):

@@ -1,11 +1,12 @@
 """The page of failures in a real browser: its counts are those of the rules, and its examples are marked text."""
 
+import re
 from collections import Counter
 
 import pytest
 
 from reasoner.analysis.failures import Response, failure_of
-from tests.app.browsing import NASTY, made_up, served
+from tests.app.browsing import NASTY, expect, made_up, served, wait_for_address, wait_for_value
 from tests.app.conftest import visit
 from tests.app.library_of import rows_of, until, write_run
 
@@ -67,30 +68,31 @@ def test_a_cause_selects_its_examples_and_opens_its_rollouts(site, library):
     cause = Counter(causes.values()).most_common()[-1][0]
     own = [name for name, one in causes.items() if one == cause]
     page.click(f'tr[data-cause="{cause}"] button')
-    page.wait_for_function(
-        "c => [...document.querySelectorAll('.gallery article')].every(a => a.dataset.cause === c)", arg=cause
-    )
-    cards = page.eval_on_selector_all(".gallery article", "cards => cards.map(card => card.dataset.card)")
-    assert cards == own[::-1][:12] and f"cause={cause.replace(' ', '+')}" in page.url
+    cards = "cards => cards.map(card => card.dataset.card)"
+    wait_for_value(lambda: page.eval_on_selector_all(".gallery article", cards), own[::-1][:12])
+    causes_shown = page.eval_on_selector_all(".gallery article", "cards => cards.map(card => card.dataset.cause)")
+    assert set(causes_shown) == {cause}
+    wait_for_address(page, f"cause={cause.replace(' ', '+')}")
     page.click(f'tr[data-cause="{cause}"] a')
     page.wait_for_selector('.list[data-state="ready"]')
-    assert page.locator("[data-count]").inner_text() == str(len(own))
+    expect(page.locator("[data-count]")).to_have_text(str(len(own)))
 
 
 def test_hidden_causes_leave_the_stack(site):
     page = analysed(site, "whole")
     figure = page.locator('[data-chart="Failures by cause"]')
+    expect(figure).to_have_attribute("data-yticks", re.compile(r"\|"))
     before = figure.get_attribute("data-yticks")
     for key in figure.locator(".key").all()[1:]:
         key.click()
-    assert figure.get_attribute("data-points") == "4"
-    assert figure.get_attribute("data-yticks") != before
+    expect(figure).to_have_attribute("data-points", "4")
+    expect(figure).not_to_have_attribute("data-yticks", before)
 
 
 def test_a_slip_is_marked_and_hostile_text_is_text(site):
     page = analysed(site, "nasty")
     card = page.locator('article[data-card="0.0.1"]')
-    assert card.locator("mark").inner_text() == "2+2=5"
-    assert card.locator("[data-detail]").inner_text() == "calculation 1 of 1: 2+2 = 4, not 5"
+    expect(card.locator("mark")).to_have_text("2+2=5")
+    expect(card.locator("[data-detail]")).to_have_text("calculation 1 of 1: 2+2 = 4, not 5")
     assert "<script>window.PWNED=4</script>" in card.inner_text()
     assert page.evaluate("window.PWNED") is None

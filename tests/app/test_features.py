@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.differences import word_difference
-from tests.app.browsing import made_up, served
+from tests.app.browsing import expect, made_up, new_page, served, wait_for_value
 from tests.app.conftest import visit
 from tests.app.library_of import PROBLEMS, grouped, num_correct, rows_of, write_run
 
@@ -37,7 +37,7 @@ def test_keys_walk_through_rollouts_spans_and_views(site):
     assert len(spans) == 2
     for key, at in (("]", 0), ("]", 1), ("]", 0), ("[", 1)):
         page.keyboard.press(key)
-        assert page.locator("mark.current").text_content() == spans[at]
+        wait_for_value(page.locator("mark.current").all_text_contents, [spans[at]])
     for key, name in (("J", "1.1.0"), ("J", "2.1.0"), ("J", "2.1.0"), ("K", "1.1.0"), ("l", "1.1.1"), ("h", "1.1.0")):
         page.keyboard.press(key)
         pane(page, name)
@@ -46,10 +46,11 @@ def test_keys_walk_through_rollouts_spans_and_views(site):
     page.keyboard.press("m")
     page.wait_for_selector(".pane .parts")
     page.keyboard.press("?")
+    expect(page.locator("dialog.keys")).to_be_visible()
     sheet = page.locator("dialog.keys dt").all_inner_texts()
     assert {"j / k", "J / K", "h / l", "[ / ]", "c", "m", "s", "n", "y", "?"} <= set(sheet)
     page.keyboard.press("Escape")
-    assert page.locator("dialog.keys").count() == 0
+    expect(page.locator("dialog.keys")).to_have_count(0)
     page.evaluate("navigator.clipboard.writeText = async (text) => { window.copied = text; }")
     page.keyboard.press("y")
     page.wait_for_function("window.copied === location.href")
@@ -58,17 +59,14 @@ def test_keys_walk_through_rollouts_spans_and_views(site):
 def test_two_visits_of_a_problem_differ_word_by_word_in_the_direction_that_is_chosen(site):
     a, b = WHOLE.values()
     page = site.open("/problem?run=keys&id=made/up/1&a=0.1.0&b=2.1.1")
-    page.wait_for_selector("[data-diff] .diff")
     for first, second in ((a, b), (b, a)):
-        sides = page.locator("[data-diff] .diff")
-        assert sides.all_text_contents() == [first, second]
+        wait_for_value(page.locator("[data-diff] .diff").all_text_contents, [first, second])
         pieces = word_difference(first, second)
         for side, tag in (("a", "del"), ("b", "ins")):
             expected = [text for kind, text in pieces if kind == side]
             assert page.locator(f"[data-diff] {tag}").all_text_contents() == expected and expected
         page.get_by_label("A", exact=True).select_option("2.1.1")
         page.get_by_label("B", exact=True).select_option("0.1.0")
-        page.wait_for_function("text => document.querySelector('[data-diff] .diff').textContent === text", arg=b)
 
 
 def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
@@ -87,7 +85,7 @@ def test_solve_rates_and_gaps_of_the_map_are_those_of_the_rows(site):
         expected = (
             f"{sum(map(num_correct, visits))} of {sum(map(len, visits))} correct" if visits else "not sampled"
         )  # a gap, and not 0 %
-        assert f"{problem}, step {step}: {expected}" in page.locator("[data-readout]").inner_text()
+        expect(page.locator("[data-readout]")).to_contain_text(f"{problem}, step {step}: {expected}")
 
 
 def test_the_rollouts_of_a_filter_are_downloaded_in_each_format(site):
@@ -114,7 +112,6 @@ def test_a_hidden_tab_sends_no_request(site):
     site.ready()
     page.evaluate("Object.defineProperty(document, 'hidden', { get: () => window.isAway ?? false })")
     page.evaluate("window.isAway = true")
-    page.wait_for_load_state("networkidle")  # what was asked for before
     urls = []
     page.on("request", lambda request: urls.append(request.url))
     page.clock.run_for(60_000)
@@ -127,12 +124,11 @@ def test_a_hidden_tab_sends_no_request(site):
 def test_a_password_guards_the_pages(real, chromium):
     with served(real, real.parent / "evals", "--auth", "ann:secret") as url:
         for password, status in (("wrong", 401), ("secret", 200)):
-            context = chromium.new_context(http_credentials={"username": "ann", "password": password})
-            page = context.new_page()
+            page = new_page(chromium, http_credentials={"username": "ann", "password": password})
             if status == 200:
                 with visit(url, real, page) as site:
                     site.open(f"/problem?run=whole&id={PROBLEMS[0].id}")
-                    assert page.locator("[data-neighbour]").count() > 1
+                    expect(page.locator("[data-neighbour]").nth(1)).to_be_visible()
             else:
                 assert page.goto(url).status == status
-            context.close()
+            page.context.close()

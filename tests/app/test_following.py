@@ -1,8 +1,10 @@
 """Evals and Chat follow the selected run, in a real browser; the table of evaluations agrees with the cards."""
 
+import re
+
 import pytest
 
-from tests.app.browsing import made_up
+from tests.app.browsing import expect, made_up, wait_for_address, wait_for_value
 from tests.app.library_of import PROMPTS, SCRIPT, N, write_evaluation
 from tests.fixtures.scripted import answering
 from verifiers import VerifierPool
@@ -26,8 +28,10 @@ def real(tmp_path_factory, chromium):
     return runs
 
 
-def listed(page):
-    return sorted(page.locator("[data-eval]").evaluate_all("rows => rows.map(row => row.dataset.eval)"))
+def expect_evaluations(page, *names):
+    """Wait until the table has the evaluations of these names."""
+    read = "rows => rows.map(row => row.dataset.eval)"
+    wait_for_value(lambda: sorted(page.locator("[data-eval]").evaluate_all(read)), sorted(names))
 
 
 def select_run(site, name):
@@ -38,34 +42,36 @@ def select_run(site, name):
 
 def test_evals_show_those_of_the_selected_run(site):
     page = site.open("/evals")
-    assert listed(page) == ["apart", "first/after", "second/after"]
+    expect_evaluations(page, "apart", "first/after", "second/after")
     select_run(site, "first")
-    assert "/evals?" in page.url and listed(page) == ["first/after"]
-    assert page.locator("main h2").first.inner_text() == "first/after · generated:heldout"
+    assert "/evals?" in page.url
+    expect_evaluations(page, "first/after")
+    expect(page.locator("main h2").first).to_have_text("first/after · generated:heldout")
     page.locator("[data-eval] a").click()
     page.wait_for_url("**eval=first*")
     site.ready()
     select_run(site, "second")
-    assert listed(page) == ["second/after"]
-    assert page.locator("main h2").first.inner_text() == "second/after · generated:heldout"
+    expect_evaluations(page, "second/after")
+    expect(page.locator("main h2").first).to_have_text("second/after · generated:heldout")
     page.get_by_role("link", name="all evaluations (3)").click()
     page.wait_for_selector('[data-evals="all"]')
-    assert listed(page) == ["apart", "first/after", "second/after"]
+    expect_evaluations(page, "apart", "first/after", "second/after")
     page.get_by_role("link", name="those of second (1)").click()
     page.wait_for_selector('[data-evals="second"]')
-    assert listed(page) == ["second/after"]
+    expect_evaluations(page, "second/after")
 
 
 def test_evals_of_a_run_without_any_say_how_to_make_one(site):
     page = site.open("/evals?run=bare")
-    assert "reasoner eval --model bare" in page.locator("#reasoner main").inner_text() and listed(page) == []
-    assert page.get_by_role("link", name="all evaluations (3)").count() == 1
+    expect(page.locator("#reasoner main")).to_contain_text("reasoner eval --model bare")
+    expect(page.get_by_role("link", name="all evaluations (3)")).to_have_count(1)
+    expect_evaluations(page)
 
 
 def test_a_link_to_another_run_s_evaluation_shows_it_among_all(site):
     page = site.open("/evals?run=first&eval=second/after")
-    assert listed(page) == ["apart", "first/after", "second/after"]
-    assert page.locator("tr.current").get_attribute("data-eval") == "second/after"
+    expect_evaluations(page, "apart", "first/after", "second/after")
+    expect(page.locator("tr.current")).to_have_attribute("data-eval", "second/after")
 
 
 def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
@@ -80,30 +86,36 @@ def test_the_table_of_evaluations_has_the_intervals_of_the_cards(site):
     assert "±" not in page.locator("#reasoner main").inner_text()
 
 
-def model_of(page):
-    return page.get_by_label("model", exact=True).input_value(), page.locator("[data-note]").inner_text()
+def expect_model(page, model, note):
+    """Wait until the model is selected, and the note says what is asked."""
+    expect(page.get_by_label("model", exact=True)).to_have_value(model)
+    expect(page.locator("[data-note]")).to_have_text(note)
+
+
+def expect_fields(page, question, gold, rule):
+    """Wait until the form has these values."""
+    for name, value in (("question", question), ("gold", gold), ("rule", rule)):
+        expect(page.get_by_label(name)).to_have_value(value)
 
 
 def test_chat_asks_the_selected_run_and_keeps_the_question(site):
     page = site.open("/chat?run=first")
-    assert model_of(page) == ("first", "Asks run first, its last checkpoint.")
+    expect_model(page, "first", "Asks run first, its last checkpoint.")
     page.get_by_label("question").fill("What is 5 + 3?")
     page.keyboard.press("Tab")
     page.get_by_label("checkpoint").select_option("2")
-    assert model_of(page) == ("first", "Asks run first, after 2 steps.")
+    expect_model(page, "first", "Asks run first, after 2 steps.")
     select_run(site, "second")
-    assert "/chat?" in page.url and model_of(page) == ("second", "Asks run second, its last checkpoint.")
-    assert page.get_by_label("question").input_value() == "What is 5 + 3?"
-    assert page.get_by_label("checkpoint").locator("option").all_inner_texts() == ["last checkpoint", "after 8 steps"]
+    assert "/chat?" in page.url
+    expect_model(page, "second", "Asks run second, its last checkpoint.")
+    expect(page.get_by_label("question")).to_have_value("What is 5 + 3?")
+    expect(page.get_by_label("checkpoint").locator("option")).to_have_text(["last checkpoint", "after 8 steps"])
     page.get_by_label("model", exact=True).select_option("base")
-    assert model_of(page)[1] == "Asks the embedded base model. The selected run is second: ask second."
+    expect_model(page, "base", "Asks the embedded base model. The selected run is second: ask second.")
     page.locator("[data-note] a").click()
-    page.wait_for_selector("[data-note]:has-text('Asks run second')")
+    expect(page.locator("[data-note]")).to_contain_text("Asks run second")
     select_run(site, "bare")
-    assert model_of(page) == (
-        "base",
-        "Asks the embedded base model. Run bare has no checkpoint to sample from.",
-    )
+    expect_model(page, "base", "Asks the embedded base model. Run bare has no checkpoint to sample from.")
 
 
 def test_chat_asks_two_checkpoints_side_by_side_about_a_problem_that_is_picked(site):
@@ -111,19 +123,21 @@ def test_chat_asks_two_checkpoints_side_by_side_about_a_problem_that_is_picked(s
     page.get_by_label("samples").fill("3")
     page.get_by_label("beside").select_option("second")
     page.get_by_label("other step").select_option("8")
-    assert model_of(page)[1] == "Asks run first, its last checkpoint, and run second, after 8 steps."
-    assert page.get_by_label("samples").input_value() == "3" and "other=second&other_checkpoint=8" in page.url
+    expect_model(page, "first", "Asks run first, its last checkpoint, and run second, after 8 steps.")
+    expect(page.get_by_label("samples")).to_have_value("3")
+    wait_for_address(page, "other=second&other_checkpoint=8")
     page.get_by_text("pick a problem of run first").click()
     page.locator('[data-pick="made/up/1"] button').click()
     page.wait_for_selector('[data-pick="made/up/1"].current')
-    shown = [page.get_by_label(name).input_value() for name in ("question", "gold", "rule")]
-    assert shown == ["What is 2 + 2?", "4", "maths"] and page.locator("[data-pick]").count() == 2
+    expect_fields(page, "What is 2 + 2?", "4", "maths")
+    expect(page.locator("[data-pick]")).to_have_count(2)
+    page.locator("[data-pick].current").evaluate("row => row.classList.remove('current')")  # of the problem before
     page.get_by_role("button", name="any problem").click()
     page.wait_for_selector("[data-pick].current")
     page.reload()
     site.ready()
-    assert model_of(page)[1].endswith("and run second, after 8 steps.")
-    assert page.get_by_label("gold").input_value() == "4"
+    expect_model(page, "first", re.compile("and run second, after 8 steps[.]$"))
+    expect(page.get_by_label("gold")).to_have_value("4")
 
 
 def test_sample_again_uses_the_run_of_the_rollout(site):
@@ -132,7 +146,8 @@ def test_sample_again_uses_the_run_of_the_rollout(site):
     page.get_by_role("link", name="sample again").click()
     page.wait_for_url("**/chat?run=second*")
     site.ready()
-    assert model_of(page)[0] == "second" and page.get_by_label("question").input_value() == "What is 2 + 2?"
+    expect_model(page, "second", re.compile("^Asks run second"))
+    expect(page.get_by_label("question")).to_have_value("What is 2 + 2?")
 
 
 def test_a_problem_of_an_evaluation_can_be_asked_again(site):
@@ -142,5 +157,5 @@ def test_a_problem_of_an_evaluation_can_be_asked_again(site):
     page.wait_for_url("**/chat?run=first*")
     site.ready()
     (tied,) = (problem for problem in reply["problems"] if problem["problem"] == "tied")
-    shown = [page.get_by_label(name).input_value() for name in ("question", "gold", "rule")]
-    assert shown == [tied["question"], "8", "maths"] and model_of(page)[0] == "first"
+    expect_fields(page, tied["question"], "8", "maths")
+    expect_model(page, "first", re.compile("^Asks run first"))

@@ -8,7 +8,7 @@ import pytest
 
 from bench.store import questions, timed, write
 from reasoner.runs.index import RolloutIndex
-from tests.app.browsing import served
+from tests.app.browsing import new_page, ready, served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
@@ -49,11 +49,11 @@ def test_a_million_rollouts_are_indexed_and_queried_in_time(million):
 
 def test_the_page_is_never_blocked_and_jumps_anywhere(million, chromium):
     with served(million.parent, million.parent) as url:
-        page = chromium.new_page(viewport={"width": 1440, "height": 900})
+        page = new_page(chromium, viewport={"width": 1440, "height": 900})
         page.add_init_script(WATCH)
         for path in ("/rollouts?run=big", "/overview?run=big", "/problems?run=big&by=problem"):
             page.goto(url + path)
-            page.wait_for_selector('#reasoner[data-state="ready"]', timeout=120_000)
+            ready(page)
             if "rollouts" in path:
                 for share in (0.1, 0.777777, 0.5):
                     page.evaluate(

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from tests.app.browsing import served
+from tests.app.browsing import new_page, ready, served
 from tests.app.library_of import write_run
 
 FOREIGN = """
@@ -93,8 +93,7 @@ def test_a_page_of_another_origin_can_neither_change_nor_read_nor_upload_anythin
     notes = folder / "runs" / "a" / "notes.jsonl"
     with served(folder / "runs", folder / "evals", "--host", host) as url:
         url = url.replace("localhost", name)
-        context = chromium.new_context()
-        page = context.new_page()
+        page = new_page(chromium)
         replies: dict[str, int] = {}
         page.on("response", lambda reply: replies.setdefault(reply.url.removeprefix(url), reply.status))
         page.goto(elsewhere)
@@ -107,11 +106,11 @@ def test_a_page_of_another_origin_can_neither_change_nor_read_nor_upload_anythin
         page.goto(
             url + "/rollouts?run=a&rollout=0.0.0"
         )  # a link from elsewhere opens, and its own page may do all this
-        page.wait_for_selector('#reasoner[data-state="ready"]')
+        ready(page)
         own = page.evaluate(FOREIGN, [url, str(folder / "runs")])
         assert [own[name][:3] for name in ("annotate", "runs", "export", "page")] == ["200"] * 4
         assert own["chat"] == '400 {"error":"there is no question"}'
         assert [own[name][:3] for name in ("upload", "queue")] == ["404", "422"]  # closed; a call without its body
-        context.close()
+        page.context.close()
     assert json.loads(notes.read_text().splitlines()[0])["note"] == "from elsewhere"
     notes.unlink()

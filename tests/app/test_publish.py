@@ -6,7 +6,7 @@ import re
 import pytest
 
 from app.publish import CLOSED, choose_groups, write_html
-from tests.app.browsing import NASTY, made_up
+from tests.app.browsing import NASTY, expect, made_up, ready
 from tests.app.conftest import Site
 from tests.app.library_of import PROBLEMS, TEXTS, asking, write_run
 
@@ -55,23 +55,23 @@ def published(library, tab):
 
 def test_a_published_run_opens_from_disk_without_a_request(published):
     page = published("whole")
-    assert page.title().startswith("Overview · whole")
-    assert page.locator("nav a").all_inner_texts() == ["Overview", "Rollouts", "Failures", "Reflection"]
-    assert page.locator('[data-chart="Reward"]').get_attribute("data-points") == "16"
+    expect(page).to_have_title(re.compile("^Overview · whole"))
+    expect(page.locator("nav a")).to_have_text(["Overview", "Rollouts", "Failures", "Reflection"])
+    expect(page.locator('[data-chart="Reward"]')).to_have_attribute("data-points", "16")
     page.click("nav a:text('Reflection')")
     page.wait_for_selector(".gallery article")
     page.click("nav a:text('Rollouts')")
     page.wait_for_selector('.list[data-state="ready"]')
+    ready(page)  # only now are there keys
     page.keyboard.press("j")
     page.wait_for_selector('.pane[data-rollout="0.0.0"]')
     page.click("text=its group")
     page.wait_for_selector(".members")
-    assert page.locator("[data-column]").count() == 4
+    expect(page.locator("[data-column]")).to_have_count(4)
     page.go_back()
     page.wait_for_selector('.pane[data-rollout="0.0.0"]')
     page.click("text=the problem across steps")
-    page.wait_for_selector(".visits button")
-    assert page.locator(".visits button").count() == 8
+    expect(page.locator(".visits button")).to_have_count(8)
 
 
 def test_a_published_file_answers_filters_and_searches_as_the_server_does(published, library):
@@ -125,7 +125,7 @@ def test_a_published_file_offers_no_page_that_needs_a_server(published):
     for name in CLOSED:
         if name in ("chat", "notes", "evals", "compare", "runs", "problems"):
             page = published("whole", f"/{name}?run=whole")
-            assert page.title().startswith("Overview")
+            expect(page).to_have_title(re.compile("^Overview"))
     page = published("whole", "/rollouts?run=whole&rollout=0.0.0")
     page.wait_for_selector('.pane[data-state="ready"]')
     assert page.locator("text=sample again").count() == page.locator(".star").count() == 0

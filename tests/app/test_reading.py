@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasoner.runs import rollouts as store
-from tests.app.browsing import ROOT, served
+from tests.app.browsing import ROOT, expect, served, wait_for_address, wait_for_value
 from tests.app.conftest import visit
 from tests.app.library_of import PROBLEMS, rows_of, write_run
 
@@ -46,8 +46,12 @@ def test_a_click_on_a_head_orders_the_list_and_a_second_one_turns_it_round(site,
         page.click(".heads button:has-text('tokens')")
         page.wait_for_function("o => location.search.includes(`order=${o}`)", arg=order)
         expected = sorted(rows, key=itemgetter("tokens"), reverse=reverse)  # equal ones in the order of steps
-        assert listed(page) == [row["name"] for row in expected[:8]]
-        assert page.get_by_label("order").input_value() == order
+        wait_for_value(lambda: listed(page), [row["name"] for row in expected[:8]])
+        expect(page.get_by_label("order")).to_have_value(order)
+
+
+def problems(page):
+    return page.eval_on_selector_all(".names a", "links => links.map(link => link.dataset.problem)")
 
 
 def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_ones(site, library):
@@ -55,17 +59,16 @@ def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_on
     page = site.open("/problems?run=whole&by=problem")
     for orders in (["groups", "-groups"], ["rate", "-rate"], ["problem", "-problem"]):
         for order in orders:
-            page.click(f".name-heads button[title='order by {'name' if order[-1] == 'm' else orders[0]}']")
+            head = "name" if order[-1] == "m" else orders[0]
+            page.click(f".name-heads button[title='order by {head}']")
             page.wait_for_function(
                 "o => location.search.includes(`sort=${o}&`) || location.search.endsWith(o)", arg=order
             )
+            mark = "▾" if order in ("groups", "rate", "-problem") else "▴"
+            expect(page.locator(".name-heads [aria-pressed=true]")).to_have_text(f"{head} {mark}")
             names = [row["problem"] for row in site.ask("problems", run="whole", by="problem", sort=order)["rows"]]
-            shown = "names => [...document.querySelectorAll('.names a')].map(a => a.dataset.problem).join() === names"
-            page.wait_for_function(shown, arg=",".join(names))
-            mark = page.locator(".name-heads [aria-pressed=true]").inner_text()[-1]
-            assert mark == ("▾" if order in ("groups", "rate", "-problem") else "▴")
-    once = page.locator("[data-once]")
-    assert once.get_attribute("data-once") == str(reply["sampled"]["once"])
+            wait_for_value(lambda: problems(page), names)
+    expect(page.locator("[data-once]")).to_have_attribute("data-once", str(reply["sampled"]["once"]))
     for name, is_first in (("sampled for the first time", True), ("sampled again", False)):
         last = [line["rate"] for line in reply["exposures"] if line["is_first"] is is_first][-1]
         shown = page.locator(f'[data-chart="Mean pass rate"] [data-line="{name}"]').get_attribute("data-y")
@@ -74,7 +77,7 @@ def test_a_problem_is_seen_among_its_family_and_new_problems_apart_from_known_on
     neighbours = site.ask("problem", run="whole", id=PROBLEMS[2].id)["neighbours"]
     shown = page.eval_on_selector_all("[data-neighbour]", "rows => rows.map(row => row.dataset.neighbour)")
     assert sorted(shown) == sorted([PROBLEMS[2].id, *(row["problem"] for row in neighbours)])
-    assert page.locator("[data-neighbour].current").get_attribute("data-neighbour") == PROBLEMS[2].id
+    expect(page.locator("[data-neighbour].current")).to_have_attribute("data-neighbour", PROBLEMS[2].id)
     page.locator("[data-neighbour] a").first.click()
     page.wait_for_function("id => new URLSearchParams(location.search).get('id') !== id", arg=PROBLEMS[2].id)
 
@@ -104,8 +107,8 @@ def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site, l
     shares = [re.search(r"--(\w+)\D+(\d+)%", colour) for colour in colours[:4]]
     assert [(share[1], int(share[2])) for share in shares] == [("bad", 60), ("bad", 30), ("bad", 0), ("good", 30)]
     page.locator(".token").nth(1).hover()
-    assert "importance ratio 0.5" in page.locator(".token").nth(1).get_attribute("title")
-    assert page.get_by_label("colour", exact=True).input_value() == "importance_ratio"
+    expect(page.locator(".token").nth(1)).to_have_attribute("title", re.compile("importance ratio 0[.]5"))
+    expect(page.get_by_label("colour", exact=True)).to_have_value("importance_ratio")
     page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=1")
     options = page.get_by_label("colour", exact=True).locator("option").all_inner_texts()
     assert "importance ratio" not in options and "log-probability" in options
@@ -113,22 +116,29 @@ def test_tokens_are_coloured_by_the_importance_ratio_where_it_was_stored(site, l
 
 def test_a_link_leads_to_tokens_and_a_click_makes_one(site):
     page = site.open("/rollouts?run=whole&rollout=1.0.0&tok=2-4")
-    linked = "tokens => tokens.map(token => Number(token.dataset.i))"
-    assert page.eval_on_selector_all(".token.linked", linked) == [1, 2, 3]
+
+    def expect_linked(*tokens):
+        read = "tokens => tokens.map(token => Number(token.dataset.i))"
+        wait_for_value(lambda: page.eval_on_selector_all(".token.linked", read), list(tokens))
+
+    expect_linked(1, 2, 3)
     page.click('.token[data-i="0"]')
-    assert page.eval_on_selector_all(".token.linked", linked) == [0] and "tok=1&" in page.url + "&"
+    expect_linked(0)
+    page.wait_for_url(lambda url: "tok=1&" in url + "&")
     page.click('.token[data-i="2"]', modifiers=["Shift"])
-    assert page.eval_on_selector_all(".token.linked", linked) == [0, 1, 2] and "tok=1-3" in page.url
+    expect_linked(0, 1, 2)
+    wait_for_address(page, "tok=1-3")
 
 
 def test_tags_in_notes_select_the_notes(site):
     for name, note in (("1.0.0", "a #slip and a #Loop"), ("1.0.1", "again #loop, see a/b#c"), ("1.0.2", "no tag")):
         site.ask("annotate", run="whole", name=name, note=note)
     page = site.open("/notes?run=whole")
-    assert page.locator("[data-tag]").all_inner_texts() == ["#loop 2", "#slip 1"]
+    expect(page.locator("[data-tag]")).to_have_text(["#loop 2", "#slip 1"])
     page.click("[data-tag=slip]")
-    page.wait_for_function("document.querySelectorAll('[data-note]').length === 1")
-    assert page.locator("[data-note]").get_attribute("data-note") == "1.0.0" and "tag=slip" in page.url
+    expect(page.locator("[data-note]")).to_have_count(1)
+    expect(page.locator("[data-note]")).to_have_attribute("data-note", "1.0.0")
+    wait_for_address(page, "tag=slip")
 
 
 def test_a_zoom_is_shared_by_the_charts_of_a_page(site):
@@ -138,8 +148,12 @@ def test_a_zoom_is_shared_by_the_charts_of_a_page(site):
     page.mouse.down()
     page.mouse.move(box["x"] + 350, box["y"] + 50, steps=4)
     page.mouse.up()
-    zooms = "charts => [...new Set(charts.map(chart => chart.dataset.zoom))]"
-    shared = page.eval_on_selector_all("figure.chart:not([hidden])", zooms)
-    assert len(shared) == 1 and shared[0]
+    read = "charts => [...new Set(charts.map(chart => chart.dataset.zoom))]"
+
+    def zooms():
+        return page.eval_on_selector_all("figure.chart:not([hidden])", read)
+
+    page.wait_for_selector('[data-chart="Reward"][data-zoom]')
+    wait_for_value(zooms, [page.locator('[data-chart="Reward"]').get_attribute("data-zoom")])
     page.locator('[data-chart="Accuracy"] .reset').click()
-    assert page.eval_on_selector_all("figure.chart:not([hidden])", zooms) == [None]
+    wait_for_value(zooms, [None])

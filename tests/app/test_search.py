@@ -9,7 +9,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel as Bytes
 
 from reasoner.runs import rollouts as store
-from tests.app.browsing import NASTY, made_up
+from tests.app.browsing import NASTY, expect, made_up, wait_for_value
 
 FAR = "So it goes on and on. " * 200  # more than a pane of text
 TEXTS = [
@@ -52,8 +52,13 @@ def search(site, path):
     return page
 
 
-def marks(page, where):
-    return page.locator(f"{where} mark.hit").all_text_contents()
+def expect_marks(page, where, *texts):
+    """Wait until these are the marked hits, with every space."""
+    wait_for_value(page.locator(f"{where} mark.hit").all_text_contents, list(texts))
+
+
+def expect_current(page, text):
+    wait_for_value(page.locator(".pane .current").all_text_contents, [text])
 
 
 # What is typed, a row, what its excerpt has, its marks.
@@ -73,14 +78,14 @@ BOXES = "names => names.map(name => document.querySelector(name).getBoundingClie
 def test_a_row_of_a_search_shows_the_first_hit_and_marks_it(site):
     page = search(site, "/rollouts?run=words")
     assert page.locator('.row[data-rollout="0.0.0"] .head').text_content().startswith("The waiter is here")
-    assert page.locator(".rz mark").count() == 0
+    expect(page.locator(".rz mark")).to_have_count(0)
     for words, name, excerpt, hits in SEARCHES:
         page.get_by_label("text").fill(words)
         page.keyboard.press("Enter")
         row = f'.row[data-rollout="{name}"]'
         page.wait_for_selector(f"{row} mark.hit:text-is('{hits[0]}')")
         assert excerpt in page.locator(f"{row} .head").text_content()
-        assert marks(page, row) == hits
+        expect_marks(page, row, *hits)
         mark, line = page.evaluate(BOXES, [f"{row} mark.hit", f"{row} .head"])
         assert line["x"] <= mark["x"] and mark["x"] + mark["width"] <= line["x"] + line["width"]  # not cut off
 
@@ -96,34 +101,36 @@ def test_every_row_of_a_long_search_has_its_own_excerpt(site):
 def test_pane_marks_every_hit_and_scrolls_to_the_first(site):
     page = search(site, "/rollouts?run=words&text=wait*&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
-    assert marks(page, ".pane") == ["waiter", "wait"]  # two emojis stand between them: characters, not half of them
-    assert page.locator('[data-hits="2"]').count() == 1
+    expect_marks(page, ".pane", "waiter", "wait")  # two emojis stand between them: characters, not half of them
+    expect(page.locator('[data-hits="2"]')).to_have_count(1)
     page.keyboard.press(".")
-    assert page.locator(".pane .current").text_content() == "wait"
-    assert page.locator(".pane .current").evaluate(INSIDE)
+    expect_current(page, "wait")
+    wait_for_value(lambda: page.locator(".pane .current").evaluate(INSIDE), True)
     page.get_by_label("text").fill("cafe")
     page.keyboard.press("Enter")
     page.wait_for_selector('.list[data-state="ready"]')
     page.locator('.row[data-rollout="0.0.0"]').click()
     page.wait_for_selector(".pane .current:has-text('café')")
-    assert marks(page, ".pane") == ["café"] and page.locator(".pane mark.hit").evaluate(INSIDE)
+    expect_marks(page, ".pane", "café")
+    wait_for_value(lambda: page.locator(".pane mark.hit").evaluate(INSIDE), True)
 
 
 def test_tokens_of_a_hit_are_marked(site):
     page = search(site, "/rollouts?run=tokens&text=wait*%20think&rollout=0.0.0&colour=logprobs")
     page.wait_for_selector(f"{PANE.format('0.0.0')} .token")
     assert "".join(page.locator(".pane .token.hit").all_text_contents()) == "waiterwaitthink"
-    assert marks(page, ".pane .prefill") == ["think"]
-    assert page.locator('[data-hits="4"]').count() == 1
+    expect_marks(page, ".pane .prefill", "think")
+    expect(page.locator('[data-hits="4"]')).to_have_count(1)
     for expected in ("w", "w", "t", "think", "w"):  # the first letter of each hit, and round again
         page.keyboard.press(".")
-        assert page.locator(".pane .current").text_content() == expected
+        expect_current(page, expected)
 
 
 def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
     page = search(site, "/rollouts?run=words&text=cafe&rollout=0.0.2")
     page.wait_for_selector(PANE.format("0.0.2"))
-    assert "no hit" in page.locator('[data-hits="0"]').text_content() and marks(page, ".pane") == []
+    expect(page.locator('[data-hits="0"]')).to_contain_text("no hit")
+    expect_marks(page, ".pane")
     page = site.open("/rollouts?run=words&text=-cafe&rollout=0.0.2")
     page.wait_for_selector('[role="alert"]:has-text("nothing to search for")')
     site.refused()
@@ -132,14 +139,14 @@ def test_rollout_without_hits_says_so_and_an_empty_search_hides_none(site):
 def test_a_tag_of_the_thought_is_shown_where_it_is_the_hit(site):
     page = search(site, "/rollouts?run=words&text=think&rollout=0.0.0")
     page.wait_for_selector(PANE.format("0.0.0"))
-    assert marks(page, ".pane") == ["think", "think"]
+    expect_marks(page, ".pane", "think", "think")
     assert page.locator('[data-part="think"] .text').text_content().startswith("<think>The waiter")
 
 
 def test_hits_are_marked_where_formulas_are_set(site):
     page = search(site, "/rollouts?run=words&text=wait&rollout=0.0.1&formulas=1")
     page.wait_for_selector(PANE.format("0.0.1"))
-    assert marks(page, ".pane .formulas") == ["wait"]
+    expect_marks(page, ".pane .formulas", "wait")
     assert page.locator(".pane .formulas .formula.hit").get_attribute("title") == "\\(x + wait\\)"
 
 
@@ -152,7 +159,7 @@ def test_reflection_spans_after_an_emoji_are_marked_in_place(site):
     page.wait_for_selector(PANE.format("0.0.0"))
     assert page.locator(".spans li b").text_content().startswith("Wait")
     assert page.locator('[data-part="think"] .text').text_content() == "🎉🎉 2+2=5. Wait, 2+2=4."
-    assert marks(page, ".pane mark.cue") == ["Wait"]  # the one mark within the other
+    expect_marks(page, ".pane mark.cue", "Wait")  # the one mark within the other
 
 
 def test_hostile_text_with_marks_in_it_stays_text(site):
@@ -170,7 +177,7 @@ def test_hostile_text_with_marks_in_it_stays_text(site):
 def test_five_thousand_hits_are_marked(site):
     page = search(site, "/rollouts?run=many&text=word&rollout=0.0.0")
     page.wait_for_selector(f"{PANE.format('0.0.0')} [data-hits='5000']")
-    assert page.locator(".pane mark.hit").count() == 5_000
+    expect(page.locator(".pane mark.hit")).to_have_count(5_000)
 
 
 def typed(page, label, text):
@@ -181,22 +188,22 @@ def typed(page, label, text):
 def test_a_regular_expression_selects_rollouts_and_its_matches_are_marked(site):
     page = search(site, "/rollouts?run=words&text=answer")
     typed(page, "regex", "(?i)WAIT at the caf.")
-    page.wait_for_function("document.querySelector('[data-count]').textContent === '60'")
+    expect(page.locator("[data-count]")).to_have_text("60")
     page.wait_for_selector('.row[data-rollout="0.0.0"] mark.hit')
-    assert marks(page, '.row[data-rollout="0.0.0"]') == ["wait at the café", "answer", "answer"]
+    expect_marks(page, '.row[data-rollout="0.0.0"]', "wait at the café", "answer", "answer")
     page.locator('.row[data-rollout="0.0.0"]').click()
     page.wait_for_selector(PANE.format("0.0.0"))
-    assert marks(page, ".pane") == ["wait at the café", "answer", "answer"]  # after two emojis
+    expect_marks(page, ".pane", "wait at the café", "answer", "answer")  # after two emojis
     assert page.locator('[data-hits="3"] b').inner_text() == "answer /(?i)WAIT at the caf./"
     typed(page, "regex", "<img src=x on[a-z]+")
     page.wait_for_selector('.row[data-rollout="0.0.1"] mark.hit')
-    assert marks(page, '.row[data-rollout="0.0.1"]') == ["<img src=x onerror"] * 2  # as text
+    expect_marks(page, '.row[data-rollout="0.0.1"]', *["<img src=x onerror"] * 2)  # as text
     assert page.evaluate("window.PWNED") is None
 
 
 def test_an_expression_that_explodes_elsewhere_is_harmless_and_a_bad_one_is_named(site):
     page = search(site, "/rollouts?run=many&regex=(word%20%7Cword%20word%20)%2B%24")
-    assert page.locator("[data-count]").inner_text() == "2"  # "word " 5,000 times
+    expect(page.locator("[data-count]")).to_have_text("2")  # "word " 5,000 times
     for pattern, reason in (
         ("(?=word)", "invalid perl operator"),
         ("w*", "matches the empty text"),

@@ -14,6 +14,7 @@ from gradio_client import Client
 
 from app.space import write_space
 from reasoner.cli.main import main
+from tests.app.browsing import PATIENCE, expect
 from tests.app.conftest import Site
 from tests.app.library_of import rows_of, write_run
 
@@ -59,7 +60,7 @@ def running(space, tmp_path):
             yield f"http://localhost:{port}"
         finally:
             process.terminate()
-            process.wait(timeout=20)
+            process.wait(timeout=PATIENCE)
 
 
 def test_a_space_has_its_header_requirements_program_and_run(space):
@@ -87,7 +88,7 @@ def test_a_space_shows_its_run_in_a_browser_and_to_clients(space, tmp_path, tab)
         titles = page.locator("nav a").all_inner_texts()
         assert "Rollouts" in titles and not {"Chat", "Notes"} & set(titles)
         assert page.locator(".star").count() == page.locator("text=sample again").count() == 0
-        assert page.locator("[data-count]").inner_text() == "48"
+        expect(page.locator("[data-count]")).to_have_text("48")
         client = Client(url, verbose=False, analytics_enabled=False)
         assert client.predict("whole", "1.0.0", api_name="/rollout")["name"] == "1.0.0"
         client.close()

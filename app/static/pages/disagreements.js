@@ -1,5 +1,5 @@
 // Disagreements between graders: ours, math-verify and the majority of a group, with verdicts by hand.
-import { ask, count, el, empty, isOffered, link, number, percent, put, visible } from "../core.js";
+import { ask, count, el, empty, isOffered, latestOnly, link, number, percent, put, visible } from "../core.js";
 
 const WORDS = new Map([[true, ["correct", "good"]], [false, ["wrong", "bad"]], [null, ["undecided", "neutral"]]]);
 
@@ -10,7 +10,9 @@ function opinion(name, verdict, words = WORDS.get(verdict)) {
 
 export async function open(root, page) {
   const { run } = page.params;
+  const askDisagreements = latestOnly();
   let steps = page.params.steps ?? "", data;
+  let judging = Promise.resolve();  // one verdict after the other: the last one counts
   const head = el("div", { class: "bar-row" }), fault = el("p", { class: "error", role: "alert" }), cards = el("div", { class: "gallery" });
   const input = el("input", {
     value: steps, "aria-label": "steps", placeholder: "the last; 12 or 10:20", data: { search: "" },
@@ -19,11 +21,15 @@ export async function open(root, page) {
 
   // An answer with the opinions, and the buttons of the verdict by hand.
   function card(item) {
-    const why = el("input", { "aria-label": "reason", placeholder: "why (optional)", value: item.case?.why ?? "" });
-    const judge = async (correct) => {
+    const why = el("input", {
+      "aria-label": "reason", placeholder: "why (optional)", value: item.reason ?? item.case?.why ?? "",
+      oninput: () => { item.reason = why.value; },  // which stays when the verdict of another answer draws the cards again
+    });
+    const judge = (correct) => { judging = judging.then(() => send(correct, why.value)); };
+    const send = async (correct, reason) => {
       try {
         item.case = await ask("judge_answer", {
-          run, question: item.question, gold: item.gold, answer: item.answer, rule: item.rule, correct, why: why.value,
+          run, question: item.question, gold: item.gold, answer: item.answer, rule: item.rule, correct, why: reason,
         });
         draw();
       } catch (error) { fault.textContent = error.message; }
@@ -49,7 +55,9 @@ export async function open(root, page) {
   async function load() {
     try {
       fault.textContent = "";
-      data = await ask("disagreements", { run, steps });
+      const reply = await askDisagreements("disagreements", { run, steps });
+      if (!reply) return;
+      data = reply;
       draw();
     } catch (error) { fault.textContent = error.message; }
   }

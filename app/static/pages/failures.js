@@ -1,6 +1,6 @@
 // Failures: why responses are wrong, stacked by step, with examples of each cause.
 import { chart } from "../chart.js";
-import { ask, card, el, empty, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
+import { ask, card, el, empty, latestOnly, link, number, percent, put, select, share, tableRow, verdictBadge, visible } from "../core.js";
 
 const PAGE_SIZE = 12;  // cards of examples
 
@@ -37,7 +37,7 @@ export async function open(root, page) {
   const { run } = page.params;
   let cause = page.params.cause ?? "", offset = 0, data = await ask("failures", { run, cause });
   const head = el("div", { class: "bar-row" }), table = el("div"), gallery = el("div", { class: "gallery" });
-  const bar = el("div", { class: "bar-row" }), more = el("div", { class: "bar-row" });
+  const askFailures = latestOnly(), bar = el("div", { class: "bar-row" }), more = el("div", { class: "bar-row" });
   const figure = chart({
     title: "Failures by cause", unit: "share of the rollouts of a step", lines: causeLines(data), isShare: true, isStacked: true, height: 260,
     onpick: (point) => page.go("rollouts", { run, step: String(point.x), correct: "no" }),
@@ -61,21 +61,28 @@ export async function open(root, page) {
     put(more, cards.length === PAGE_SIZE ? el("button", { onclick: next }, "more") : null);
   }
   async function next() {
+    put(more);  // a second click would ask for the page after the next
     offset += PAGE_SIZE;
-    data = await ask("failures", { run, cause, offset });
+    const reply = await askFailures("failures", { run, cause, offset });
+    if (!reply) return;
+    data = reply;
     drawExamples({ isNext: true });
   }
   async function filter(name) {
     cause = name; offset = 0;
     page.set({ cause });
-    data = await ask("failures", { run, cause });
+    put(more);  // it continues the examples of the cause before
+    const reply = await askFailures("failures", { run, cause });
+    if (!reply) return;
+    data = reply;
     drawExamples();
   }
   put(root, head, figure, card("Causes", table), bar, gallery, more);
   draw();
   drawExamples();
   return { live: async () => {
-    const reply = await ask("failures", { run, cause });
+    const causeBefore = cause, reply = await ask("failures", { run, cause });
+    if (cause !== causeBefore) return;  // the examples of another cause are on their way
     if (reply.timeline.length === data.timeline.length && reply.num_steps === data.num_steps) return;
     data = offset ? { ...reply, examples: data.examples } : reply;
     draw();

@@ -1,5 +1,5 @@
 // The completions of one prompt side by side: how each reward became its advantage, and the difference of two texts.
-import { ask, card, count, el, isOffered, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
+import { ask, card, count, el, isOffered, latestOnly, link, number, put, select, signClass, tableRow, verdictBadge, visible, withSign } from "../core.js";
 import { differenceSide, markSpans, marksOf, spanTitle } from "../text.js";
 
 // The two published formulas, from this group's rewards (Shao et al. 2024; Liu et al. 2025).
@@ -69,6 +69,7 @@ export async function open(root, page) {
   const group = await ask("group", { run, step: Number(page.params.step ?? 0), group: Number(page.params.group ?? 0) });
   const members = [...group.members].sort((a, b) => b.reward - a.reward || a.sample - b.sample), names = members.map((member) => member.name);
   const pair = { a: page.params.a ?? names[0], b: page.params.b ?? names[names.length - 1] };
+  const askDifference = latestOnly();
   let index = Math.max(0, names.indexOf(page.params.rollout));
 
   const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
@@ -87,10 +88,12 @@ export async function open(root, page) {
   if (isOffered("difference")) await drawDifference();
 
   async function drawDifference() {
-    const { pieces } = await ask("difference", { run, ...pair });
+    const sides = { ...pair }, reply = await askDifference("difference", { run, ...sides });
+    if (!reply) return;
+    const { pieces } = reply;
     const note = pieces.every(([kind]) => kind === "same") ? " (the same text)" : "";
     put(root.querySelector("[data-diff]"), ["a", "b"].map((side) =>
-      el("div", {}, el("small", {}, `${side.toUpperCase()}: ${pair[side]}${note}`), differenceSide(pieces, side))));
+      el("div", {}, el("small", {}, `${side.toUpperCase()}: ${sides[side]}${note}`), differenceSide(pieces, side))));
   }
   // Highlight the next or the previous completion.
   function walk(by) {

@@ -1,5 +1,5 @@
 // One problem across the steps: pass rates, answers, and between which steps it was learned or forgotten.
-import { ask, card, count, el, empty, isOffered, joinParts, link, number, percent, put, select, table, tableRow, verdictBadge, visible } from "../core.js";
+import { ask, card, count, el, empty, isOffered, joinParts, latestOnly, link, number, percent, put, select, table, tableRow, verdictBadge, visible } from "../core.js";
 import { differenceSide } from "../text.js";
 
 // The answers of a visit as bars, and links to its rollouts.
@@ -48,7 +48,7 @@ export async function open(root, page) {
   const [otherName] = visits.length > 1 ? [visits[visits.length - 1].rollouts[0]?.name] : names[names.length - 1];
   const pair = { a: page.params.a ?? names[0][0], b: page.params.b ?? otherName };
   const strip = el("div", { class: "visits", role: "listbox", "aria-label": "steps" }), detail = el("div");
-  const diff = el("div", { class: "grid two", data: { diff: "" } });
+  const diff = el("div", { class: "grid two", data: { diff: "" } }), askDifference = latestOnly();
 
   // Select a visit by its index.
   function choose(next) {
@@ -61,8 +61,10 @@ export async function open(root, page) {
     put(detail, visitDetail(run, visits[index]));
   }
   async function drawDifference() {
-    const { pieces } = await ask("difference", { run, ...pair });
-    put(diff, ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${pair[side]}`), differenceSide(pieces, side))));
+    const sides = { ...pair }, reply = await askDifference("difference", { run, ...sides });
+    if (!reply) return;
+    const { pieces } = reply;
+    put(diff, ["a", "b"].map((side) => el("div", {}, el("small", {}, `${side.toUpperCase()}: ${sides[side]}`), differenceSide(pieces, side))));
   }
   const pairSelect = (side) => select(side.toUpperCase(), names, pair[side], (name) => {
     pair[side] = name; page.set({ [side]: name }); drawDifference();

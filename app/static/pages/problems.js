@@ -1,6 +1,6 @@
 // All problems: a map of pass rates by step, pass rates of new and of known problems, and the share of groups that gave a gradient.
 import { chart } from "../chart.js";
-import { address, ask, card, count, el, empty, number, percent, put, select, visible } from "../core.js";
+import { address, ask, card, count, el, empty, latestOnly, number, percent, put, select, visible } from "../core.js";
 
 const CELL = 18, NAMES_WIDTH = 230, PAGE_SIZE = 200;  // pixels, pixels, rows
 const ORDERS = {
@@ -99,6 +99,7 @@ export async function open(root, page) {
   const view = {
     by: page.params.by ?? "family", sort: page.params.sort ?? "problem", subject: page.params.subject ?? "", offset: Number(page.params.offset ?? 0),
   };
+  const askProblems = latestOnly();
   let data, cells = new Map(), cursor = null;
   const canvas = el("canvas", { tabindex: "0", role: "grid", "aria-label": "pass rates, problems by steps; the arrow keys move, Enter opens" });
   const readout = el("p", { role: "status", class: "readout", data: { readout: "" } }, "Point at a cell.");
@@ -159,11 +160,13 @@ export async function open(root, page) {
       el("span", { class: "muted" }, data.total ? `rows ${view.offset + 1} to ${view.offset + data.rows.length}` : ""));
   }
   async function load() {
-    data = await ask("problems", { run, ...view, limit: PAGE_SIZE });
+    const reply = await askProblems("problems", { run, ...view, limit: PAGE_SIZE });
+    if (!reply) return;
+    data = reply;
     cells = new Map(data.cells.map(([row, step, correct, size]) => [`${row} ${step}`, [correct, size]]));
     drawBar();
     put(heads, nameHeads(view.sort, (sort) => change({ sort, offset: 0 })));
-    if (!data.rows.length) return put(names, empty("No problem has been sampled yet."));
+    if (!data.rows.length) { put(names, empty("No problem has been sampled yet.")); return; }
     const folder = view.by === "problem" ? commonFolder(data.rows.map((row) => row.problem)) : "";
     put(names, data.rows.map((row) => rowName(run, view.by, row, folder)));
     put(seen, exposures({ ...data, subject: view.subject }));

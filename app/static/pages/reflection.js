@@ -1,6 +1,6 @@
 // Reflection: how often completions reflect, with which outcome, the association with correctness, and the best spans.
 import { bars, chart, shareZoom } from "../chart.js";
-import { ask, card, el, empty, isOffered, link, number, percent, put, select, tile, visible } from "../core.js";
+import { ask, card, el, empty, isOffered, latestOnly, link, number, percent, put, select, tile, visible } from "../core.js";
 
 const MEANINGS = {
   cue: "a phrase of reflection in context; nothing is claimed about its effect",
@@ -70,6 +70,7 @@ function galleryCard(run, item) {
 
 // The card that counts the completions with any words; `count()` counts them again.
 function wordSearch(run, page) {
+  const askWords = latestOnly();
   let text = page.params.q ?? "wait";
   const total = el("span", { class: "muted", data: { words: "" } }), box = el("div");
   const input = el("input", {
@@ -78,10 +79,11 @@ function wordSearch(run, page) {
   });
   async function count() {
     try {
-      const reply = await ask("words", { run, text });
+      const reply = await askWords("words", { run, text });
+      if (!reply) return;
       total.textContent = `${number(reply.total)} completions`;
       const lines = [{ name: "share", points: reply.points.map((point) => ({ x: point.step, y: point.share })) }];
-      const openRollouts = (point) => page.go("rollouts", { run, step: String(point.x), text });
+      const openRollouts = (point) => page.go("rollouts", { run, step: String(point.x), text: reply.text });
       put(box, chart({ title: `completions with ${reply.text}`, lines, isShare: true, height: 120, onpick: openRollouts }));
     } catch (error) { total.textContent = error.message; }
   }
@@ -93,7 +95,7 @@ export async function open(root, page) {
   let label = page.params.label ?? "", offset = 0, data = await ask("reflection", { run, label });
   const head = el("div"), curves = el("div", { class: "grid two" }), totals = el("div", { class: "grid three" });
   const gallery = el("div", { class: "gallery", data: { gallery: "" } }), more = el("div", { class: "bar-row" });
-  const words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
+  const askSpans = latestOnly(), words = wordSearch(run, page), onpick = (point) => page.go("rollouts", { run, step: String(point.x), label: CORRECTION });
   const cues = chart({ title: "Cues per 1,000 tokens", lines: cueLines(data), least: 0, onpick });
   const correctionChart = chart({ title: "Self-corrections per 1,000 tokens", lines: correctionLines(data), least: 0, onpick });
   put(curves, cues, correctionChart);
@@ -113,14 +115,20 @@ export async function open(root, page) {
     put(more, cards.length === PAGE_SIZE ? el("button", { onclick: nextPage }, "more") : null);
   }
   async function nextPage() {
+    put(more);  // a second click would ask for the page after the next
     offset += PAGE_SIZE;
-    data = { ...data, ...(await ask("reflection", { run, label, offset })) };
+    const reply = await askSpans("reflection", { run, label, offset });
+    if (!reply) return;
+    data = { ...data, ...reply };
     drawGallery({ isNext: true });
   }
   async function filter(value) {
     label = value; offset = 0;
     page.set({ label });
-    data = await ask("reflection", { run, label });
+    put(more);  // it continues the gallery of the label before
+    const reply = await askSpans("reflection", { run, label });
+    if (!reply) return;
+    data = reply;
     drawGallery();
   }
   put(root, head, curves, totals,
@@ -130,7 +138,8 @@ export async function open(root, page) {
   drawGallery();
   if (isOffered("words")) await words.count();
   return { live: async () => {
-    const next = await ask("reflection", { run, label });
+    const labelBefore = label, next = await ask("reflection", { run, label });
+    if (label !== labelBefore) return;  // the gallery of another label is on its way
     if (next.num_analyzed === data.num_analyzed && next.num_steps === data.num_steps) return;
     data = offset ? { ...next, gallery: data.gallery } : next;
     draw();

@@ -1,6 +1,6 @@
 // All rollouts: filters, full-text search, a list of any length, and one rollout in full.
 import { address, ask, el, empty, isOffered, number, put, select, signClass, verdictBadge, visible, withSign } from "../core.js";
-import { detail } from "../detail.js";
+import { clearPane, detail } from "../detail.js";
 import { published } from "../published.js";
 
 const FIELDS = [
@@ -74,10 +74,17 @@ class VirtualList {
   async fetchBlock(first) {
     if (this.requests.has(first)) return undefined;
     this.requests.add(first);
-    const { generation } = this, reply = await this.load(first, this.blockSize);
-    if (generation !== this.generation) return undefined;
-    reply.rows.forEach((row, i) => this.rows.set(first + i, row));
-    return reply;
+    const { generation } = this;
+    try {
+      const reply = await this.load(first, this.blockSize);
+      if (generation !== this.generation) return undefined;
+      reply.rows.forEach((row, i) => this.rows.set(first + i, row));
+      return reply;
+    } catch (error) {
+      if (generation !== this.generation) return undefined;
+      this.requests.delete(first);  // it is fetched again when it comes into view
+      throw error;
+    }
   }
 
   // Let blocks be fetched again that may change when rows come: the incomplete ones, or all of them.
@@ -190,7 +197,7 @@ export async function open(root, page) {
       list.draw();
       list.box.dataset.state = "ready";
       if (current) await show(current);
-      else { index = 0; put(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
+      else { index = 0; clearPane(pane, empty(reply.rows.length ? "Choose a rollout, or press j." : "No rollout matches. Widen the filter.")); }
     } catch (error) {
       list.resize(0);
       put(list.inner, el("p", { class: "error", role: "alert" }, error.message));
@@ -219,11 +226,7 @@ export async function open(root, page) {
     current = name;
     if (push) page.set({ rollout: name, tok: "" }, { push: true });
     for (const row of list.inner.querySelectorAll(".row")) row.setAttribute("aria-selected", String(row.dataset.rollout === name));
-    try {
-      await detail(pane, { run, name, page, onchange: (next) => show(next, true) });
-    } catch (error) {
-      put(pane, el("p", { class: "error", role: "alert" }, error.message));
-    }
+    await detail(pane, { run, name, page, onchange: (next) => show(next, true) });
   }
   // Show the next or the previous rollout of the list.
   async function move(by) {
@@ -241,8 +244,8 @@ export async function open(root, page) {
   await reset();
   return {
     live: async () => {
-      const reply = await query({ offset: 0, limit: 0 });
-      if (reply.total === list.total) return;
+      const { generation } = list, reply = await query({ offset: 0, limit: 0 });
+      if (generation !== list.generation || reply.total === list.total) return;
       list.expire({ keepsComplete: order === "step" });
       drawTotal(reply);
       list.draw();

@@ -1,5 +1,5 @@
 // All runs: their state, their progress and their latest validation; the pipelines as rows of stages.
-import { address, ago, ask, count, duration, el, empty, interval, link, number, percent, put } from "../core.js";
+import { age, ask, count, duration, el, empty, interval, link, number, percent, put, updateAges } from "../core.js";
 
 // The orders of the list: what a row is sorted by.
 const SORTS = {
@@ -46,7 +46,7 @@ function runRow(row, choice) {
     el("td", { class: "number" }, percent(row.metrics["pass@1"])),
     el("td", { class: "number" }, percent(cons)),
     el("td", {}, row.correct.length > 1 ? sparkline(row.correct) : "–"),
-    el("td", {}, ago(row.started_at)));
+    el("td", {}, age(row.started_at)));
 }
 
 // The figure of a stage: pass@1 on the held-out problems, accuracy of a reward model, or sampled tokens.
@@ -70,7 +70,7 @@ function pipelineCard({ name, recipe, stages, fault }, runs) {
 
 export async function open(root, page) {
   const selection = new Set();
-  let sort = page.params.sort ?? "started";
+  let sort = page.params.sort ?? "started", data = null;
   const openCompare = () => page.go("compare", { runs: [...selection].join(",") });
   const compare = el("button", { disabled: true, title: "choose two runs or more", onclick: openCompare }, "compare");
   const body = el("div");
@@ -89,9 +89,16 @@ export async function open(root, page) {
     },
   });
 
-  async function draw() {
-    const { runs, folder, pipelines } = await ask("runs");
-    if (!runs.length && !pipelines.length) return put(body, empty(`There is no run in ${folder} yet.`, "reasoner train --model base"));
+  // Ask again. Only news are drawn: drawing takes the focus away, and a click that has begun.
+  async function load() {
+    const reply = await ask("runs");
+    if (JSON.stringify(reply) === JSON.stringify(data)) return updateAges(body);
+    data = reply;
+    return draw();
+  }
+  function draw() {
+    const { folder, pipelines } = data, runs = [...data.runs];
+    if (!runs.length && !pipelines.length) { put(body, empty(`There is no run in ${folder} yet.`, "reasoner train --model base")); return; }
     const value = SORTS[sort] ?? SORTS.started;
     runs.sort((a, b) => (value(a) > value(b) ? 1 : value(a) < value(b) ? -1 : 0));
     const heads = ["", sortButton("name", "run"), "state", sortButton("step", "step"), "time left", "model", "algorithm",
@@ -104,6 +111,6 @@ export async function open(root, page) {
       "A run is live while its process holds its lock, and stopped if the process was killed or failed: ",
       el("code", {}, "reasoner train --resume NAME"), " continues it."));
   }
-  await draw();
-  return { live: draw };
+  await load();
+  return { live: load };
 }

@@ -1,0 +1,231 @@
+"""Replies that come late, in a real browser: a page shows the reply to its latest request, whatever their order."""
+
+import pytest
+
+from tests.app.browsing import expect, made_up, wait_for_address
+from tests.app.library_of import write_run
+
+TEXTS = ["<think>2+2=5. Wait, 2+2=4.</think> <answer>4</answer>", "<think>2+2=5.</think> <answer>5</answer>", "6"]
+
+# In the page: the replies to these queries are held back until the test releases them, by the number of the request.
+HOLD = """queries => {
+    const send = window.fetch;
+    window.held = [];
+    window.fetch = async (url, options) => {
+        const query = url.split('/ask/')[1];
+        if (!queries.includes(query)) return send(url, options);
+        const one = {query, body: JSON.parse(options.body)};
+        window.held.push(one);
+        const released = new Promise(release => { one.release = release; });
+        const reply = await send(url, options), text = await reply.text();
+        await released;
+        return new Response(text, {status: reply.status, headers: reply.headers});
+    };
+}"""
+RELEASE = "async number => { window.held[number].release(); await new Promise(done => setTimeout(done, 100)); }"
+STOP_POLLING = "Object.defineProperty(document, 'hidden', {get: () => true})"
+TWO_FRAMES = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory, chromium):
+    runs = tmp_path_factory.mktemp("late") / "runs"
+    made_up(runs, "own", steps=3, texts=TEXTS)
+    write_run(runs / "whole", steps=8)
+    return runs
+
+
+class Held:
+    """The requests of a page to some queries; a reply comes when it is released."""
+
+    def __init__(self, page, *queries, polling=False):
+        self.page = page
+        if not polling:
+            page.evaluate(STOP_POLLING)
+        page.evaluate(HOLD, queries)
+
+    def queries(self):
+        """Of the requests so far."""
+        return self.page.evaluate("window.held.map(one => one.query)")
+
+    def wait(self, number):
+        """Wait until so many requests were sent."""
+        self.page.wait_for_function("number => window.held.length >= number", arg=number)
+
+    def release(self, number):
+        """Let a reply come; returns when the page has had time to show it."""
+        self.page.evaluate(RELEASE, number)
+
+
+def choose(label, *values):
+    """One action for each value: it is selected, or typed and entered."""
+
+    def act(page, value):
+        field = page.get_by_label(label, exact=True)
+        if field.evaluate("field => field.tagName") == "SELECT":
+            field.select_option(value)
+        else:
+            field.fill(value)
+            field.press("Enter")
+
+    return [lambda page, value=value: act(page, value) for value in values]
+
+
+def press(*keys):
+    return [lambda page, key=key: page.keyboard.press(key) for key in keys]
+
+
+def pick(*numbers):
+    def act(page, number):
+        page.locator("details[data-picker]").evaluate("details => { details.open = true; }")
+        page.locator("[data-pick] button").nth(number).click()
+
+    return [lambda page, number=number: act(page, number) for number in numbers]
+
+
+# A page, the query whose replies are held, two actions that send it, and what the second one shows.
+CASES = {
+    "difference of a problem": (
+        "/problem?run=own&id=made/up/1", "difference", choose("B", "0.1.1", "1.1.2"), "small:text-is('B: 1.1.2')",
+    ),
+    "difference of a group": (
+        "/group?run=own&step=0&group=0", "difference", choose("B", "0.0.0", "0.0.1"), "small:text-is('B: 0.0.1')",
+    ),
+    "rollout": (
+        "/rollouts?run=own&rollout=0.0.0", "rollout", press("j", "j"),
+        ".pane[data-state=ready][data-rollout='0.0.2']",
+    ),
+    "list of rollouts": (
+        "/rollouts?run=own", "rollouts", choose("correct", "yes", "no"),
+        ".list[data-state=ready] [data-rollout='0.0.1']",
+    ),
+    "list of rollouts after an error": (
+        "/rollouts?run=own", "rollouts", choose("reward", "x", "0.5:"),
+        ".list[data-state=ready] [data-rollout='0.0.0']",
+    ),
+    "problems": (
+        "/problems?run=whole&by=problem", "problems", choose("order", "rate", "groups"),
+        ".head[aria-pressed=true]:text('groups')",
+    ),
+    "reflection spans": (
+        "/reflection?run=whole", "reflection", choose("label", "cue", "self-correction"),
+        "[data-card][data-label=self-correction]",
+    ),
+    "words": (
+        "/reflection?run=whole", "words", choose("words", "sum", "unicorn"), "[data-words]:text-is('0 completions')",
+    ),
+    "failures": (
+        "/failures?run=whole", "failures", choose("cause", "truncated", "malformed"),
+        "[data-card][data-cause=malformed]",
+    ),
+    "disagreements": (
+        "/disagreements?run=whole", "disagreements", choose("steps", "1", "2"), "span:text('step 2:')",
+    ),
+    "picked problem": ("/chat?run=whole", "problem", pick(0, 1), "tr[data-pick]:nth-child(2).current"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_older_reply_that_comes_last_is_not_shown(site, case):
+    path, query, actions, shown = CASES[case]
+    page = site.open(path)
+    held = Held(page, query)
+    for number, act in enumerate(actions, start=1):
+        act(page)
+        held.wait(number)
+    held.release(1)
+    page.wait_for_selector(shown)
+    page.evaluate(TWO_FRAMES)  # for charts
+    content = page.locator("#reasoner main").inner_html()
+    held.release(0)
+    assert page.locator("#reasoner main").inner_html() == content
+    if "error" in case:
+        site.refused()
+
+
+def test_a_filter_that_is_typed_while_the_page_opens_is_asked_for(site):
+    page = site.open("/overview?run=own")
+    held = Held(page, "rollouts")
+    page.locator("nav a", has_text="Rollouts").click()
+    held.wait(1)
+    page.get_by_label("correct", exact=True).select_option("no")
+    held.wait(2)
+    assert page.evaluate("window.held[1].body.where") == {"correct": "no"}
+    held.release(1)
+    held.release(0)
+    expect(page.locator("[data-count]")).to_have_text("12")  # of 18
+    wait_for_address(page, "correct=no")
+
+
+def test_a_count_of_before_the_filter_is_not_shown(site):
+    page = site.open("/rollouts?run=own")
+    held = Held(page, "rollouts", polling=True)
+    held.wait(1)  # which looks for new rollouts
+    page.get_by_label("correct", exact=True).select_option("yes")
+    held.wait(2)
+    held.release(1)
+    expect(page.locator("[data-count]")).to_have_text("6")
+    held.release(0)
+    assert page.locator("[data-count]").text_content() == "6"
+
+
+def test_the_selected_run_stays_selected_when_an_older_list_of_runs_comes(site):
+    page = site.open("/overview?run=own")
+    held = Held(page, "runs", polling=True)
+    held.wait(1)
+    page.get_by_label("run", exact=True).select_option("whole")
+    held.wait(2)
+    held.release(1)
+    site.ready()
+    held.release(0)
+    assert page.get_by_label("run", exact=True).input_value() == "whole"
+
+
+def test_keys_do_nothing_to_a_rollout_that_is_being_replaced(site):
+    page = site.open("/rollouts?run=own&rollout=0.0.0")
+    held = Held(page, "rollout", "annotate")
+    page.keyboard.press("j")
+    held.wait(1)
+    page.keyboard.press("s")
+    assert held.queries() == ["rollout"]
+    page.get_by_label("correct", exact=True).select_option("no")
+    expect(page.locator(".pane")).to_have_text("Choose a rollout, or press j.")
+    held.release(0)
+    page.get_by_label("correct", exact=True).blur()
+    page.keyboard.press("s")
+    assert page.locator(".pane").text_content() == "Choose a rollout, or press j."
+    assert held.queries() == ["rollout"]
+
+
+def test_a_note_is_saved_before_its_rollout_is_shown_again_and_said_to_be_saved_at_last(site):
+    page = site.open("/rollouts?run=own&rollout=0.0.0")
+    held = Held(page, "rollout", "annotate")
+    status = page.locator(".pane .note [role=status]")
+    page.keyboard.press("s")
+    page.get_by_label("note", exact=True).fill("so")
+    page.locator(".pane h2").click()
+    held.wait(1)
+    held.release(0)
+    held.wait(2)
+    assert status.text_content() == "saving"
+    page.get_by_label("render formulas").check()
+    assert held.queries() == ["annotate", "annotate"]
+    held.release(1)
+    expect(status).to_have_text("saved")
+    held.wait(3)
+    held.release(2)
+    page.wait_for_selector(".pane .formulas")
+    expect(page.get_by_label("note", exact=True)).to_have_value("so")
+    expect(page.locator(".pane .star")).to_have_attribute("aria-pressed", "true")
+
+
+def test_the_list_of_runs_keeps_the_focus_until_there_is_news(site):
+    page = site.open("/")
+    box = page.get_by_label("choose own")
+    box.focus()
+    for _ in range(4):  # two lookups of the page, two of the header
+        with page.expect_response("**/ask/runs"):
+            pass
+    expect(box).to_be_focused()
+    made_up(site.runs, "later", steps=1, texts=TEXTS)
+    page.wait_for_selector('tr[data-run="later"]')
