@@ -132,8 +132,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of an evaluation or a run")
     args = parser.parse_args()
-    problems = {problem.id: problem for problem in load("generated:heldout")}
     rows: list[dict[str, Any]] = pq.read_table(samples_file(args.folder)).to_pylist()
+    sets = sorted({row["set"] for row in rows if row["set"].startswith("generated")})
+    if not sets:
+        parser.error(f"{args.folder} holds no responses to generated problems")
+    problems = {problem.id: problem for name in sets for problem in load(name)}
     elementary = Elementary()
     for way in sorted({row["way"] for row in rows}):
         counts: dict[str, Counter[str]] = {family: Counter() for family in FAMILIES}
