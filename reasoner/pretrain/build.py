@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import LlamaForCausalLM
 
 from reasoner.console import log
-from reasoner.models.loading import load_tokenizer
+from reasoner.models.loading import load_policy, load_tokenizer
 from reasoner.pretrain.corpus import document
 from reasoner.pretrain.tokenizer import train_tokenizer
 from reasoner.pretrain.train import Pretraining, Recipe
@@ -48,7 +47,7 @@ def build(
     if threads:
         torch.set_num_threads(threads)
     if start:
-        tokenizer, model = load_tokenizer(start), LlamaForCausalLM.from_pretrained(start, dtype=torch.float32)
+        tokenizer, model = load_tokenizer(start), load_policy(start, device=torch.device("cpu"))
     else:
         log(f"tokenizer: training on {NUM_TOKENIZER_DOCUMENTS:,} documents")
         texts = (document(seed, index, recipe.mixture) for index in range(NUM_TOKENIZER_DOCUMENTS))

@@ -9,7 +9,7 @@ from typing import Literal
 
 import torch
 from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from reasoner.pretrain.mixture import Mixture
 from reasoner.pretrain.muon import Muon
@@ -73,7 +73,7 @@ class Pretraining:
     """A model under training with its optimisers and its place in the corpus: all that a build goes on from."""
 
     def __init__(
-        self, tokenizer: PreTrainedTokenizerBase, recipe: Recipe, seed: int, model: LlamaForCausalLM | None = None
+        self, tokenizer: PreTrainedTokenizerBase, recipe: Recipe, seed: int, model: PreTrainedModel | None = None
     ) -> None:
         """model: whose training goes on, with new optimisers; None: one with random weights."""
         self.recipe = recipe
