@@ -237,7 +237,7 @@ def _except(pieces: list[list[Token]], value: Value) -> Value:
 def _is_congruence(tokens: Tokens) -> bool:
     """Whether there is one congruence, `n ≡ 2, 3 (mod 7)` or `2, 3 (mod 7)`, whose commas separate residues."""
     num_congruences = len(cut(tokens, at_signs("≡"))[1])
-    is_bare = not num_congruences and tokens[-1:] != [] and not cut(tokens, RELATIONS)[1] and tokens[0].kind == "number"
+    is_bare = bool(tokens) and tokens[0].kind == "number" and not num_congruences and not cut(tokens, RELATIONS)[1]
     return (num_congruences == 1 or is_bare) and sum(token.is_word("mod") for token in tokens) == 1
 
 
