@@ -22,7 +22,8 @@ from data import load
 from data.arithmetic import Equation, Operator, equation
 from data.families import value_of
 
-_EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(\d+)")
+# A step up to its value, or, in a difference by digits (2082-1800=1082-800=282), up to what is left of it.
+_EQUATION = re.compile(r"(\d+)([+\-*/])(\d+)=(?=(\d+)(?:-(\d+)=)?)")
 # A step with what stands behind it: its check, and the verdict of the check.
 _STEP = re.compile(
     r"(?P<step>\d+[+\-*/]\d+=\d+)\."
@@ -55,14 +56,17 @@ class Elementary:
         is_wrong = true_value(step.left, step.op, step.right) != step.value
         num_digits = max(1, len(str(step.right).rstrip("0")))
         kind = step.op if step.op == "*" else f"{step.op} a number of {num_digits} significant digits"
+        kind = "- one digit of a longer number" if step.between else kind
         self.all[kind] += 1
         self.wrong[kind] += is_wrong
         return is_wrong
 
 
 def equations_in(text: str) -> Iterator[Equation]:
-    for left, op, right, value in _EQUATION.findall(text):
-        yield Equation(int(left), op, int(right), int(value))
+    """The steps of a text; a link of a difference by digits has the value of what is left, and that in `between`."""
+    for left, op, right, value, rest in _EQUATION.findall(text):
+        between = (f"{value}-{rest}",) if rest else ()
+        yield Equation(int(left), op, int(right), int(value) - int(rest or 0), between)
 
 
 def first_error(text: str, question: str, elementary: Elementary) -> str:

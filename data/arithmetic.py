@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 Operator = Literal["+", "-", "*", "/"]
@@ -10,19 +10,23 @@ Operator = Literal["+", "-", "*", "/"]
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """An equation `left op right = value` of whole numbers."""
+    """An equation `left op right = value` of whole numbers.
+
+    between: expressions of the same value that are written between the two sides: 312-240=112-40=72.
+    """
 
     left: int
     op: Operator
     right: int
     value: int
+    between: tuple[str, ...] = ()
 
     @property
     def expression(self) -> str:
         return f"{self.left}{self.op}{self.right}"
 
     def __str__(self) -> str:
-        return f"{self.expression}={self.value}"
+        return "=".join([self.expression, *self.between, str(self.value)])
 
 
 def equation(left: int, op: Operator, right: int) -> Equation:
@@ -46,18 +50,22 @@ def places(number: int) -> list[int]:
 def work(step: Equation, *, one_digit: bool = False) -> list[Equation]:
     """Work a step out in elementary steps, the last of which has its value; [] if there is nothing simpler.
 
-    one_digit: whether a division subtracts one significant digit at a time: 2082-1000=1082, 1082-800=282 instead of
+    one_digit: whether a division subtracts one significant digit at a time: 2082-1800=1082-800=282 instead of
     2082-1800=282.
     """
     chain = _WORK[step.op](step.left, step.right)
     if one_digit and step.op == "/":
-        chain = [part for whole in chain for part in _one_digit_steps(whole)]
+        chain = [digit_by_digit(part) if part.op == "-" else part for part in chain]
     return chain if len(chain) > 1 else []
 
 
-def _one_digit_steps(step: Equation) -> list[Equation]:
-    """A difference in steps of one significant digit each; another step as it is."""
-    return _running(step.left, step.op, places(step.right)) if step.op == "-" else [step]
+def digit_by_digit(step: Equation) -> Equation:
+    """A difference with what is left of both sides after each significant digit: 2082-1800=1082-800=282."""
+    left, parts, between = step.left, places(step.right), []
+    while len(parts) > 1:
+        left -= parts.pop(0)
+        between.append(f"{left}-{sum(parts)}")
+    return replace(step, between=tuple(between))
 
 
 def _work_sum(a: int, b: int) -> list[Equation]:

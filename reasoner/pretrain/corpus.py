@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from data.arithmetic import Equation, Operator, equation, work
+from data.arithmetic import Equation, Operator, digit_by_digit, equation, work
 from data.contamination import split_of_step
 from data.families import Draft, candidates, draw
 from reasoner.pretrain.mixture import MIXTURES, Mixture, Shares
@@ -131,11 +131,23 @@ def _tables(rng: Random, mixture: Mixture) -> str:
 
 def _workings(rng: Random, mixture: Mixture) -> str:
     """Steps calculated by place value."""
-    lines = []
-    for step in _steps(rng, mixture, 3):
-        parts = work(step, one_digit=mixture.working.one_digit)
-        lines.append(f"{step.expression}: {', '.join(map(str, parts))}." if parts else f"{step}.")
+    return " ".join(_working(step, mixture) for step in _steps(rng, mixture, 3))
+
+
+def _long_products(rng: Random, mixture: Mixture) -> str:
+    """Products of levels 2 and 3 calculated by place value; every second one without a zero is passed over."""
+    lines: list[str] = []
+    while len(lines) < 3:
+        step = draw("products", rng.choice((2, 3, 3)), rng).steps[0]
+        if split_of_step(step) == "corpus" and ("0" in step.expression or rng.random() < 0.5):
+            lines.append(_working(step, mixture))
     return " ".join(lines)
+
+
+def _working(step: Equation, mixture: Mixture) -> str:
+    """A step calculated by place value, or with its result alone where there is nothing simpler."""
+    parts = work(step, one_digit=mixture.working.one_digit)
+    return f"{step.expression}: {', '.join(map(str, parts))}." if parts else f"{step}."
 
 
 def _checks(rng: Random, mixture: Mixture) -> str:
@@ -183,14 +195,18 @@ def _one_digit_steps(rng: Random, _: Mixture) -> str:
 _SUM_OPERATORS: tuple[Operator, ...] = ("+", "-")
 
 
-def _quotient_digits(rng: Random, _: Mixture) -> str:
-    """The largest multiple of a divisor, by one digit, that a number holds."""
-    lines = []
-    for _step in range(7):
+def _quotient_digits(rng: Random, mixture: Mixture) -> str:
+    """The largest multiple of a divisor, by one digit, that a number holds, and what is left of the number."""
+    lines: list[str] = []
+    while len(lines) < 5:
         divisor, part = rng.randint(2, 9), rng.randint(1, 9) * rng.choice((1, 10, 100))
         unit = 10 ** (len(str(part)) - 1)
         number = rng.randint(divisor * part, divisor * (part + unit) - 1)
-        lines.append(f"{number} by {divisor}: {equation(divisor, '*', part)}.")
+        multiple = equation(divisor, "*", part)
+        rest = equation(number, "-", multiple.value)
+        if split_of_step(rest) == "corpus":
+            shown = digit_by_digit(rest) if mixture.working.one_digit else rest
+            lines.append(f"{number} by {divisor}: {multiple}, {shown}.")
     return " ".join(lines)
 
 
@@ -199,6 +215,7 @@ _DRILLS: dict[str, Callable[[Random, Mixture], str]] = {
     "tables": _tables,
     "one_digit_steps": _one_digit_steps,
     "quotient_digits": _quotient_digits,
+    "long_products": _long_products,
     "workings": _workings,
     "checks": _checks,
     "comparisons": _comparisons,

@@ -32,12 +32,32 @@ def test_the_first_error_has_its_name(text):
     assert first_error(f"<think> Let me work and check. {text} </think>", QUESTION, Elementary()) == CASES[text]
 
 
-def test_a_checked_solution_with_a_careless_check_has_a_comparison_error_and_a_right_one_has_none():
+@pytest.mark.parametrize(
+    ("difference", "num_wrong"),
+    [
+        ("2082-1800=1082-800=282", 0),
+        ("2082-1800=1182-800=382", 1),
+        ("2082-1800=1182-800=282", 2),
+        ("2082-1800=1082-700=382", 1),
+        ("2082-1800=1082-800=382", 1),
+    ],
+)
+def test_every_link_of_a_difference_by_digits_is_read(difference, num_wrong):
+    elementary = Elementary()
+    text = f"2082/6=347. Check: 6*300=1800, {difference}, 6*40=240. I had 3... Wait, 2082/6=340."
+    error = first_error(text, "Solve 6 * x = 2082 for x.", elementary)
+    assert error == ("elementary step" if num_wrong else "part of a check lost or wrong")
+    assert elementary.all == {"*": 2, "- one digit of a longer number": 1, "- a number of 1 significant digits": 1}
+    assert elementary.wrong.total() == num_wrong
+
+
+@pytest.mark.parametrize("working", [Working(), Working(one_digit=True)])
+def test_a_checked_solution_with_a_careless_check_has_a_comparison_error_and_a_right_one_has_none(working):
     rng, names = Random(0), set()
     elementary = Elementary()
     for _ in range(1500):
         draft = draw(rng.choice([family for family in FAMILIES if family != "countdown"]), rng.choice(LEVELS), rng)
-        thought, answer = STYLES["check"](draft, rng, Working())
+        thought, answer = STYLES["check"](draft, rng, working)
         error = first_error(f"<think> {thought} </think>", draft.question, elementary)
         names.add((error, answer == draft.answer))
     # Where the steps are right the caller knows that the answer is; a slip in a step without a check is not written.
