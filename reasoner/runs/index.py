@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from reasoner.runs.filters import ALL, FIELDS, ORDERS, ROWS, Filter, RolloutRow, ids_of_step, match, read_filter, sql
 from reasoner.runs.index_file import delete_index, index_path, open_index, transaction
-from reasoner.runs.index_schema import SET_FLIPS, Rows
+from reasoner.runs.index_schema import SUMMARISE, Rows
 from reasoner.runs.index_shards import read_shard, shard_completions, shard_digest, shard_steps, shard_table, shards
 from reasoner.runs.json_files import is_file
 from reasoner.runs.regex_search import MAX_ROLLOUTS, matching_ids
@@ -80,7 +80,8 @@ class RolloutIndex:
                     with transaction(self._db):
                         for step, (shard_rows, digest) in zip(steps, reader.map(self._shard, steps), strict=True):
                             added += self._add(step, *states[step], shard_rows, digest)
-                        self._db.execute(SET_FLIPS, [steps[0]])
+                        for statement in SUMMARISE:
+                            self._db.execute(statement, [steps[0]])
                     if progress is not None:
                         progress(start + len(steps), len(fresh))
             self._seen = changed

@@ -96,21 +96,22 @@ def problem_rows(
     `by`: a key of PROBLEM_ROWS. `order`: a key of PROBLEM_ORDERS. `subject`: only this family; "" is all. A cell is
     [row, step, correct, size]; several groups of a row at one step are one cell.
     """
-    columns = f"{PROBLEM_ROWS[by]} AS problem, step, subject, level, question, correct, size, flip"
-    visits = f"WITH visits AS (SELECT {columns} FROM groups WHERE ? = '' OR subject = ?)"
-    total = index.rows(f"{visits} SELECT COUNT(DISTINCT problem) AS n FROM visits", [subject, subject])[0]["n"]
+    count = f"SELECT COUNT(DISTINCT {PROBLEM_ROWS[by]}) AS n FROM problems WHERE ? = '' OR subject = ?"
+    total = index.rows(count, [subject, subject])[0]["n"]
     rows = index.rows(
-        f"{visits} SELECT problem, subject, level, MIN(question) AS question, COUNT(*) AS num_groups, "
-        "SUM(correct) AS correct, SUM(size) AS size, 1.0 * SUM(correct) / SUM(size) AS rate, "
-        "MIN(step) AS first_sampled, MIN(CASE WHEN correct > 0 THEN step END) AS first_solved, SUM(flip) AS flips "
-        f"FROM visits GROUP BY problem ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
+        f"SELECT {PROBLEM_ROWS[by]} AS problem, subject, level, MIN(question) AS question, "
+        "SUM(num_groups) AS num_groups, SUM(correct) AS correct, SUM(size) AS size, "
+        "1.0 * SUM(correct) / SUM(size) AS rate, MIN(first_sampled) AS first_sampled, "
+        "MIN(first_solved) AS first_solved, SUM(flips) AS flips FROM problems WHERE ? = '' OR subject = ? "
+        f"GROUP BY {PROBLEM_ROWS[by]} ORDER BY {PROBLEM_ORDERS[order]} LIMIT ? OFFSET ?",
         [subject, subject, limit, offset],
     )
     row_numbers = {row["problem"]: number for number, row in enumerate(rows)}
     cells = index.rows(
-        f"{visits} SELECT problem, step, SUM(correct) AS correct, SUM(size) AS size FROM visits "
-        f"WHERE problem IN ({', '.join('?' * len(rows))}) GROUP BY problem, step",
-        [subject, subject, *row_numbers],
+        f"SELECT {PROBLEM_ROWS[by]} AS problem, step, SUM(correct) AS correct, SUM(size) AS size "
+        f"FROM {'family_steps' if by == 'family' else 'groups'} "
+        f"WHERE {PROBLEM_ROWS[by]} IN ({', '.join('?' * len(rows))}) GROUP BY {PROBLEM_ROWS[by]}, step",
+        [*row_numbers],
     )
     return total, rows, [[row_numbers[cell["problem"]], cell["step"], cell["correct"], cell["size"]] for cell in cells]
 
@@ -138,8 +139,8 @@ def neighbours(index: RolloutIndex, visit: dict[str, Any], *, number: int) -> Ro
 def sampling_counts(index: RolloutIndex, *, subject: str = "") -> dict[str, int]:
     """Number of `problems`, and of those that were sampled `once`."""
     query = (
-        "SELECT COUNT(*) AS problems, COALESCE(SUM(n = 1), 0) AS once FROM "
-        "(SELECT COUNT(*) AS n FROM groups WHERE ? = '' OR subject = ? GROUP BY problem)"
+        "SELECT COUNT(*) AS problems, COALESCE(SUM(num_groups = 1), 0) AS once FROM problems "
+        "WHERE ? = '' OR subject = ?"
     )
     return index.rows(query, [subject, subject])[0]
 
@@ -149,10 +150,9 @@ def exposure_rates(index: RolloutIndex, *, subject: str = "") -> Rows:
     groups, and sum and sum of squares of their pass rates.
     """
     return index.rows(
-        f"{_TENTHS}, seen AS (SELECT problem, MIN(step) AS earliest FROM groups GROUP BY problem) "
-        f"SELECT {_TENTH} AS part, step = earliest AS is_first, MIN(step) AS first, MAX(step) AS last, "
-        "COUNT(*) AS groups, SUM(1.0 * correct / size) AS sum, SUM(1.0 * correct * correct / size / size) AS squares "
-        "FROM groups JOIN seen USING (problem), run WHERE ? = '' OR subject = ? GROUP BY part, is_first ORDER BY part",
+        f"{_TENTHS} SELECT {_TENTH} AS part, is_first, MIN(step) AS first, MAX(step) AS last, SUM(groups) AS groups, "
+        "SUM(sum) AS sum, SUM(squares) AS squares FROM exposures, run WHERE ? = '' OR subject = ? "
+        "GROUP BY part, is_first ORDER BY part",
         [subject, subject],
     )
 
@@ -161,13 +161,14 @@ def solve_rates(index: RolloutIndex) -> Rows:
     """Number of groups by tenth of the run, size and number of correct completions."""
     return index.rows(
         f"{_TENTHS} SELECT {_TENTH} AS part, MIN(step) AS first, MAX(step) AS last, "
-        "correct, size, COUNT(*) AS groups FROM groups, run GROUP BY part, correct, size ORDER BY part, size, correct"
+        "correct, size, SUM(groups) AS groups FROM solved_groups, run GROUP BY part, correct, size "
+        "ORDER BY part, size, correct"
     )
 
 
 def subjects(index: RolloutIndex) -> list[str]:
     """The subjects of the run's problems, in alphabetical order."""
-    rows = index.rows("SELECT DISTINCT subject FROM groups WHERE subject IS NOT NULL ORDER BY subject")
+    rows = index.rows("SELECT DISTINCT subject FROM problems WHERE subject IS NOT NULL ORDER BY subject")
     return [row["subject"] for row in rows]
 
 

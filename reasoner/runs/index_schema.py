@@ -30,7 +30,19 @@ CREATE TABLE groups (
     step INTEGER, grp INTEGER, problem TEXT, subject TEXT, level INTEGER, question TEXT, size INTEGER, correct INTEGER,
     reward_mean REAL, reward_std REAL, flip INTEGER, PRIMARY KEY (step, grp)
 ) WITHOUT ROWID;
-CREATE INDEX groups_of ON groups (problem, step, grp, correct, size);
+CREATE INDEX groups_of ON groups (problem, step, grp, correct, size, flip);
+-- sums over table groups, so that the map of problems reads no group but those that it shows (SUMMARISE)
+CREATE TABLE problems (
+    problem TEXT PRIMARY KEY, subject TEXT, level INTEGER, question TEXT, num_groups INTEGER, correct INTEGER,
+    size INTEGER, first_sampled INTEGER, first_solved INTEGER, flips INTEGER
+) WITHOUT ROWID;
+CREATE TABLE family_steps (step INTEGER, subject TEXT, level INTEGER, correct INTEGER, size INTEGER);
+CREATE INDEX family_steps_of ON family_steps (step);
+CREATE TABLE solved_groups (
+    step INTEGER, size INTEGER, correct INTEGER, groups INTEGER, PRIMARY KEY (step, size, correct)
+) WITHOUT ROWID;
+CREATE TABLE exposures (step INTEGER, subject TEXT, is_first INTEGER, groups INTEGER, sum REAL, squares REAL);
+CREATE INDEX exposures_of ON exposures (step);
 CREATE TABLE steps (
     step INTEGER PRIMARY KEY, rollouts INTEGER, correct INTEGER, well_formed INTEGER, clipped INTEGER, groups INTEGER,
     flat INTEGER, reward REAL, tokens REAL, tokens_correct REAL, tokens_wrong REAL, tokens_p95 REAL, verdicts TEXT
@@ -57,15 +69,43 @@ CREATE TABLE failures (id INTEGER PRIMARY KEY, cause TEXT, detail TEXT, start IN
 CREATE INDEX by_cause ON failures (cause, id);
 CREATE TABLE failure_steps (step INTEGER PRIMARY KEY, rollouts INTEGER, causes TEXT);
 """
-# flip: whether the problem was solved (by more than half of the group) where its visit before was not, or the reverse;
-# 0 at the first visit. For the groups from a step on, which is 0 when they are inserted.
-SET_FLIPS = """
-UPDATE groups SET flip = COALESCE((2 * correct > size) <> (
-    SELECT 2 * correct > size FROM groups AS before
-    WHERE before.problem = groups.problem AND (before.step, before.grp) < (groups.step, groups.grp)
-    ORDER BY before.step DESC, before.grp DESC LIMIT 1
-), 0) WHERE step >= ?
-"""
+# Statements that make the sums and flips of the groups from a step on, which is their only value. The first sets
+# groups.flip: whether the problem was solved (by more than half of the group) where its visit before was not, or the
+# reverse; 0 at the first visit, and where a group is inserted.
+SUMMARISE = (
+    """
+    UPDATE groups SET flip = COALESCE((2 * correct > size) <> (
+        SELECT 2 * correct > size FROM groups AS before
+        WHERE before.problem = groups.problem AND (before.step, before.grp) < (groups.step, groups.grp)
+        ORDER BY before.step DESC, before.grp DESC LIMIT 1
+    ), 0) WHERE step >= ?
+    """,
+    """
+    INSERT OR REPLACE INTO problems
+    SELECT problem, subject, level, question, num_groups, all_correct, all_size, first_sampled, first_solved, flips
+    FROM (
+        SELECT problem, COUNT(*) AS num_groups, SUM(correct) AS all_correct, SUM(size) AS all_size,
+            MIN(step) AS first_sampled, MIN(CASE WHEN correct > 0 THEN step END) AS first_solved, SUM(flip) AS flips
+        FROM groups WHERE problem IN (SELECT problem FROM groups WHERE step >= ?) GROUP BY problem
+    ) JOIN groups USING (problem) WHERE step = first_sampled
+    """,
+    "DELETE FROM family_steps WHERE step >= ?",
+    """
+    INSERT INTO family_steps SELECT step, subject, level, SUM(correct), SUM(size) FROM groups WHERE step >= ?
+    GROUP BY step, subject, level
+    """,
+    "DELETE FROM solved_groups WHERE step >= ?",
+    """
+    INSERT INTO solved_groups SELECT step, size, correct, COUNT(*) FROM groups WHERE step >= ?
+    GROUP BY step, size, correct
+    """,
+    "DELETE FROM exposures WHERE step >= ?",
+    """
+    INSERT INTO exposures SELECT step, subject, step = first_sampled, COUNT(*), SUM(rate), SUM(rate * rate)
+    FROM (SELECT step, problem, subject, 1.0 * correct / size AS rate FROM groups WHERE step >= ?)
+    JOIN (SELECT problem, first_sampled FROM problems) USING (problem) GROUP BY step, subject, step = first_sampled
+    """,
+)
 COLUMNS = (
     "group", "sample", "problem_id", "subject", "level", "verdict", "well_formed", "finish", "reward", "advantage",
     "tokens", "completion", "extracted", "question",

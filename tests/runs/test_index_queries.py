@@ -1,11 +1,14 @@
 """Queries over the index, compared with counts of the rollouts in Python."""
 
+import shutil
 from collections import Counter
 
 import pytest
 
 from reasoner.runs.index import RolloutIndex
 from reasoner.runs.index_queries import (
+    PROBLEM_ROWS,
+    exposure_rates,
     first_self_correction,
     group_ids,
     group_members,
@@ -15,11 +18,13 @@ from reasoner.runs.index_queries import (
     problem_means,
     problem_rows,
     rollouts_of_problem,
+    sampling_counts,
     solve_rates,
     step_rows,
     subjects,
     word_counts,
 )
+from reasoner.runs.rollouts import shard_path
 from tests.app.library_of import STEPS, rows_of, write_run
 
 
@@ -99,6 +104,34 @@ def test_cells_of_the_map_point_at_the_rows_of_the_page(index, rows):
     assert total == len(names) and [row["problem"] for row in page] == names[1:3]
     expected = {(name, step): n for (name, step), n in counts.items() if name in names[1:3]}
     assert {(page[row]["problem"], step): size for row, step, _, size in cells} == expected
+
+
+def sums_of(index):
+    """All that the map of problems shows."""
+    maps = [problem_rows(index, by=by, order="problem", subject=only) for by in PROBLEM_ROWS for only in ("", "sums")]
+    return [maps, solve_rates(index), exposure_rates(index), sampling_counts(index), subjects(index)]
+
+
+def test_the_map_of_problems_reads_no_group_that_it_does_not_show(index):
+    statements = []
+    index._db.set_trace_callback(statements.append)
+    sums_of(index)
+    index._db.set_trace_callback(None)
+    plans = {text: [row[-1] for row in index._db.execute(f"EXPLAIN QUERY PLAN {text}")] for text in statements}
+    assert len(plans) > 10 and any("SEARCH groups" in line for plan in plans.values() for line in plan)
+    assert not {text: plan for text, plan in plans.items() if any("SCAN groups" in line for line in plan)}
+
+
+def test_sums_are_the_same_where_shards_are_indexed_one_by_one_and_the_first_ones_last(run, index, tmp_path):
+    other = tmp_path / "other"
+    (other / "rollouts").mkdir(parents=True)
+    late = RolloutIndex(other)
+    for step in (3, 4, 1, 7, 0, 6, 2, 5):
+        shutil.copy(shard_path(run, step), shard_path(other, step))
+        assert late.refresh() > 0
+    assert sums_of(late) == sums_of(index)
+    assert late.rows("SELECT * FROM groups") == index.rows("SELECT * FROM groups")
+    late.close()
 
 
 def test_solve_rates_count_every_group_once(index, rows):
