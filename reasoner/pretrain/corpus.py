@@ -135,11 +135,11 @@ def _workings(rng: Random, mixture: Mixture) -> str:
 
 
 def _long_products(rng: Random, mixture: Mixture) -> str:
-    """Products of levels 2 and 3 calculated by place value; every second one without a zero is passed over."""
+    """Products of levels 2 and 3 calculated by place value; three of four without a zero are passed over."""
     lines: list[str] = []
     while len(lines) < 3:
         step = draw("products", rng.choice((2, 3, 3)), rng).steps[0]
-        if split_of_step(step) == "corpus" and ("0" in step.expression or rng.random() < 0.5):
+        if split_of_step(step) == "corpus" and ("0" in step.expression or rng.random() < 0.25):
             lines.append(_working(step, mixture))
     return " ".join(lines)
 
@@ -178,17 +178,20 @@ def _searches(rng: Random, mixture: Mixture) -> str:
     return f"Make {draft.target}: {' '.join(texts)}"
 
 
-def _one_digit_steps(rng: Random, _: Mixture) -> str:
-    """Sums and differences with one significant digit; in two of five a carry or borrow goes on over a 9 or a 0."""
-    lines = []
-    for _step in range(8):
+def _short_steps(rng: Random, _: Mixture) -> str:
+    """Sums and differences with one significant digit; in two of five a carry or borrow goes on over a 9 or a 0. One
+    sum in two has two significant digits, as the parts of products have.
+    """
+    lines: list[str] = []
+    while len(lines) < 8:
         unit, op = 10 ** rng.choice((0, 0, 1, 1, 2, 3)), rng.choice(_SUM_OPERATORS)
-        part = rng.randint(1, 9) * unit
+        part = (rng.randint(11, 99) if op == "+" and rng.random() < 0.5 else rng.randint(1, 9)) * unit
         left = rng.randint(part + 1, 9999 + part)
         if rng.random() < 0.4:
             place = 10 * unit
             left += ((9 if op == "+" else 10) - left // place % 10) % 10 * place
-        lines.append(str(equation(left, op, part)))
+        if split_of_step(step := equation(left, op, part)) == "corpus":
+            lines.append(str(step))
     return ", ".join(lines)
 
 
@@ -213,7 +216,7 @@ def _quotient_digits(rng: Random, mixture: Mixture) -> str:
 _DRILLS: dict[str, Callable[[Random, Mixture], str]] = {
     "facts": _facts,
     "tables": _tables,
-    "one_digit_steps": _one_digit_steps,
+    "short_steps": _short_steps,
     "quotient_digits": _quotient_digits,
     "long_products": _long_products,
     "workings": _workings,

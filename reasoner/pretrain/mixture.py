@@ -59,16 +59,16 @@ _DIGITS = Mixture(
     conversation_styles={"guess": 0.56, "quick": 0.16, "steps": 0.25, "check": 0.03},
     drill_kinds={
         "facts": 0.03,
-        "tables": 0.17,
-        "one_digit_steps": 0.2,
+        "tables": 0.14,
+        "short_steps": 0.2,
         "quotient_digits": 0.1,
-        "long_products": 0.14,
-        "workings": 0.12,
-        "checks": 0.1,
+        "long_products": 0.13,
+        "workings": 0.1,
+        "checks": 0.12,
         "comparisons": 0.03,
-        "searches": 0.11,
+        "searches": 0.15,
     },
-    working=Working(one_digit=True),
+    working=Working(one_digit=True, quotient_slips=0.7),
 )
 
 MIXTURES = {"places": Mixture(), "digits": _DIGITS}

@@ -28,6 +28,9 @@ class Working:
     """How steps are worked out and checked."""
 
     one_digit: bool = False  # whether a division within a check subtracts one significant digit at a time
+    # How often the first value of a checked division is wrong, half of the time in every digit. A model that sees right
+    # ones copies their digits into the check instead of finding the quotient's.
+    quotient_slips: float = SLIPS_CHECKED
     corrections: bool = True  # False: what is checked was right, so that no check finds an error
 
 
@@ -99,10 +102,21 @@ def claim_with_check(step: Equation, rng: Random, working: Working, careless: fl
     small_steps = work(step, one_digit=working.one_digit)
     if not small_steps or small_steps[-1].value != step.value:
         return f"{step}.", step.value
-    claim = slip(step.value, rng) if working.corrections and rng.random() < SLIPS_CHECKED else step.value
+    claim = _claim_of(step, rng, working) if working.corrections else step.value
     final = claim if rng.random() < careless else step.value
     text = f"{step.expression}={claim}. Check: {', '.join(map(str, small_steps))}."
     return f"{text} {compare_values(claim, final, correction=str(step))}", final
+
+
+def _claim_of(step: Equation, rng: Random, working: Working) -> int:
+    """The first value of a step that is checked: right, or a slip."""
+    slips = working.quotient_slips if step.op == "/" else SLIPS_CHECKED
+    if rng.random() >= slips:
+        return step.value
+    if slips > SLIPS_CHECKED and rng.random() < 0.5:
+        least: int = 10 ** (len(str(step.value)) - 1)
+        return rng.randint(least, 10 * least - 1)
+    return slip(step.value, rng)
 
 
 def compare_values(claim: int, final: int, correction: str) -> str:

@@ -100,6 +100,18 @@ def test_without_corrections_no_check_finds_an_error():
     assert "Wait" not in texts
 
 
+@pytest.mark.parametrize("slips", [0.4, 0.7])
+def test_first_values_of_divisions_are_as_often_wrong_as_the_setting_says_and_their_checks_are_right(slips):
+    rng, step = Random(0), equation(434, "/", 7)
+    working = Working(one_digit=True, quotient_slips=slips)
+    texts = [claim_with_check(step, rng, working)[0] for _ in range(2000)]
+    claims = [int(re.match(r"434/7=(\d+)\.", text)[1]) for text in texts]
+    assert all("Check: 7*60=420, 434-420=34-20=14, 7*2=14, 60+2=62." in text for text in texts)
+    assert slips - 0.05 < sum(claim != 62 for claim in claims) / len(claims) < slips + 0.03
+    both = sum(str(claim)[0] != "6" and str(claim)[-1] != "2" for claim in claims)
+    assert both == 0 if slips == 0.4 else both > 0.2 * len(claims)
+
+
 @pytest.mark.parametrize("share", [-0.1, 1.5])
 def test_a_share_of_checks_outside_0_to_1_is_refused(share):
     with pytest.raises(ValueError, match=f"is {share}; it must be from 0 to 1"):
