@@ -105,7 +105,7 @@ def first_error_of_search(text: str, question: str) -> str:
     """The same for a countdown, which has running values in the place of elementary steps."""
     target = int((re.search(r"(?:to make|Make) (\d+)", question) or re.search(r"(\d+)\.$", question) or [0, 0])[1])
     for expression, values, _, verdict in _CANDIDATE.findall(text.partition("</think>")[0]):
-        if int(values.split(",")[-1]) != value_of(expression):
+        if values.split(",")[-1].strip() != str(value_of(expression)):
             return "value of a candidate"
         if (verdict == "yes") != (value_of(expression) == target):
             return "comparison"

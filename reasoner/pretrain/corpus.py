@@ -19,7 +19,7 @@ from reasoner.pretrain.mixture import MIXTURES, Mixture, Shares
 from reasoner.pretrain.solutions import STYLES, candidate_with_verdict, claim_with_check, compare_values, slip
 from reasoner.rollouts.prompts import R1_ZERO
 
-EMBEDDED = MIXTURES["places"]  # the mixture of the embedded base
+EMBEDDED = MIXTURES["digits"]  # the mixture on which the pretraining of the embedded base ended
 
 # Shares of the taggings of an R1-Zero document: t is the thought, a the answer. Only the first is well-formed.
 TAGGINGS: Shares = {
