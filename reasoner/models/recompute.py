@@ -22,6 +22,8 @@ from torch.utils.checkpoint import checkpoint
 from transformers import DynamicCache
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from reasoner.runtime import release_free_memory
+
 
 class PromptKeyCache(DynamicCache):
     """Key-value cache of the prompts' pass: stores the first update of each layer, [P, heads, L, head size]."""
@@ -90,6 +92,15 @@ def _is_recomputed(layer: nn.Module) -> bool:
 
 def _recomputed_forward(layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
     """The class's own forward, under torch's checkpoint; without gradients it runs as usual."""
-    # The method is looked up now: a bound one, stored in the layer, would stay that of the original in a deep copy.
-    forward = partial(type(layer).forward, layer)
-    return checkpoint(forward, *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+    # The layer is bound now: a bound method, stored in the layer, would stay that of the original in a deep copy.
+    return checkpoint(partial(_run, layer), *args, use_reentrant=False, preserve_rng_state=False, **kwargs)
+
+
+def _run(layer: nn.Module, *args: Any, **kwargs: Any) -> Any:
+    """The class's own forward, for the first time or again. On a CPU the memory that the layer before it has freed goes
+    back to the system first: its stored input lies between, so that glibc's malloc would hardly use the gaps again. At
+    135M parameters with LoRA and 1,024 tokens, the gaps of 30 layers are 440 MiB, more than a third of the peak.
+    """
+    if torch.is_grad_enabled() and next(layer.parameters()).device.type == "cpu":
+        release_free_memory()
+    return type(layer).forward(layer, *args, **kwargs)

@@ -34,7 +34,7 @@ from reasoner.rl.policy_loss import PolicyLoss
 from reasoner.rl.process_rewards import step_rewards
 from reasoner.rl.token_stats import TokenStats
 from reasoner.rollouts.selection import PassRates
-from reasoner.runtime import deterministic_kernels, release_free_memory
+from reasoner.runtime import deterministic_kernels
 from reasoner.trainer.constrained_update import constrained_update
 from reasoner.trainer.critic_update import update_critic
 from reasoner.trainer.pretraining_mix import PretrainingMix
@@ -233,7 +233,7 @@ class PolicyTrainer:
                     partial(policy_loss.of_microbatch, token_stats),
                     tokens=self.cfg.optim.micro_batch_tokens,
                     model=self._policy,
-                    on_microbatch=self._on_trained_microbatch,
+                    on_microbatch=partial(self.on_microbatch, "trained"),
                 )
         if self.pretraining_mix is not None:
             with deterministic_kernels(self.cfg.optim.deterministic):
@@ -247,11 +247,6 @@ class PolicyTrainer:
             token_stats.extra_metrics |= metrics
             return norm
         return self._apply_gradient(lr_factor)
-
-    def _on_trained_microbatch(self, num_done: int, num_rows: int) -> None:
-        if self.cfg.optim.recompute and self.policy.device.type == "cpu":
-            release_free_memory()  # the next micro-batch leaves other gaps; at 135M parameters 50 MiB of the peak
-        self.on_microbatch("trained", num_done, num_rows)
 
     def step_on(self, backward: Callable[[], T], *, lr_factor: float) -> tuple[T, float | None]:
         """Take one optimiser step of the policy on the gradient that `backward` accumulates, each rank that of its own
