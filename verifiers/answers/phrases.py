@@ -27,6 +27,7 @@ _BEHIND_LETTER_WORDS = (
     "is are belongs and or where can in be any with such satisfying for greater less between lies must except if a"
 )
 _BEHIND_LETTERS = frozenset(_BEHIND_LETTER_WORDS.split())  # behind the letter a, which is no article there
+_STOPS = (".", ",", ";", ":", "\\\\", "□")
 _BEFORE_SCALES = ("-", "+", "=", "(", ",", "$", ":")  # signs in front of a number that a scale may multiply
 
 
@@ -107,6 +108,7 @@ def _number_set(tokens: Sequence[Token], place: int) -> Token:
     """The letter Z, N or R behind "∈" as the set of that name; any other token as it is."""
     token = tokens[place]
     is_member = place > 0 and (tokens[place - 1].is_sign("∈") or tokens[place - 1].is_word("in"))
+    is_member = is_member or any(after.is_sign("∖") for after in tokens[place + 1 : place + 2])
     is_set = is_member and token.kind == "letter" and token.text in NUMBER_SETS
     return Token("sign", NUMBER_SETS[token.text], token.gap) if is_set else token
 
@@ -140,6 +142,7 @@ def join_words(tokens: Sequence[Token]) -> list[Token]:
         ):
             token = Token("word", "a", gap=True)
         is_verb = bool(before) and before[0].is_word("is", "has", "have", "with", "get", "got")
+        is_verb = is_verb or (not place and tokens[-1].is_word("chance", "probability"))
         if token.kind == "letter" and token.text == "a" and is_verb and after and after[0].kind == "number":
             continue  # there is a 3/8 chance
         result.append(token)
@@ -191,13 +194,15 @@ def drop_leads(tokens: Sequence[Token]) -> list[Token]:
     if start and rest and (rest[0].is_sign(":", "=", ",") or is_stop):
         rest = rest[1:]
     phrase_size, _ = _longest_phrase(tokens, 0)
-    if start and (phrase_size > start or not rest):  # "the empty set", "all real numbers"
+    if start and (
+        phrase_size > start or all(token.is_sign(*_STOPS) for token in rest)
+    ):  # "the empty set", "all real numbers"
         rest = list(tokens)
     if start and start < len(tokens) and tokens[start - 1].is_word("all", "the", "a") and rest:
         size, _ = _longest_phrase(tokens, start - 1)
         size = max(size, _number_at(tokens, start - 1)[1])
         rest = list(tokens[start - 1 :]) if size > 1 else rest
-    while rest and rest[-1].is_sign(".", ",", ";", ":", "\\\\", "□"):
+    while rest and rest[-1].is_sign(*_STOPS):
         rest.pop()
     return rest
 

@@ -9,7 +9,7 @@ from verifiers.answers.integer_sets import integer_set, of_form
 from verifiers.answers.piecewise_equality import holds
 from verifiers.answers.rationals import rational
 from verifiers.answers.reals import ALL_REALS, complement, intersection, interval, order
-from verifiers.answers.slices import Tokens, cut
+from verifiers.answers.slices import Tokens, at_signs, bracket_content, cut
 from verifiers.answers.token import Token, UnreadableError
 from verifiers.answers.tree import INFINITY, is_infinite, names, number, replace_symbols
 from verifiers.answers.values import Assignments, Expression, Family, Primes, Reals, Sequence, Value
@@ -49,6 +49,21 @@ def _values_at_primes(tokens: Tokens, statement: Callable[[Tokens], Value]) -> P
     return Primes(tuple(sorted(whole)))
 
 
+def _without_builder(tokens: list[Token]) -> list[Token]:
+    r"""The inside of `\{p : p is prime, p > 2\}` as "primes p such that p > 2"."""
+    builder, _ = cut(tokens, at_signs("|", ":", "such"))
+    head, conditions = (builder[0], builder[1]) if len(builder) == 2 else ([], [])
+    pieces, _ = cut(conditions, lambda token: token.is_sign(",") or token.is_word("and"))
+    others = [piece for piece in pieces if not any(token.is_sign("primes") for token in piece)]
+    own = [token for piece in pieces if piece not in others for token in piece if token.kind != "word"]
+    is_prime = [token.text for token in own if not token.is_sign("∈", "odd")] == [*(t.text for t in head), "primes"]
+    is_odd = any(token.is_sign("odd") for token in own)
+    if len(head) != 1 or not is_prime or len(others) + is_odd > 1:
+        raise UnreadableError("primes with other conditions")
+    kind = [Token("sign", "odd")] * is_odd + [Token("sign", "primes"), *head]
+    return [*kind, Token("sign", "such"), *others[0]] if others else kind
+
+
 def primes(
     tokens: Tokens,
     statement: Callable[[Tokens], Value],
@@ -58,6 +73,8 @@ def primes(
     place = next((place for place, token in enumerate(tokens) if token.is_sign("primes")), None)
     if place is None:
         return None
+    if (inside := bracket_content(tokens)) is not None and inside[0] in ("\\{", "{"):
+        return primes(_without_builder(inside[1]), statement, numbers_of)
     pieces, _ = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
     if len(pieces) > 1 and all(any(token.is_sign("primes") for token in piece) for piece in pieces):
         several = [primes(piece, statement, numbers_of) for piece in pieces]  # primes and squares of primes

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from verifiers.answers.sentence_words import BOUNDS, CLOSINGS, EQUATING, OPENINGS, PRINCIPLES, RANGED, RANGES
+from verifiers.answers.phrase_table import LEADS
+from verifiers.answers.sentence_words import (
+    BOUNDS,
+    CLOSINGS,
+    DENIALS,
+    EQUATING,
+    INTRODUCING,
+    JOINED_CLAUSES,
+    OPENINGS,
+    PRINCIPLES,
+    RANGED,
+    RANGES,
+    STATING,
+)
+from verifiers.answers.slices import at_signs, bracket_content, cut
 from verifiers.answers.token import Token
 
 
@@ -28,15 +42,39 @@ def behind_opening(tokens: list[Token]) -> list[Token]:
     """The tokens behind "As a result," and the like, which say nothing about the value."""
     place = next((place for place, token in enumerate(tokens) if token.is_sign(",")), 0)
     is_opening = tuple(token.text for token in tokens[:place]) in OPENINGS
-    return tokens[place + 1 :] if is_opening else tokens
+    if is_opening:
+        return tokens[place + 1 :]
+    start = place + 1 if place and all(token.is_word(*LEADS) for token in tokens[:place]) else 0  # so, including ...
+    end = next((k for k in range(start, len(tokens)) if tokens[k].is_sign(",")), 0)
+    rest = tokens[end + 1 :]
+    is_clause = end > start + 1 and tokens[start].is_word(*INTRODUCING) and rest and rest[0].kind == "word"
+    return rest if is_clause and any(token.is_word(*STATING) for token in rest) else tokens
 
 
 def without_division(tokens: list[Token]) -> list[Token]:
     """ "The remainder is 7" of "The remainder is 7 when divided by 11"; other tokens as they are."""
     place = next((place for place, token in enumerate(tokens) if token.is_word("when", "upon", "on", "after")), 0)
     behind = [token.text for token in tokens[place + 1 :] if not token.is_sign(".")]
+    if behind[1:2] == ["is"] and tokens[place + 1].kind in ("letter", "word", "number"):  # when N is divided by 1000
+        behind = behind[2:]
     is_division = len(behind) == 3 and behind[:2] in (["divided", "by"], ["division", "by"])
     return tokens[:place] if is_division and any(token.is_word("remainder") for token in tokens[:place]) else tokens
+
+
+def without_remark(tokens: list[Token]) -> list[Token]:
+    """The tokens without "and it is attained at x = 3" behind a number, and without (a, b, c) behind "triples"."""
+    for place in range(1, len(tokens) - 2):
+        is_clause = any(_begins(tokens[place:], words) for words in JOINED_CLAUSES)
+        if is_clause and tokens[place - 1].kind == "number":
+            is_plain = DENIALS.isdisjoint(token.text for token in tokens[place:])
+            return tokens[:place] if is_plain else tokens
+    end = len(tokens) - (tokens[-1:] != [] and tokens[-1].is_sign("."))
+    place = next((place for place in range(end - 1, 0, -1) if tokens[place].is_sign("(")), 0)
+    is_counted = place > 1 and tokens[place - 1].kind == "word" and tokens[place - 1].text.endswith("s")
+    inside = bracket_content(tokens[place:end]) if is_counted else None
+    letters, commas = cut(inside[1], at_signs(",")) if inside is not None else ([], [])
+    is_tuple = bool(commas) and all(len(part) == 1 and part[0].kind == "letter" for part in letters)
+    return tokens[:place] if is_tuple else tokens
 
 
 def without_range(tokens: list[Token]) -> list[Token]:

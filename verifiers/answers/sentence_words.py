@@ -58,7 +58,8 @@ STATING_PHRASES = frozenset(
 )  # fmt: skip
 _BEHIND_TO_WORDS = (
     "need make take pay earn sell buy spend use eat drink read walk run drive travel win score collect save play solve "
-    "visit cover carry complete give receive hire order plant bake send print lift climb hold find add attend"
+    "visit cover carry complete give receive hire order plant bake send print lift climb hold find add attend wait "
+    "stay work study practice write choose select remove ask press check test color draw"
 )
 STATING_BEHIND_TO = frozenset(_BEHIND_TO_WORDS.split())  # "needs to buy 45 eggs"
 # What says "equals" in several words.
@@ -97,6 +98,12 @@ _OPENINGS = (
     "after simplifying; as desired"
 )
 OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
+# In front of a first clause that says how the value is found.
+_INTRODUCING_WORDS = (
+    "including counting since because by using from adding summing combining multiplying substituting solving "
+    "simplifying applying taking setting plugging computing evaluating considering therefore"
+)
+INTRODUCING = frozenset(_INTRODUCING_WORDS.split())
 _CLOSING_WORDS = (
     "so we are done; and we are done; we are done; as required; as desired; as claimed; as wanted; as needed; done; "
     "by symmetry; by inspection; by induction; by construction; "
@@ -194,6 +201,12 @@ ONE_OF = ("one", "first", "second", "third", "last", "possible")
 ANSWERS = ("solution", "root", "answer", "possibility", "possible", "case")
 PLAIN_SIGNS = (".", ",", ":", "%", "$", "-")
 # Behind a comma: a clause that says something about the value.
+# Directly behind the value: "37 and it is attained at x = 3".
+JOINED_CLAUSES = tuple(
+    tuple(f"and {subject} {verb}".split())
+    for subject in ("it is", "this is", "is", "that is", "it")
+    for verb in ("attained", "achieved", "reached", "obtained", "occurs")
+)
 CLAUSES = ("which", "attained", "achieved", "reached", "obtained", "occurring", "when", "as", "since")
 _OBJECT_WORDS = (
     "solution answer number integer value pair triple function polynomial root prime point sequence set triangle "

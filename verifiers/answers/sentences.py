@@ -13,6 +13,7 @@ from verifiers.answers.sentence_trimming import (
     without_closing,
     without_division,
     without_range,
+    without_remark,
 )
 from verifiers.answers.sentence_words import (
     ADVERBS,
@@ -84,7 +85,7 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
     if any(one.kind == "word" and mark.is_sign("'") and end.text == "t" for one, mark, end in runs):  # it can't be 45
         return
     whole = with_plain_verbs(list(tokens))
-    tokens = without_range(without_division(without_closing(whole)))
+    tokens = without_range(without_division(without_remark(without_closing(whole))))
     tokens = _without_repetition(_without_clause(tokens, CLAUSES))
     if tokens and len(tokens) < len(whole):
         yield list(tokens)
@@ -247,6 +248,9 @@ def _without_clause(tokens: list[Token], words: tuple[str, ...]) -> list[Token]:
         return _with_approximation(tokens[:-1], tokens[-1:])
     if not any(token.is_word(*words, *APPROXIMATELY) for token in tokens):
         return tokens
+    halves, _ = cut(tokens, lambda token: token.is_word("or"))
+    if len(halves) == 2 and len(halves[0]) > 1 and len(halves[1]) > 1 and halves[1][0].is_word(*APPROXIMATELY):
+        return _with_approximation(*halves)  # 5/9 or about 0.56
     pieces, _ = cut(tokens, at_signs(","))
     if len(pieces) == 2 and len(pieces[1]) > 1 and pieces[1][0].is_word(*APPROXIMATELY):  # 22/7, about 3.14
         return _with_approximation(*pieces)

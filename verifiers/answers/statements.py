@@ -149,7 +149,7 @@ def statement(tokens: Tokens) -> Value:
     texts = {token.text for token in tokens if token.kind in ("sign", "word")}
     if "→" in texts:
         tokens = _without_domain(tokens)
-    if "where" in texts and "=" in texts:
+    if ("where" in texts or "∀" in texts) and "=" in texts:
         tokens = _without_arguments(tokens)
     for marks, reading in _READINGS:
         if not marks.isdisjoint(texts) and (value := reading(tokens)) is not None:
@@ -159,8 +159,9 @@ def statement(tokens: Tokens) -> Value:
     pieces, exceptions = cut(tokens, at_signs("except"))
     if exceptions and pieces[0] and not any(token.is_sign("∪", "∩", "∖") for token in tokens):
         return _except(pieces, statement(pieces[0]))
-    head, qualifiers = split_qualifiers(spread_modulus(tokens) if "≡" in texts else tokens)
-    value = item(head, statement) if _is_congruence(head) else listing(_spread_exclusions(head), statement)
+    tokens = spread_modulus(tokens) if "≡" in texts else _spread_exclusions(tokens) if "≠" in texts else tokens
+    head, qualifiers = split_qualifiers(tokens)
+    value = item(head, statement) if _is_congruence(head) else listing(head, statement)
     return attach(value, qualifiers, statement) if qualifiers else value
 
 
@@ -175,11 +176,13 @@ def _without_arguments(tokens: Tokens) -> list[Token]:
     """The tokens without "for all x" and "for all real x" behind f(x) = ..."""
     runs = zip(tokens, tokens[1:], tokens[2:], tokens[3:], tokens[4:], strict=False)
     arguments = {run[2].text for run in runs if run[0].kind == "letter" and _text(run[1:]) == f"({run[2].text})="}
-    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";") or token.is_word("and", "or", "where"))
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",", ";", "∀") or token.is_word("and", "or", "where"))
     result = list(pieces[0])
     for piece, separator in zip(pieces[1:], cuts, strict=True):
         rest = [token for token in piece if not (token.is_sign("ℝ", "∈") or token.is_word("real", "all", "any"))]
-        is_on_argument = separator.is_word("where") and len(rest) == 1 and rest[0].text in arguments
+        is_on_argument = (
+            (separator.is_word("where") or separator.is_sign("∀")) and len(rest) == 1 and rest[0].text in arguments
+        )
         result += [] if is_on_argument else [separator, *piece]
     return result
 
@@ -243,7 +246,7 @@ def _is_congruence(tokens: Tokens) -> bool:
 
 def _spread_exclusions(tokens: Tokens) -> list[Token]:
     """`x ≠ 2, 3` and "x not equal to 2 or 3" as two conditions that hold together."""
-    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or"))
+    pieces, cuts = cut(tokens, lambda token: token.is_sign(",") or token.is_word("and", "or", "where"))
     result: list[Token] = list(pieces[0])
     left: list[Token] | None = None
     for piece, before, separator in zip(pieces[1:], pieces, cuts, strict=False):
