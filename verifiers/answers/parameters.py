@@ -109,7 +109,9 @@ def _argument(value: Value) -> str:
 def _is_on_argument(piece: list[Token], argument: str) -> bool:
     """Whether a condition says where a formula holds: "for all real x", `x ≠ 0`, `n ≥ 1`."""
     letters = {token.text for token in piece if token.kind == "letter"}
+    is_positive = [token.text for token in piece if token.kind != "word"] == [argument, ">", "0"]
     is_whole = argument in INTEGER_LETTERS or not any(token.is_sign("<", ">", "≤", "≥") for token in piece)
+    is_whole = is_whole or is_positive
     return letters == {argument} and is_whole and not any(token.is_sign("=") for token in piece)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from verifiers.answers.phrase_table import LEADS
 from verifiers.answers.sentence_words import (
+    ASSERTIONS,
+    ASSUMPTIONS,
     BOUNDS,
     CLOSINGS,
+    CONCLUDING,
     DENIALS,
     EQUATING,
     INTRODUCING,
@@ -47,8 +50,21 @@ def behind_opening(tokens: list[Token]) -> list[Token]:
     start = place + 1 if place and all(token.is_word(*LEADS) for token in tokens[:place]) else 0  # so, including ...
     end = next((k for k in range(start, len(tokens)) if tokens[k].is_sign(",")), 0)
     rest = tokens[end + 1 :]
-    is_clause = end > start + 1 and tokens[start].is_word(*INTRODUCING) and rest and rest[0].kind == "word"
-    return rest if is_clause and any(token.is_word(*STATING) for token in rest) else tokens
+    is_clause = end > start + 1 and tokens[start].is_word(*INTRODUCING) and rest and rest[0].kind in ("word", "letter")
+    return rest if is_clause and any(token.is_word(*STATING) or token.is_sign("=") for token in rest) else tokens
+
+
+def behind_conclusion(tokens: list[Token]) -> list[Token]:
+    """The tokens behind the last ", so", ", hence" or ", giving", and behind "it can be checked that" in front."""
+    size = next((len(words) for words in ASSERTIONS if _begins(tokens, words)), 0)
+    if any(token.is_word(*ASSUMPTIONS) for token in tokens):
+        return tokens
+    place = next((k for k in range(len(tokens) - 2, 0, -1) if _is_conclusion(tokens[k - 1], tokens[k])), 0)
+    return tokens[place + 1 if place else size :]
+
+
+def _is_conclusion(before: Token, token: Token) -> bool:
+    return before.is_sign(",", ";", ".") and token.is_word(*CONCLUDING)
 
 
 def without_division(tokens: list[Token]) -> list[Token]:

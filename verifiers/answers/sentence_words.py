@@ -98,6 +98,17 @@ _OPENINGS = (
     "after simplifying; as desired"
 )
 OPENINGS = frozenset(tuple(words.split()) for words in _OPENINGS.split("; "))
+CONCLUDING = ("so", "hence", "thus", "therefore", "giving", "yielding", "whence")
+# In front of a clause that is said to hold.
+ASSERTIONS = tuple(
+    tuple(words.split())
+    for words in (
+        *(f"it can be {seen} that" for seen in ("checked", "verified", "shown", "seen", "proved", "proven")),
+        *(f"{we} can {see} that" for we in ("we", "one") for see in ("check", "verify", "show", "see", "prove")),
+        *(f"{this} {shows} that" for this in ("this", "which") for shows in ("shows", "means", "implies", "proves")),
+        "note that", "notice that", "observe that", "we have shown that", "we see that", "it is easy to see that",
+    )
+)  # fmt: skip
 # In front of a first clause that says how the value is found.
 _INTRODUCING_WORDS = (
     "including counting since because by using from adding summing combining multiplying substituting solving "
@@ -185,7 +196,7 @@ QUANTITY_NOUNS = QUANTITIES | {"degree", "order", "rank", "dimension", "cardinal
 # What makes another number of the answer: "the answer plus 2 is 36"; the participles also of "it": "doubled, it is 36".
 _CHANGING_WORDS = (
     "plus minus times half twice double square cube root reciprocal opposite negative inverse sum difference product "
-    "quotient power multiplied divided floor ceiling part"
+    "quotient power multiplied divided floor ceiling part factor factors divisor divisors digit digits multiple"
 )
 PARTICIPLES = frozenset(
     ["squared", "cubed", "doubled", "halved", "tripled", "increased", "decreased", "reduced", "multiplied"]

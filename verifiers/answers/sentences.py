@@ -8,6 +8,7 @@ from itertools import pairwise
 from verifiers.answers.number_words import PARTS, changes_value, has_noun, in_words, is_part_of_amount
 from verifiers.answers.phrase_table import LEADS, LEADS_BEHIND
 from verifiers.answers.sentence_trimming import (
+    behind_conclusion,
     behind_opening,
     with_plain_verbs,
     without_closing,
@@ -91,6 +92,9 @@ def stated_values(tokens: Tokens) -> Iterator[list[Token]]:
         yield list(tokens)
     while tokens and tokens[-1].is_sign("."):
         tokens = tokens[:-1]
+    if len(rest := behind_conclusion(tokens)) < len(tokens):
+        tokens = rest
+        yield rest
     if (rest := behind_opening(tokens)) is not tokens:
         tokens = rest
         yield rest
@@ -333,7 +337,7 @@ def _is_about_another(words: list[str]) -> bool:
     """Whether a subject is one of several answers, or made of the answer: "one solution is 7", "its square is 49"."""
     is_one = any(one in ONE_OF and other in ANSWERS for one, other in pairwise(words))
     is_changed = any(word in CHANGING or word in PARTS for word in words)
-    is_answer = "answer" in words or "result" in words or words[:1] == ["its"]
+    is_answer = "answer" in words or "result" in words or words[:1] == ["its"] or ("of", "it") in pairwise(words)
     return is_one or (is_changed and is_answer) or ("it" in words and not PARTICIPLES.isdisjoint(words))
 
 

@@ -13,7 +13,16 @@ from functools import lru_cache
 from verifiers.answers.amounts import amount, has_unit, number_of_things
 from verifiers.answers.choices import CHOICES
 from verifiers.answers.equivalence import equal
-from verifiers.answers.integer_sets import integer_set, integers_without, of_form, remainders, spread_modulus
+from verifiers.answers.integer_sets import (
+    integer_set,
+    integers_with,
+    integers_without,
+    of_form,
+    other_residues,
+    remainders,
+    residue_class,
+    spread_modulus,
+)
 from verifiers.answers.items import RELATIONS, item
 from verifiers.answers.listings import listing, permutations_of
 from verifiers.answers.names_in_words import labelled_parts
@@ -225,6 +234,18 @@ _READINGS: tuple[tuple[frozenset[str], Callable[[Tokens], Value | None]], ...] =
 
 def _except(pieces: list[list[Token]], value: Value) -> Value:
     """A set of reals without the values that are named behind it."""
+    is_letter = isinstance(value, Expression) and value.node.op == "symbol"
+    if (
+        len(pieces) == 2
+        and pieces[1][:1]
+        and pieces[1][0].is_sign("multiples")
+        and (isinstance(value, Family) or is_letter)
+    ):
+        multiples = residue_class([Token("number", "0"), Token("word", "mod"), *pieces[1][1:]])
+        if not isinstance(multiples, Family):
+            raise UnreadableError("multiples of what?")
+        others = other_residues(multiples)
+        return integers_with(value.parameters[0], others) if isinstance(value, Family) else others
     if isinstance(value, Family) and len(pieces) == 2:
         return integers_without(value, numbers_of(pieces[1], statement))
     reals = as_reals(value)
@@ -239,7 +260,7 @@ def _except(pieces: list[list[Token]], value: Value) -> Value:
 
 def _is_congruence(tokens: Tokens) -> bool:
     """Whether there is one congruence, `n ≡ 2, 3 (mod 7)` or `2, 3 (mod 7)`, whose commas separate residues."""
-    num_congruences = len(cut(tokens, at_signs("≡"))[1])
+    num_congruences = len(cut(tokens, at_signs("≡", "≢"))[1])
     is_bare = bool(tokens) and tokens[0].kind == "number" and not num_congruences and not cut(tokens, RELATIONS)[1]
     return (num_congruences == 1 or is_bare) and sum(token.is_word("mod") for token in tokens) == 1
 

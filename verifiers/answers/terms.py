@@ -45,7 +45,7 @@ def term(tokens: Tokens, statement: Statement) -> Value:
     has_parity = tokens[-1].is_sign("even", "odd") or tokens[0].is_sign("even", "odd")
     if has_parity and not any(token.is_sign("multiples") for token in tokens):
         return parity(tokens)
-    if tokens[0].is_sign("∞many") and all(token.kind == "word" for token in tokens[1:]):
+    if tokens[0].is_sign("∞many") and all(t.kind == "word" or t.is_sign(*DOMAINS, "primes") for t in tokens[1:]):
         return Words("infinitely many")
     if (integers := integer_set(tokens)) is not None:
         return integers

@@ -53,7 +53,7 @@ class _Scanner(AccentScanner):
                 self._character(character, is_escaped=True)
             elif character == "$" and (self.is_text or self.closing[-1:] == ["$"]):
                 self._formula_in_text()
-            elif character == "~" and self.text[self.at - 1 : self.at + 2] == " ~ ":
+            elif character == "~" and (self.text[self.at - 1 : self.at + 2] == " ~ " or self._is_approximation()):
                 self._character("≈")
             elif character.isspace() or character in '"$~\u200b\ufeff\u2061\u2062':
                 self._wide_space(character == "\n")
@@ -82,6 +82,10 @@ class _Scanner(AccentScanner):
         rest = self.text[self.at + 1 :]
         behind = rest.lstrip("0123456789.,")
         return self.text.count("$") == 1 and rest[:1].isdigit() and (not behind or behind[0] in " /")
+
+    def _is_approximation(self) -> bool:
+        """Whether the tilde here begins the answer, ~100, and is no space."""
+        return not self.tokens and not self.text[: self.at].strip(" $") and self._peek(1).isdigit()
 
     def _is_decimal_point(self) -> bool:
         return self._peek() == "." and (self._peek(1).isdigit() or self.text.startswith(PERIODS, self.at + 1))

@@ -26,7 +26,7 @@ _WINS_WORDS = (
     "playing optimally correctly perfect play for all any every values of n who that"
 )
 _WINS = _WINNER | frozenset(_WINS_WORDS.split())  # all words of "has a winning strategy" and the like
-_VERBS = VERBS | {"represents", "describes", "forms"}
+_VERBS = VERBS | {"represents", "describes", "forms", "falls"}
 _BEARERS = ("number", "function", "integer", "value")  # of a property
 _NO_NAMES = _WINS | {"first", "second", "player", "and", "or", "loses", "lost", "beats"}
 _APPOSITIONS = tuple((*the, which, "player") for the in ((), ("the",)) for which in ("first", "second"))
@@ -93,7 +93,9 @@ def says(gold: tuple[str, ...], tokens: Tokens) -> bool:
     if _behind_subject(gold, rest if answer[: len(gold)] == gold else ()):
         return True
     verb = next((place for place in range(len(answer), 0, -1) if answer[place - 1] in _VERBS), 0)
-    behind = answer[verb + (answer[verb : verb + 1] in [(word,) for word in _ARTICLES]) :]
+    behind = answer[verb:]
+    while len(behind) > 1 and behind[0] in (_IN_FRONT if answer[verb - 1 : verb] == ("falls",) else _ARTICLES):
+        behind = behind[1:]
     is_noun = len(behind) == len(gold) + 1 and behind[-1] in _BEARERS  # an odd function
     is_said = behind == gold or (is_noun and behind[:-1] == gold)
     is_alone = is_noun and not verb
